@@ -37,21 +37,57 @@ func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSe
 	if err := s.checkHold(action, b.HoldUntil); err != nil {
 		return BulkResult{}, err
 	}
-	deed := BulkDeed{Action: action, Actor: who.Actor, Filter: filter, ID: deref(b.ActionID), HoldUntil: b.HoldUntil}
-	if deed.ID == uuid.Nil {
-		if deed.ID, err = uuid.NewV7(); err != nil {
-			return BulkResult{}, fmt.Errorf("make action id: %w", err)
-		}
+	deed := BulkDeed{Action: action, Actor: who.Actor, Filter: filter, HoldUntil: b.HoldUntil}
+	if deed.ID, err = actionID(b.ActionID); err != nil {
+		return BulkResult{}, err
 	}
 	done, err := s.Bulk.ActOnMany(ctx, who.Tenant, deed)
 	if err != nil {
 		return BulkResult{}, fmt.Errorf("%s alerts: %w", action, err)
 	}
 	s.hub.nudge(who.Tenant)
+	return bulkResult(deed.ID, done), nil
+}
+
+// AssignAlerts answers POST /alerts/assign.
+func (s *server) AssignAlerts(ctx context.Context, req AssignAlertsRequestObject) (AssignAlertsResponseObject, error) {
+	who, b := identityOf(ctx), req.Body
+	if err := checkAssignee(who, b.Assignee); err != nil {
+		return nil, err
+	}
+	filter, err := s.selection(ctx, b.Ids, b.Filter, b.UpTo)
+	if err != nil {
+		return nil, err
+	}
+	of := BulkAssignment{Actor: who.Actor, Filter: filter, Assignee: b.Assignee, Reassign: b.Reassign}
+	if of.ID, err = actionID(b.ActionID); err != nil {
+		return nil, err
+	}
+	done, err := s.Bulk.AssignMany(ctx, who.Tenant, of)
+	if err != nil {
+		return nil, fmt.Errorf("assign alerts: %w", err)
+	}
+	s.hub.nudge(who.Tenant)
+	return AssignAlerts200JSONResponse(bulkResult(of.ID, done)), nil
+}
+
+// actionID returns the id that a request gives its action, or a new one.
+func actionID(given *uuid.UUID) (uuid.UUID, error) {
+	if id := deref(given); id != uuid.Nil {
+		return id, nil
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return id, fmt.Errorf("make action id: %w", err)
+	}
+	return id, nil
+}
+
+func bulkResult(id uuid.UUID, done BulkCounts) BulkResult {
 	return BulkResult{
-		ActionID: deed.ID, Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown,
+		ActionID: id, Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown,
 		UndoableUntil: done.UndoableUntil.UTC(),
-	}, nil
+	}
 }
 
 // maxHold is the longest time for which a person can hold a group.

@@ -18,6 +18,7 @@ import (
 // bulkMemory remembers what it was asked, and answers the same each time.
 type bulkMemory struct {
 	deed   api.BulkDeed
+	assign api.BulkAssignment
 	undo   api.Undo
 	mark   api.ReadMark
 	groups api.GroupQuery
@@ -28,6 +29,11 @@ type bulkMemory struct {
 
 func (m *bulkMemory) ActOnMany(_ context.Context, _ string, deed api.BulkDeed) (api.BulkCounts, error) {
 	m.deed = deed
+	return api.BulkCounts{Changed: 3, Already: 2, Refused: 1, Unknown: 4, UndoableUntil: instant().Add(10 * time.Minute)}, nil
+}
+
+func (m *bulkMemory) AssignMany(_ context.Context, _ string, of api.BulkAssignment) (api.BulkCounts, error) {
+	m.assign = of
 	return api.BulkCounts{Changed: 3, Already: 2, Refused: 1, Unknown: 4, UndoableUntil: instant().Add(10 * time.Minute)}, nil
 }
 
@@ -107,6 +113,31 @@ func TestManyAlertsAreActedUpon(t *testing.T) {
 		t.Errorf("undone %+v, asked %+v", undone, b.bulk.undo)
 	}
 	b.do("POST", "/api/v1/alerts/actions/"+uuid.Max.String()+"/undo", "").problem(409, "conflict")
+}
+
+func TestManyAlertsAreAssigned(t *testing.T) {
+	b := newBench(t)
+	a, action := uuid.New(), uuid.New()
+	body := `{"ids":["` + a.String() + `"],"actionId":"` + action.String() + `","assignee":"bo@acme","reassign":true}`
+	got := into[api.BulkResult](b.do("POST", "/api/v1/alerts/assign", body).want(200))
+	if got.ActionID != action || got.Changed != 3 || got.Already != 2 || got.Refused != 1 || got.Unknown != 4 {
+		t.Errorf("answer %+v", got)
+	}
+	want := api.BulkAssignment{ID: action, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{a}}, Assignee: "bo@acme", Reassign: true}
+	if diff := cmp.Diff(want, b.bulk.assign); diff != "" {
+		t.Error(diff)
+	}
+	got = into[api.BulkResult](b.do("POST", "/api/v1/alerts/assign", `{"filter":{"state":["FIRING"],"assignee":[""]}}`).want(200))
+	want = api.BulkAssignment{ID: got.ActionID, Actor: "ada", Filter: alerts.Filter{States: []alerts.State{alerts.Firing}, Assignees: []string{""}}}
+	if diff := cmp.Diff(want, b.bulk.assign); diff != "" || got.ActionID == uuid.Nil {
+		t.Error(diff)
+	}
+	for _, wrong := range []string{
+		`{"assignee":"bo@acme"}`, `{"ids":[],"assignee":"bo@acme"}`, `{"ids":["` + a.String() + `"],"assignee":"` + strings.Repeat("x", 1025) + `"}`,
+		`{"ids":["` + a.String() + `"],"holdUntil":"2026-11-24T09:00:00Z"}`,
+	} {
+		b.do("POST", "/api/v1/alerts/assign", wrong).want(400)
+	}
 }
 
 func TestSelectionsThatCannotBeMeant(t *testing.T) {

@@ -11,14 +11,11 @@ const maxAssignees = 1000
 // AssignAlert answers POST /alerts/{id}/assign.
 func (s *server) AssignAlert(ctx context.Context, req AssignAlertRequestObject) (AssignAlertResponseObject, error) {
 	who, b := identityOf(ctx), req.Body
-	if err := texts("assignee", []string{b.Assignee}, maxNameBytes); err != nil {
+	if err := checkAssignee(who, b.Assignee); err != nil {
 		return nil, err
 	}
 	if err := texts("was", []string{b.Was}, maxNameBytes); err != nil {
 		return nil, err
-	}
-	if b.Assignee == who.Actor && who.Kind == kindToken {
-		return nil, invalidField("assignee", "not_applicable", "A token handles no alerts; name a user")
 	}
 	a, err := s.Handling.Assign(ctx, who.Tenant, Assignment{AlertID: req.ID, Was: b.Was, Assignee: b.Assignee, Actor: who.Actor})
 	if err != nil {
@@ -26,6 +23,17 @@ func (s *server) AssignAlert(ctx context.Context, req AssignAlertRequestObject) 
 	}
 	s.hub.nudge(who.Tenant)
 	return AssignAlert200JSONResponse(alertAnswer(&a)), nil
+}
+
+// checkAssignee returns what is wrong with whom the caller wants to assign, whoever is known.
+func checkAssignee(who Identity, assignee string) error {
+	if err := texts("assignee", []string{assignee}, maxNameBytes); err != nil {
+		return err
+	}
+	if assignee == who.Actor && who.Kind == kindToken {
+		return invalidField("assignee", "not_applicable", "A token handles no alerts; name a user")
+	}
+	return nil
 }
 
 // ListAssignees answers GET /alerts/assignees.

@@ -63,6 +63,8 @@ type Bulk interface {
 	// ActOnMany does a deed on every alert of its filter, or on none. A deed whose
 	// id is known was done already: the answer is the same, and nothing is done again.
 	ActOnMany(ctx context.Context, tenant string, deed BulkDeed) (BulkCounts, error)
+	// AssignMany assigns the alerts of a filter as ActOnMany acts on them.
+	AssignMany(ctx context.Context, tenant string, of BulkAssignment) (BulkCounts, error)
 	// Undo puts back what an action changed and nothing has changed since. What
 	// can no longer be undone, or was done by another actor, is a fault of kind
 	// Conflict. Undone once more it changes nothing and says the same.
@@ -82,10 +84,22 @@ type BulkDeed struct {
 	HoldUntil *time.Time
 }
 
+// BulkAssignment assigns many alerts to somebody; empty is nobody.
+type BulkAssignment struct {
+	// ID names the action.
+	ID    uuid.UUID
+	Actor string
+	// Filter selects the alerts. Those that neither nobody nor the actor handles are left alone,
+	// unless Reassign is set.
+	Filter   alerts.Filter
+	Assignee string
+	Reassign bool
+}
+
 // BulkCounts is what became of the alerts that a deed was about.
 type BulkCounts struct {
 	// Changed were changed, Already were where the action leads, Refused are in a
-	// state that does not allow it, Unknown are ids without an alert.
+	// state that does not allow it or handled by others, Unknown are ids without an alert.
 	Changed, Already, Refused, Unknown int64
 	// UndoableUntil is by Postgres's clock.
 	UndoableUntil time.Time

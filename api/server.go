@@ -93,6 +93,8 @@ type Options struct {
 	Receivers *preset.Set
 	// Slack is asked about presses of buttons; without it, there are none.
 	Slack SlackStore
+	// SlackCaller goes with Slack.
+	SlackCaller SlackCaller
 	// Checks are the dependencies that /readyz and the status ask.
 	Checks []Check
 	// CheckRule finds what is wrong with a definition's templates.
@@ -190,7 +192,8 @@ func (o *Options) validate() error {
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Keys": o.Keys == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
-		"Door": o.Door == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
+		"SlackCaller": o.Slack != nil && o.SlackCaller == nil,
+		"Door":        o.Door == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
 	}
 	var errs []error

@@ -27,6 +27,23 @@ type SlackStore interface {
 	// Show has the message brought in line with its alert soon. Where the alert
 	// is not the tenant's, it does nothing.
 	Show(ctx context.Context, press SlackPress) error
+	// Person returns the user of a tenant who has an e-mail address, whatever its case.
+	Person(ctx context.Context, tenant, email string) (SlackPerson, error)
+}
+
+// SlackCaller asks Slack in the name of a webhook's app.
+type SlackCaller interface {
+	// SlackMember returns what Slack tells of a user.
+	SlackMember(ctx context.Context, w *notify.Webhook, user string) (slack.Member, error)
+	// SlackTell shows a text to the person who pressed, and to nobody else.
+	SlackTell(ctx context.Context, w *notify.Webhook, press slack.Press, text string) error
+}
+
+// SlackPerson is a user of Tocsin who is a member of a Slack workspace.
+type SlackPerson struct {
+	Email    string
+	Role     access.Role
+	Disabled bool
 }
 
 // SlackPress is a button that somebody pressed.
@@ -74,6 +91,9 @@ func (s *server) interact(c echo.Context) error {
 		return err
 	}
 	press, pressed, err := slack.ReadPress(body)
+	if err == nil && pressed && !press.At.IsZero() && s.Now().Sub(press.At).Abs() > slack.SignatureWindow {
+		err = errors.New("it was pressed at another time")
+	}
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, err.Error())
 	}
@@ -106,27 +126,4 @@ func (s *server) proven(ctx context.Context, c echo.Context, body []byte) (*noti
 		return nil, errNotProven()
 	}
 	return &webhook, nil
-}
-
-// press does what a button says, and lets the message show what became of it. A
-// button that comes too late does nothing but that.
-func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
-	ctx = access.As(ctx, access.Actor{
-		Tenant: webhook.TenantID, Kind: kindUser, Name: press.Actor, Via: "slack", ViaID: webhook.ID.String(),
-		Operation: "slackInteraction", ObjectKind: "alert", ObjectID: press.AlertID.String(),
-	})
-	_, err := s.Inbox.Act(ctx, webhook.TenantID, Deed{AlertID: press.AlertID, Action: press.Action, Actor: press.Actor})
-	// One that retention has deleted has nothing to show either.
-	if kind := fault.KindOf(err); err != nil && kind != fault.Conflict && kind != fault.NotFound {
-		return fmt.Errorf("%s alert from slack: %w", press.Action, err)
-	}
-	s.hub.nudge(webhook.TenantID)
-	if press.At.Channel == "" || press.At.TS == "" {
-		return nil
-	}
-	shown := s.Slack.Show(ctx, SlackPress{Tenant: webhook.TenantID, WebhookID: webhook.ID, AlertID: press.AlertID, At: press.At})
-	if shown != nil {
-		return errors.Join(err, fmt.Errorf("show press: %w", shown))
-	}
-	return nil
 }

@@ -1314,6 +1314,27 @@ type AlertSnooze struct {
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
 type AlertState string
 
+// AlertsAssignment Either `ids` or `filter`, and who is to handle these alerts.
+type AlertsAssignment struct {
+	// ActionID Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+	// the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// cannot be assigned.
+	Assignee string `json:"assignee,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Reassign Whether alerts that others handle are assigned, too.
+	Reassign bool `json:"reassign,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
 	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
@@ -1450,7 +1471,7 @@ type BulkResult struct {
 	Already int64 `json:"already"`
 	Changed int64 `json:"changed"`
 
-	// Refused Alerts whose state does not allow it.
+	// Refused Alerts whose state does not allow it; of an assignment also those that others handle.
 	Refused       int64     `json:"refused"`
 	UndoableUntil time.Time `json:"undoableUntil"`
 
@@ -4481,6 +4502,9 @@ type UpdateWebhookParams struct {
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
+// AssignAlertsJSONRequestBody defines body for AssignAlerts for application/json ContentType.
+type AssignAlertsJSONRequestBody = AlertsAssignment
+
 // CreateIssueNoteJSONRequestBody defines body for CreateIssueNote for application/json ContentType.
 type CreateIssueNoteJSONRequestBody = IssueNoteText
 
@@ -4709,6 +4733,28 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivity(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AssignAlertsWithBody Assign many alerts to a person, or to nobody
+	//
+	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+	// whoever handled it.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+	AssignAlertsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AssignAlerts Assign many alerts to a person, or to nobody
+	//
+	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+	// whoever handled it.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+	AssignAlerts(ctx context.Context, body AssignAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAssignees List the people whom alerts can be assigned to
 	//
@@ -5790,7 +5836,8 @@ type ClientInterface interface {
 
 	// DeleteWebhook Delete a webhook
 	//
-	// A webhook to which rules are bound stays; the answer is 409 and names them.
+	// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+	// exhausted are discarded.
 	//
 	// Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 	DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5968,6 +6015,48 @@ func (c *Client) UndoAlertAction(ctx context.Context, id ID, reqEditors ...Reque
 // Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetAlertActivityRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AssignAlertsWithBody Assign many alerts to a person, or to nobody
+//
+// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+// whoever handled it.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+func (c *Client) AssignAlertsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAssignAlertsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AssignAlerts Assign many alerts to a person, or to nobody
+//
+// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+// whoever handled it.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+func (c *Client) AssignAlerts(ctx context.Context, body AssignAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAssignAlertsRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8318,7 +8407,8 @@ func (c *Client) CreateWebhook(ctx context.Context, body CreateWebhookJSONReques
 
 // DeleteWebhook Delete a webhook
 //
-// A webhook to which rules are bound stays; the answer is 409 and names them.
+// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+// exhausted are discarded.
 //
 // Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 func (c *Client) DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8909,6 +8999,46 @@ func NewGetAlertActivityRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewAssignAlertsRequest calls the generic AssignAlerts builder with application/json body
+func NewAssignAlertsRequest(server string, body AssignAlertsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAssignAlertsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewAssignAlertsRequestWithBody constructs an http.Request for the AssignAlerts method, with any body, and a specified content type
+func NewAssignAlertsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/assign")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -13892,6 +14022,28 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivityWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetAlertActivityResponse, error)
 
+	// AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
+	//
+	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+	// whoever handled it.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+	AssignAlertsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AssignAlertsResponse, error)
+
+	// AssignAlertsWithResponse Assign many alerts to a person, or to nobody
+	//
+	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+	// whoever handled it.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+	AssignAlertsWithResponse(ctx context.Context, body AssignAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertsResponse, error)
+
 	// ListAssigneesWithResponse List the people whom alerts can be assigned to
 	//
 	// The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
@@ -15088,7 +15240,8 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteWebhookWithResponse Delete a webhook
 	//
-	// A webhook to which rules are bound stays; the answer is 409 and names them.
+	// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+	// exhausted are discarded.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15379,6 +15532,54 @@ func (r GetAlertActivityResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetAlertActivityResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AssignAlertsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BulkResult
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AssignAlertsResponse) GetJSON200() *BulkResult {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AssignAlertsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AssignAlertsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AssignAlertsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AssignAlertsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AssignAlertsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -20468,6 +20669,40 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 	return ParseGetAlertActivityResponse(rsp)
 }
 
+// AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
+//
+// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+// whoever handled it.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+func (c *ClientWithResponses) AssignAlertsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AssignAlertsResponse, error) {
+	rsp, err := c.AssignAlertsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAssignAlertsResponse(rsp)
+}
+
+// AssignAlertsWithResponse Assign many alerts to a person, or to nobody
+//
+// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+// whoever handled it.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/assign (the `AssignAlerts` operationId).
+func (c *ClientWithResponses) AssignAlertsWithResponse(ctx context.Context, body AssignAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertsResponse, error) {
+	rsp, err := c.AssignAlerts(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAssignAlertsResponse(rsp)
+}
+
 // ListAssigneesWithResponse List the people whom alerts can be assigned to
 //
 // The users who may act on alerts and are not disabled, by e-mail address; at most 1,000.
@@ -22420,7 +22655,8 @@ func (c *ClientWithResponses) CreateWebhookWithResponse(ctx context.Context, bod
 
 // DeleteWebhookWithResponse Delete a webhook
 //
-// A webhook to which rules are bound stays; the answer is 409 and names them.
+// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+// exhausted are discarded.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22705,6 +22941,39 @@ func ParseGetAlertActivityResponse(rsp *http.Response) (*GetAlertActivityRespons
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest AlertActivity
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAssignAlertsResponse parses an HTTP response from a AssignAlertsWithResponse call
+func ParseAssignAlertsResponse(rsp *http.Response) (*AssignAlertsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AssignAlertsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BulkResult
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

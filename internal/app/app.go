@@ -326,7 +326,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	o.Pulse, o.Notifications, o.Status, o.Past = db.Pulse(a.options.Clock), record, record, a.samples
 	o.Previewer = &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock}
 	o.Exchanges, o.Explainer, o.Texts, o.Renderer, o.ExchangeURL = source, db.Rules(), texts, a.renderer, a.renderer.ExchangeURL
-	o.Sender, o.Slack, o.Receivers = a.sender, db.Slack(), a.receivers
+	o.Sender, o.Slack, o.SlackCaller, o.Receivers = a.sender, db.Slack(), a.sender, a.receivers
 	o.Reconciler = newReconciler(db.Reconciliation(), source, 0, a.options.Keep.Alerts)
 	o.Door, o.Users, o.Tokens, o.Audit, o.Elsewhere = a.door, db.Accounts(), db.Tokens(), db.Audit(), elsewhere
 	o.Tenant, o.Identify, o.Open = who.Tenant, who.identify(), who.Mode == AccessOpen

@@ -310,6 +310,9 @@ func (s *stage) tries() map[string]func() try {
 		"assignAlert": func() try {
 			return try{path: "/alerts/" + s.alert() + "/assign", body: map[string]any{"assignee": adminEmail}}
 		},
+		"assignAlerts": func() try {
+			return try{path: "/alerts/assign", body: map[string]any{"ids": []string{s.alert()}, "assignee": adminEmail}}
+		},
 		"updateWebhook": func() try {
 			path := someWebhook()
 			return try{path: path, body: map[string]any{"name": s.newID().String()}, header: []string{"If-Match", s.tag(path)}}
@@ -465,6 +468,7 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 			t.Errorf("%s of another tenant's thing: %d %v", op.ID, got.status, got.body)
 		}
 	}
+	s.byIDs(elsewhere, tries)
 	delete(s.ids, "alerts/actions") // which is no list
 	delete(s.ids, "replays")        // which are listed by rule
 	for _, list := range slices.Sorted(maps.Keys(s.ids)) {
@@ -484,6 +488,33 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 		if text := fmt.Sprint(item); strings.Contains(text, "stage") {
 			t.Errorf("another tenant's audit log: %s", text)
 		}
+	}
+}
+
+// byIDs calls every operation that takes ids with those of another tenant's things: nothing changes.
+func (s *stage) byIDs(elsewhere *caller, tries map[string]func() try) {
+	s.t.Helper()
+	tried := 0
+	for _, op := range operations(s.t) {
+		prepare, known := tries[op.ID]
+		if !known || strings.Contains(op.path, "{id}") {
+			continue
+		}
+		call := prepare()
+		if body, ok := call.body.(map[string]any); !ok || body["ids"] == nil {
+			continue
+		}
+		tried++
+		const things = `select a::text from alert a union all select n::text from settlement n where n.status = 'EXHAUSTED'
+			union all select h::text from alert_assignment h union all select r::text from alert_read r order by 1`
+		before := s.column(things)
+		got := elsewhere.do(op.method, call.path, call.body, call.header...)
+		if after := s.column(things); !slices.Equal(before, after) {
+			s.t.Errorf("%s with another tenant's ids: %d %v, and things changed", op.ID, got.status, got.body)
+		}
+	}
+	if tried < 6 {
+		s.t.Errorf("%d operations with ids were tried, want those of alerts and notifications", tried)
 	}
 }
 

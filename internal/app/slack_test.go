@@ -42,6 +42,10 @@ type workspace struct {
 	messages map[string]posted
 	// calls are the methods called, in order.
 	calls []string
+	// people are the e-mail addresses of members by their ids; nil lets the app see none.
+	people map[string]string
+	// told is what was shown to one person alone, as "U1: text".
+	told []string
 	// before may answer in Slack's place; it returns whether it did.
 	before func(method string, w http.ResponseWriter, r *http.Request) bool
 }
@@ -51,11 +55,15 @@ type posted struct {
 	TS      string `json:"ts"`
 	// ThreadTS is the message into whose thread this one was posted.
 	ThreadTS string `json:"thread_ts"`
-	Text     string `json:"text"`
-	Blocks   []struct {
+	// User is whom alone it is shown to.
+	User   string `json:"user"`
+	Text   string `json:"text"`
+	Blocks []struct {
 		Elements []struct {
 			ActionID string `json:"action_id"`
 			Value    string `json:"value"`
+			// Text is a string in a context block, an object of a button.
+			Text any `json:"text"`
 		} `json:"elements"`
 	} `json:"blocks"`
 }
@@ -65,12 +73,25 @@ func (p posted) buttons() string {
 	var ids []string
 	for _, b := range p.Blocks {
 		for _, e := range b.Elements {
-			if e.Value != "" {
+			if e.Value != "" || e.ActionID == "tocsin_snooze" {
 				ids = append(ids, strings.TrimPrefix(e.ActionID, "tocsin_"))
 			}
 		}
 	}
 	return strings.Join(ids, " ")
+}
+
+// says returns the texts of the context blocks.
+func (p posted) says() string {
+	var texts []string
+	for _, b := range p.Blocks {
+		for _, e := range b.Elements {
+			if text, ok := e.Text.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return strings.Join(texts, "\n")
 }
 
 func newWorkspace(tb testing.TB) *workspace {
@@ -107,10 +128,15 @@ func (s *workspace) judge(method string, r *http.Request, body []byte) map[strin
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+botToken:
 		return refuse("invalid_auth")
+	case method == "users.info":
+		return s.member(body)
 	case json.Unmarshal(body, &m) != nil || slack.Valid(body) != nil || m.Text == "":
 		return refuse("invalid_blocks")
 	case m.Channel != "C0123456":
 		return refuse("channel_not_found")
+	case method == "chat.postEphemeral":
+		s.told = append(s.told, m.User+": "+m.Text)
+		return map[string]any{"ok": true, "message_ts": "1.1"}
 	}
 	if method == "chat.postMessage" {
 		m.TS = fmt.Sprintf("1795244520.%06d", len(s.order)+1)
@@ -120,6 +146,28 @@ func (s *workspace) judge(method string, r *http.Request, body []byte) map[strin
 	}
 	s.messages[m.TS] = m
 	return map[string]any{"ok": true, "channel": m.Channel, "ts": m.TS, "message": json.RawMessage(body)}
+}
+
+// member answers users.info.
+func (s *workspace) member(body []byte) map[string]any {
+	form, err := url.ParseQuery(string(body))
+	email, known := s.people[form.Get("user")]
+	switch {
+	case err != nil || s.people == nil:
+		return map[string]any{"ok": false, "error": "missing_scope"}
+	case !known:
+		return map[string]any{"ok": false, "error": "user_not_found"}
+	}
+	return map[string]any{"ok": true, "user": map[string]any{"team_id": "T1", "profile": map[string]any{"email": email}}}
+}
+
+// lastTold returns what was told since the last call.
+func (s *workspace) lastTold() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := strings.Join(s.told, " | ")
+	s.told = nil
+	return told
 }
 
 // shown returns the messages as they are.
@@ -252,7 +300,7 @@ func (w *slackWorld) wantShown(want ...string) {
 
 const (
 	showsFiring       = "🔴 acknowledge resolve"
-	showsAcknowledged = "👀 resolve"
+	showsAcknowledged = "👀 resolve assign snooze"
 	showsResolved     = "🟢 "
 	owedUpdates       = `select message_id::text from slack_update`
 )
@@ -581,7 +629,7 @@ func TestSlacksWordsAboutABot(t *testing.T) {
 func press(t *testing.T, target, action, alert, ts string) *http.Request {
 	t.Helper()
 	payload, err := json.Marshal(map[string]any{
-		"type": "block_actions", "user": map[string]any{"id": "U1", "username": "ann"},
+		"type": "block_actions", "user": map[string]any{"id": "U1", "username": "ann"}, "team": map[string]any{"id": "T1"},
 		"container": map[string]any{"channel_id": "C0123456", "message_ts": ts},
 		"actions":   []any{map[string]any{"action_id": action, "value": alert}},
 	})
@@ -638,7 +686,7 @@ func TestPressedInSlack(t *testing.T) {
 		t.Fatalf("press: %d %s", status, body)
 	}
 	w.wantColumn("who", `select state || ' ' || acknowledged_by from alert`, "ACKNOWLEDGED slack:ann")
-	w.until("the message says so", func() bool { return w.slack.shown()[0].buttons() == "resolve" })
+	w.until("the message says so", func() bool { return w.slack.shown()[0].buttons() == "resolve assign snooze" })
 
 	// Twice, and once more as the same bytes: nothing changes.
 	at := w.column(`select acknowledged_at::text from alert`)[0]
@@ -648,6 +696,9 @@ func TestPressedInSlack(t *testing.T) {
 		}
 	}
 	w.wantColumn("when", `select acknowledged_at::text from alert`, at)
+	if told := w.slack.lastTold(); told != "U1: The alert was acknowledged already, by ann. | U1: The alert was acknowledged already, by ann." {
+		t.Errorf("told %q", told)
+	}
 	if status, _ := answer(t, press(t, target, "tocsin_resolve", alert, message.TS)); status != http.StatusOK {
 		t.Errorf("resolve: %d", status)
 	}
@@ -655,6 +706,9 @@ func TestPressedInSlack(t *testing.T) {
 	// A button that comes too late changes nothing, and the message is right in the end.
 	if status, _ := answer(t, press(t, target, "tocsin_acknowledge", alert, message.TS)); status != http.StatusOK {
 		t.Errorf("late press: %d", status)
+	}
+	if told := w.slack.lastTold(); told != "U1: The alert is resolved; a resolved alert cannot be acknowledged." {
+		t.Errorf("told %q", told)
 	}
 	w.wantColumn("state", `select state || ' ' || resolved_by from alert`, "RESOLVED slack:ann")
 	w.until("nothing is owed", func() bool { return len(w.column(owedUpdates)) == 0 })
@@ -670,7 +724,7 @@ func TestPressedInSlack(t *testing.T) {
 
 func TestPressesThatAreRefused(t *testing.T) {
 	w := newSlackWorld(t)
-	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	base, _ := w.replica(func(o *app.Options) { o.Roles, o.SlackAPIURL = []app.Role{app.RoleAPI}, w.slack.url })
 	w.owed(w.hook, "a")
 	alert := w.firing()[0].ID.String()
 	plain := w.webhook("generic")
@@ -713,6 +767,13 @@ func TestPressesThatAreRefused(t *testing.T) {
 			status, body := answer(t, c.req)
 			if status != c.want {
 				t.Errorf("%d %s, want %d", status, body, c.want)
+			}
+			told := ""
+			if name == "another tenant's" || name == "a deleted alert's" {
+				told = "U1: Tocsin does not have this alert any more."
+			}
+			if got := w.slack.lastTold(); got != told {
+				t.Errorf("told %q, want %q", got, told)
 			}
 			if c.want == http.StatusUnauthorized && strings.Contains(body, "detail") {
 				t.Errorf("the answer tells why: %s", body)

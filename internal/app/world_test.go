@@ -208,6 +208,15 @@ func (w *world) fail(ns int64, ids ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
+// incomplete is fail with another error.
+func (w *world) incomplete(ns int64, id string) {
+	w.t.Helper()
+	w.ch.Insert(w.t, rules.Exchange{
+		TenantID: tenant, StartTimeNS: ns, EndTimeNS: &ns, ExecutionID: id, Environment: "production", Application: "orders",
+		Route: "order-to-erp", Status: rules.Failed, ErrorType: "Refused", ErrorMessage: "the order is not complete",
+	})
+}
+
 // tick makes a pass over every partition.
 func (w *world) tick() evaluator.Result {
 	w.t.Helper()

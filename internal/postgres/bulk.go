@@ -33,7 +33,7 @@ const actOnMany = `
 with candidate as materialized (
     select a.alert_id
     from alert a
-    where %[2]s and a.state = any(@from)
+    where %[2]s and a.state = any(@from_states)
     order by a.alert_id
     for update of a
 )
@@ -43,8 +43,8 @@ returning a.alert_id`
 
 // countOthers counts what an action leaves alone.
 const countOthers = `
-select count(*) filter (where a.state = @to and a.change <> @change),
-       count(*) filter (where a.state <> @to and a.state <> all(@from)),
+select count(*) filter (where a.state = @to_state and a.change <> @change),
+       count(*) filter (where a.state <> @to_state and a.state <> all(@from_states)),
        count(*)
 from alert a
 where %s`
@@ -60,58 +60,96 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 	if err != nil {
 		return api.BulkCounts{}, err
 	}
-	selection, err := digestOf(deed)
+	selection, err := digestOf(deed.Filter, chosen{HoldUntil: inUTC(deed.HoldUntil)})
 	if err != nil {
 		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
 	}
-	c.args["from"], c.args["to"], c.args["actor"], c.args["held_until"] = from, to, deed.Actor, deed.HoldUntil
-	var done pgq.AlertAction
+	c.args["from_states"], c.args["to_state"], c.args["actor"], c.args["held_until"] = from, to, deed.Actor, deed.HoldUntil
 	var notified written
-	err = s.repeatedly(ctx, func(tx pgx.Tx) error {
+	of := action{tenant: tenant, id: deed.ID, actor: deed.Actor, deed: string(deed.Action), selection: selection}
+	done, err := s.once(ctx, of, func(tx pgx.Tx, q *pgq.Queries, change int64) (others pgq.ActionDoneParams, err error) {
 		notified = written{}
-		q := s.db.queries.WithTx(tx)
-		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
-			TenantID: tenant, ActionID: deed.ID, Actor: deed.Actor, Deed: string(deed.Action), Selection: selection,
-		})
-		if errors.Is(err, pgx.ErrNoRows) {
-			done, err = sameDeed(ctx, q, tenant, deed, selection)
-			return err
-		}
-		if err != nil {
-			return err
-		}
 		c.args["change"] = change
-		rows, err := tx.Query(ctx, fmt.Sprintf(actOnMany, set, c.where()), c.args)
+		moved, err := changedBy(ctx, tx, fmt.Sprintf(actOnMany, set, c.where()), c.args)
 		if err != nil {
-			return err
+			return others, err
 		}
-		moved, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		if err != nil {
-			return err
+		if others, err = c.others(ctx, tx, countOthers, deed.Filter.IDs); err != nil {
+			return others, err
 		}
-		p := pgq.ActionDoneParams{Changed: int64(len(moved)), TenantID: tenant, ActionID: deed.ID}
-		var found int64
-		if err := tx.QueryRow(ctx, fmt.Sprintf(countOthers, c.where()), c.args).Scan(&p.Already, &p.Refused, &found); err != nil {
-			return err
-		}
-		if len(deed.Filter.IDs) > 0 {
-			p.Unknown = int64(len(setOf(deed.Filter.IDs))) - found
-		}
-		if done, err = q.ActionDone(ctx, p); err != nil {
-			return err
-		}
-		if notified, err = notifyEvent(ctx, q, changed{tenant, deed.Actor, eventOf(to), moved}); err != nil {
-			return err
-		}
-		return q.ActionForget(ctx, tenant)
+		others.Changed = int64(len(moved))
+		notified, err = notifyEvent(ctx, q, changed{tenant, deed.Actor, eventOf(to), moved})
+		return others, err
 	})
 	if err != nil {
 		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
 	}
 	s.notified(ctx, notified)
+	return done, nil
+}
+
+// action is what somebody does to many alerts, under an id.
+type action struct {
+	tenant    string
+	id        uuid.UUID
+	actor     string
+	deed      string
+	selection []byte
+}
+
+// once does an action in one transaction and enters what became of it, or returns what became
+// of it when it was done before.
+func (s *Inbox) once(ctx context.Context, of action, do func(tx pgx.Tx, q *pgq.Queries, change int64) (pgq.ActionDoneParams, error)) (api.BulkCounts, error) {
+	var done pgq.AlertAction
+	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
+			TenantID: of.tenant, ActionID: of.id, Actor: of.actor, Deed: of.deed, Selection: of.selection,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			done, err = sameAction(ctx, q, of)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		p, err := do(tx, q, change)
+		if err != nil {
+			return err
+		}
+		p.TenantID, p.ActionID = of.tenant, of.id
+		if done, err = q.ActionDone(ctx, p); err != nil {
+			return err
+		}
+		return q.ActionForget(ctx, of.tenant)
+	})
+	if err != nil {
+		return api.BulkCounts{}, err
+	}
 	return api.BulkCounts{
 		Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown, UndoableUntil: done.At.Add(undoWithin),
 	}, nil
+}
+
+// changedBy returns the alerts that a statement has changed.
+func changedBy(ctx context.Context, tx pgx.Tx, statement string, args pgx.NamedArgs) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, statement, args)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+// others counts what an action leaves alone, by ids also what is not there.
+func (c *conditions) others(ctx context.Context, tx pgx.Tx, statement string, ids []uuid.UUID) (p pgq.ActionDoneParams, err error) {
+	var found int64
+	if err := tx.QueryRow(ctx, fmt.Sprintf(statement, c.where()), c.args).Scan(&p.Already, &p.Refused, &found); err != nil {
+		return p, err
+	}
+	if len(ids) > 0 {
+		p.Unknown = int64(len(setOf(ids))) - found
+	}
+	return p, nil
 }
 
 // stepOf returns what an action writes, and from which states to which it leads.
@@ -127,19 +165,25 @@ func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, 
 	}
 	switch a {
 	case alerts.Acknowledge:
-		return "state = @to, acknowledged_at = now(), acknowledged_by = @actor", from, to, nil
+		return "state = @to_state, acknowledged_at = now(), acknowledged_by = @actor", from, to, nil
 	case alerts.Resolve:
-		return `state = @to, resolved_at = now(), resolved_by = @actor, held = a.group_key is not null,
+		return `state = @to_state, resolved_at = now(), resolved_by = @actor, held = a.group_key is not null,
 			held_until = case when a.group_key is not null then @held_until::timestamptz end`, from, to, nil
 	}
 	return "", nil, "", fmt.Errorf("act on alerts: unknown action %q", a)
 }
 
-// digestOf returns what is the same for deeds that do the same to what the same filter
+// chosen is what somebody chose with an action; what is not chosen is absent.
+type chosen struct {
+	HoldUntil *time.Time `json:"holdUntil,omitempty"`
+	Assignee  *string    `json:"assignee,omitempty"`
+	Reassign  bool       `json:"reassign,omitempty"`
+}
+
+// digestOf returns what is the same for actions that do the same to what the same filter
 // selects, whatever the order of its entries. A field that it does not know is as one that is not set, so
 // that versions agree; that is why it has names of its own.
-func digestOf(deed api.BulkDeed) ([]byte, error) {
-	f := deed.Filter
+func digestOf(f alerts.Filter, with chosen) ([]byte, error) {
 	text, err := json.Marshal(struct {
 		IDs          []string         `json:"ids,omitempty"`
 		States       []alerts.State   `json:"states,omitempty"`
@@ -162,12 +206,12 @@ func digestOf(deed api.BulkDeed) ([]byte, error) {
 		Assignees     []string          `json:"assignees,omitempty"`
 		Snoozed       *bool             `json:"snoozed,omitempty"`
 
-		HoldUntil *time.Time `json:"holdUntil,omitempty"`
+		chosen
 	}{
 		texts(f.IDs), ordered(f.States), ordered(f.Severities), texts(f.Rules), ordered(f.Applications), ordered(f.Routes),
 		ordered(f.Signatures), f.Text, f.MineOf, f.UnreadBy, inUTC(f.UpTo),
 		ordered(f.Environments), f.ExecutionID, f.CorrelationID, f.Attributes, inUTC(f.From), f.PerExchange, ordered(f.Assignees), f.Snoozed,
-		inUTC(deed.HoldUntil),
+		with,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode selection: %w", err)
@@ -194,14 +238,14 @@ func texts(ids []uuid.UUID) []string {
 	return ordered(list)
 }
 
-// sameDeed returns an action that was done before, if it is the one meant.
-func sameDeed(ctx context.Context, q *pgq.Queries, tenant string, deed api.BulkDeed, selection []byte) (pgq.AlertAction, error) {
-	row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: deed.ID})
+// sameAction returns an action that was done before, if it is the one meant.
+func sameAction(ctx context.Context, q *pgq.Queries, of action) (pgq.AlertAction, error) {
+	row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: of.tenant, ActionID: of.id})
 	if err != nil {
 		return pgq.AlertAction{}, err
 	}
 	a := row.AlertAction
-	if a.Actor != deed.Actor || a.Action != string(deed.Action) || a.Selection != nil && !bytes.Equal(a.Selection, selection) {
+	if a.Actor != of.actor || a.Action != of.deed || a.Selection != nil && !bytes.Equal(a.Selection, of.selection) {
 		return a, fault.New(fault.Conflict, "the action id belongs to another action; choose a new one")
 	}
 	return a, nil
@@ -232,17 +276,16 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 		if err != nil {
 			return err
 		}
-		restored, err := q.AlertRestore(ctx, pgq.AlertRestoreParams{TenantID: tenant, Change: a.Change, RestoredChange: change})
+		var restored []uuid.UUID
+		if a.Action == deedAssign {
+			restored, err = q.AssignmentRestore(ctx, pgq.AssignmentRestoreParams{TenantID: tenant, ActionID: u.ActionID, RestoredChange: change})
+		} else {
+			restored, notified, err = restore(ctx, q, tenant, u.Actor, a, change)
+		}
 		if err != nil {
 			return err
 		}
 		done = api.UndoCounts{Restored: int64(len(restored)), Skipped: a.Changed - int64(len(restored))}
-		if err := resumeEscalations(ctx, q, restored, a.At); err != nil {
-			return err
-		}
-		if notified, err = notifyEvent(ctx, q, changed{tenant, u.Actor, notify.ReasonReopened, restored}); err != nil {
-			return err
-		}
 		return q.ActionUndone(ctx, pgq.ActionUndoneParams{Restored: done.Restored, TenantID: tenant, ActionID: u.ActionID})
 	})
 	if err != nil {
@@ -250,6 +293,19 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 	}
 	s.notified(ctx, notified)
 	return done, nil
+}
+
+// restore puts back the states that an action has changed.
+func restore(ctx context.Context, q *pgq.Queries, tenant, actor string, a pgq.AlertAction, change int64) ([]uuid.UUID, written, error) {
+	restored, err := q.AlertRestore(ctx, pgq.AlertRestoreParams{TenantID: tenant, Change: a.Change, RestoredChange: change})
+	if err != nil {
+		return nil, written{}, err
+	}
+	if err := resumeEscalations(ctx, q, restored, a.At); err != nil {
+		return nil, written{}, err
+	}
+	notified, err := notifyEvent(ctx, q, changed{tenant, actor, notify.ReasonReopened, restored})
+	return restored, notified, err
 }
 
 // repeatedly runs f in one transaction, again where others were in its way: by

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/api"
+	"tocsin/internal/access"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
 	"tocsin/notify/refresh"
@@ -28,6 +29,9 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	m := settlement.Message
 	if m == nil {
 		return nil
+	}
+	if err := q.SlackMessageLock(ctx, m.AlertID); err != nil {
+		return fmt.Errorf("hold alert of message: %w", err)
 	}
 	err := q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
 		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: &settlement.NotificationID,
@@ -85,6 +89,7 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 			unreadable = append(unreadable, fmt.Errorf("message %d: %w", row.MessageID, err))
 			continue
 		}
+		handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy}.on(&alert)
 		claimed.Updates = append(claimed.Updates, refresh.Update{
 			MessageID: row.MessageID, Token: row.ClaimToken, Generation: row.Generation, Attempts: int(row.Attempts),
 			At:       notify.Posted{Channel: row.Channel, TS: row.Ts},
@@ -162,6 +167,9 @@ func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 		if err != nil {
 			return err
 		}
+		if err := q.SlackMessageLock(ctx, p.AlertID); err != nil {
+			return err
+		}
 		return q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
 			AlertID: p.AlertID, WebhookID: webhook, Reason: string(notify.ReasonFired), Channel: p.At.Channel, Ts: p.At.TS,
 		})
@@ -170,4 +178,13 @@ func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 		return fmt.Errorf("show press: %w", err)
 	}
 	return nil
+}
+
+// Person returns the user of a tenant who has an e-mail address.
+func (s *Slack) Person(ctx context.Context, tenant, email string) (api.SlackPerson, error) {
+	row, err := s.db.queries.SlackPerson(ctx, pgq.SlackPersonParams{TenantID: tenant, Email: email})
+	if err != nil {
+		return api.SlackPerson{}, notFound(err, "user")
+	}
+	return api.SlackPerson{Email: row.Email, Role: access.Role(row.Role), Disabled: row.Disabled}, nil
 }

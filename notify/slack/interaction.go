@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,11 +10,11 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"tocsin/alerts"
 	"tocsin/notify"
 )
 
@@ -57,22 +58,51 @@ func Sign(secret, timestamp string, body []byte) string {
 	return "v0=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// The buttons of a message. The value of each is the alert's id.
+// The buttons and the menu of a message. Their values begin with the alert's id.
 const (
 	actionAcknowledge = "tocsin_acknowledge"
 	actionResolve     = "tocsin_resolve"
+	actionAssign      = "tocsin_assign"
+	actionSnooze      = "tocsin_snooze"
 	actionOpen        = "open_alert"
 	actionExchange    = "open_exchange"
 	actionRunbook     = "open_runbook"
 )
 
-// Press is a button that somebody pressed.
+// Press is a button that somebody pressed, or what they chose from the menu.
 type Press struct {
 	AlertID uuid.UUID
-	Action  alerts.Action
-	// Actor is who did, as alerts show it: "slack:" and a name.
-	Actor string
-	At    notify.Posted
+	Deed    Deed
+	// Was is who handled the alert as the message showed it, of [DeedAssign].
+	Was string
+	// For is how long to snooze from At on, of [DeedSnooze].
+	For time.Duration
+	// At is when it was pressed, by Slack's clock.
+	At   time.Time
+	User User
+	// Message is where the message stands, Thread the thread that it is in; empty is none.
+	Message notify.Posted
+	Thread  string
+}
+
+// Deed is what a press asks for.
+type Deed string
+
+// The deeds.
+const (
+	DeedAcknowledge Deed = "acknowledge"
+	DeedResolve     Deed = "resolve"
+	DeedAssign      Deed = "assign"
+	DeedSnooze      Deed = "snooze"
+	DeedUnsnooze    Deed = "unsnooze"
+)
+
+// User is who pressed.
+type User struct {
+	// ID is Slack's, Team the workspace in which it was pressed.
+	ID, Team string
+	// Name is the user's name as alerts show somebody whom Tocsin does not know: "slack:" and a name.
+	Name string
 }
 
 const (
@@ -82,31 +112,45 @@ const (
 	maxActor = 100
 )
 
-// ReadPress reads the body of a request that was verified. Pressed is false for
+// pressed is what a request tells that follows from what somebody did to a message.
+type pressed struct {
+	Type string `json:"type"`
+	User struct {
+		ID       string `json:"id"`
+		Username string `json:"username"`
+		Name     string `json:"name"`
+	} `json:"user"`
+	Team    struct{ ID string }
+	Channel struct{ ID string }
+	Message struct {
+		TS     string
+		Thread string `json:"thread_ts"`
+	}
+	Container struct {
+		ChannelID string `json:"channel_id"`
+		MessageTS string `json:"message_ts"`
+		Thread    string `json:"thread_ts"`
+	} `json:"container"`
+	Actions []pressedAction `json:"actions"`
+}
+
+type pressedAction struct {
+	ActionID string `json:"action_id"`
+	Value    string `json:"value"`
+	At       string `json:"action_ts"`
+	Selected struct {
+		Value string `json:"value"`
+	} `json:"selected_option"`
+}
+
+// ReadPress reads the body of a request that was verified. Found is false for
 // what is none of Tocsin's buttons: links, and those of others in the same app.
-func ReadPress(body []byte) (press Press, pressed bool, err error) {
+func ReadPress(body []byte) (press Press, found bool, err error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return Press{}, false, errors.New("the form cannot be read")
 	}
-	var payload struct {
-		Type string `json:"type"`
-		User struct {
-			ID       string `json:"id"`
-			Username string `json:"username"`
-			Name     string `json:"name"`
-		} `json:"user"`
-		Channel   struct{ ID string }
-		Message   struct{ TS string }
-		Container struct {
-			ChannelID string `json:"channel_id"`
-			MessageTS string `json:"message_ts"`
-		} `json:"container"`
-		Actions []struct {
-			ActionID string `json:"action_id"`
-			Value    string `json:"value"`
-		} `json:"actions"`
-	}
+	var payload pressed
 	if err := json.Unmarshal([]byte(form.Get("payload")), &payload); err != nil {
 		return Press{}, false, errors.New("the form has no field payload that can be read")
 	}
@@ -114,33 +158,68 @@ func ReadPress(body []byte) (press Press, pressed bool, err error) {
 		return Press{}, false, nil
 	}
 	for _, action := range payload.Actions {
-		switch action.ActionID {
-		case actionAcknowledge:
-			press.Action = alerts.Acknowledge
-		case actionResolve:
-			press.Action = alerts.Resolve
-		default:
-			continue
+		if found, err = press.read(action); err != nil {
+			return Press{}, false, err
 		}
-		if press.AlertID, err = uuid.Parse(action.Value); err != nil {
-			return Press{}, false, errors.New("the button's value is no alert's id")
+		if found {
+			break
 		}
-		pressed = true
-		break
 	}
-	press.At = notify.Posted{
-		Channel: firstOf(payload.Container.ChannelID, payload.Channel.ID),
-		TS:      firstOf(payload.Container.MessageTS, payload.Message.TS),
+	press.Message = notify.Posted{
+		Channel: cmp.Or(payload.Container.ChannelID, payload.Channel.ID),
+		TS:      cmp.Or(payload.Container.MessageTS, payload.Message.TS),
 	}
-	press.Actor = actorPrefix + Plain(line(firstOf(payload.User.Username, payload.User.Name, payload.User.ID, "unknown")), maxActor)
-	return press, pressed, nil
+	press.Thread = cmp.Or(payload.Container.Thread, payload.Message.Thread)
+	u := payload.User
+	press.User = User{ID: u.ID, Team: payload.Team.ID, Name: actorPrefix + Plain(line(cmp.Or(u.Username, u.Name, u.ID, "unknown")), maxActor)}
+	return press, found, nil
 }
 
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
+// read takes over what an action asks for, and reports whether it is Tocsin's.
+func (p *Press) read(action pressedAction) (bool, error) {
+	value, more := action.Value, ""
+	switch action.ActionID {
+	case actionAcknowledge:
+		p.Deed = DeedAcknowledge
+	case actionResolve:
+		p.Deed = DeedResolve
+	case actionAssign:
+		p.Deed = DeedAssign
+		value, p.Was, _ = strings.Cut(value, " ")
+	case actionSnooze:
+		value, more, _ = strings.Cut(action.Selected.Value, " ")
+		if more == snoozeEnd {
+			p.Deed = DeedUnsnooze
+			break
 		}
+		p.Deed = DeedSnooze
+		var err error
+		if p.For, err = time.ParseDuration(more); err != nil || p.For <= 0 {
+			return false, errors.New("the choice is no time to snooze")
+		}
+		if p.At = instantOf(action.At); p.At.IsZero() {
+			return false, errors.New("the choice does not say when it was made")
+		}
+	default:
+		return false, nil
 	}
-	return ""
+	var err error
+	if p.AlertID, err = uuid.Parse(value); err != nil {
+		return false, errors.New("the button's value is no alert's id")
+	}
+	return true, nil
+}
+
+// instantOf reads an instant of Slack's, seconds with a fraction; zero where it is none.
+func instantOf(ts string) time.Time {
+	whole, fraction, _ := strings.Cut(ts, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || seconds <= 0 {
+		return time.Time{}
+	}
+	micros, err := strconv.ParseInt((fraction + "000000")[:6], 10, 64)
+	if err != nil || micros < 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, micros*1000).UTC()
 }

@@ -72,23 +72,103 @@ func TestVerify(t *testing.T) {
 
 func TestReadPress(t *testing.T) {
 	const id = "0199a1b2-0000-7000-8000-000000000001"
+	alert := uuid.MustParse(id)
 	read := func(payload string) (slack.Press, bool, error) {
 		return slack.ReadPress([]byte(url.Values{"payload": {payload}}.Encode()))
 	}
-	got, pressed, err := read(`{"type":"block_actions","user":{"id":"U1","username":"ann\n<!channel>"},"channel":{"id":"C9"},"message":{"ts":"9.9"},
-		"container":{"channel_id":"C1","message_ts":"1.2"},"actions":[{"action_id":"x"},{"action_id":"tocsin_acknowledge","value":"` + id + `"}]}`)
-	want := slack.Press{
-		AlertID: uuid.MustParse(id), Action: alerts.Acknowledge, Actor: "slack:ann <!channel>", At: notify.Posted{Channel: "C1", TS: "1.2"},
+	action := func(fields string) string {
+		return `{"type":"block_actions","user":{"id":"U1","username":"ann\n<!channel>"},"team":{"id":"T1"},"channel":{"id":"C9"},"message":{"ts":"9.9"},
+			"container":{"channel_id":"C1","message_ts":"1.2","thread_ts":"1.1"},"actions":[{"action_id":"x"},{` + fields + `}]}`
 	}
-	if err != nil || !pressed || got != want {
-		t.Errorf("%+v, %v, %v; want %+v", got, pressed, err, want)
+	chosen := func(value, at string) string {
+		return action(`"action_id":"tocsin_snooze","selected_option":{"value":"` + value + `"},"action_ts":"` + at + `"`)
 	}
-	got, pressed, err = read(`{"type":"block_actions","user":{"id":"U1"},"channel":{"id":"C9"},"message":{"ts":"9.9"},"actions":[{"action_id":"tocsin_resolve","value":"` + id + `"}]}`)
-	if err != nil || !pressed || got.Actor != "slack:U1" || got.Action != alerts.Resolve || got.At != (notify.Posted{Channel: "C9", TS: "9.9"}) {
-		t.Errorf("%+v, %v, %v", got, pressed, err)
+	ann := slack.User{ID: "U1", Team: "T1", Name: "slack:ann <!channel>"}
+	here := func(p slack.Press) slack.Press {
+		p.AlertID, p.User, p.Message, p.Thread = alert, ann, notify.Posted{Channel: "C1", TS: "1.2"}, "1.1"
+		return p
 	}
-	if got, _, err = read(`{"user":{"username":"` + strings.Repeat("é", 5000) + `"},"type":"block_actions"}`); err != nil || len(got.Actor) > 250 {
-		t.Errorf("a long name gave %d bytes, %v", len(got.Actor), err)
+	for payload, want := range map[string]slack.Press{
+		action(`"action_id":"tocsin_acknowledge","value":"` + id + `"`):      {Deed: slack.DeedAcknowledge},
+		action(`"action_id":"tocsin_resolve","value":"` + id + `"`):          {Deed: slack.DeedResolve},
+		action(`"action_id":"tocsin_assign","value":"` + id + `"`):           {Deed: slack.DeedAssign},
+		action(`"action_id":"tocsin_assign","value":"` + id + ` bo@x.test"`): {Deed: slack.DeedAssign, Was: "bo@x.test"},
+		chosen(id+" 4h", "1795244520.25"):                                    {Deed: slack.DeedSnooze, For: 4 * time.Hour, At: time.Unix(1795244520, 250_000_000).UTC()},
+		chosen(id+" end", ""):                                                {Deed: slack.DeedUnsnooze},
+	} {
+		if got, found, err := read(payload); err != nil || !found || got != here(want) {
+			t.Errorf("%s: %+v, %v, %v", payload, got, found, err)
+		}
+	}
+	for name, payload := range map[string]string{
+		"no id": action(`"action_id":"tocsin_assign","value":"me"`), "no time": chosen(id, "1.2"), "a time of one's own": chosen(id+" soon", "1.2"),
+		"backwards": chosen(id+" -1h", "1.2"), "no instant": chosen(id+" 1h", "now"), "before all": chosen(id+" 1h", "-5.0"), "nothing chosen": chosen("", "1.2"),
+	} {
+		if got, found, err := read(payload); err == nil || found {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	got, found, err := read(`{"type":"block_actions","user":{"id":"U1"},"channel":{"id":"C9"},"message":{"ts":"9.9","thread_ts":"9.1"},"actions":[{"action_id":"tocsin_resolve","value":"` + id + `"}]}`)
+	if err != nil || !found || got.User.Name != "slack:U1" || got.Thread != "9.1" || got.Message != (notify.Posted{Channel: "C9", TS: "9.9"}) {
+		t.Errorf("%+v, %v, %v", got, found, err)
+	}
+	if got, _, err = read(`{"user":{"username":"` + strings.Repeat("é", 5000) + `"},"type":"block_actions"}`); err != nil || len(got.User.Name) > 250 {
+		t.Errorf("a long name gave %d bytes, %v", len(got.User.Name), err)
+	}
+}
+
+// TestOnlyMembersHaveAnAddress reads what Slack tells of people.
+func TestOnlyMembersHaveAnAddress(t *testing.T) {
+	user := func(fields string) string {
+		return `{"ok":true,"user":{"id":"U1","team_id":"T1","profile":{"email":"ann@x.test"}` + fields + `}}`
+	}
+	for answer, want := range map[string]slack.Member{
+		user(``):                               {Email: "ann@x.test", Team: "T1"},
+		user(`,"is_email_confirmed":true`):     {Email: "ann@x.test", Team: "T1"},
+		user(`,"is_email_confirmed":false`):    {Team: "T1"},
+		user(`,"deleted":true`):                {Team: "T1"},
+		user(`,"is_bot":true`):                 {Team: "T1"},
+		user(`,"is_restricted":true`):          {Team: "T1"},
+		user(`,"is_ultra_restricted":true`):    {Team: "T1"},
+		user(`,"is_stranger":true`):            {Team: "T1"},
+		`{"ok":true,"user":{"team_id":"T1"}}`:  {Team: "T1"},
+		`{"ok":false,"error":"missing_scope"}`: {},
+	} {
+		if got, err := slack.ReadMember([]byte(answer)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", answer, got, err)
+		}
+	}
+	for _, answer := range []string{`{"ok":false,"error":"user_not_found"}`, `{"ok":false,"error":"fatal_error"}`, `<html>`, `{"ok":tr`, ``} {
+		if got, err := slack.ReadMember([]byte(answer)); err == nil {
+			t.Errorf("%q: %+v", answer, got)
+		}
+	}
+}
+
+// TestHandlingIsShown says who handles an alert, and lets others take it over and end its snooze.
+func TestHandlingIsShown(t *testing.T) {
+	a := usual()
+	a.Buttons = true
+	before, err := slack.Message(&a)
+	if err != nil || strings.Contains(string(before), "tocsin_handling") || strings.Contains(string(before), " end\"") {
+		t.Errorf("nobody's: %v, %s", err, before)
+	}
+	a.Assignee, a.SnoozedUntil, a.SnoozedBy = "bo <!here>@x.test", time.Unix(1_795_248_120, 0), "slack:ann"
+	got, err := slack.Message(&a)
+	if err != nil || slack.Valid(got) != nil {
+		t.Fatal(err, slack.Valid(got))
+	}
+	for _, want := range []string{
+		`Assigned to *bo \u0026lt;!here\u0026gt;@x.test*`, `Snoozed until \u003c!date^1795248120^{date_short_pretty} {time_secs}|2026-11-21 08:02:00 UTC\u003e by *ann*`,
+		`"value":"` + a.ID + ` bo \u003c!here\u003e@x.test"`, `"value":"` + a.ID + ` end"`, `"value":"` + a.ID + ` 24h"`,
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	a.State = alerts.Resolved
+	if got, err = slack.Message(&a); err != nil || strings.Contains(string(got), "tocsin_assign") || strings.Contains(string(got), "tocsin_snooze") {
+		t.Errorf("resolved: %v, %s", err, got)
 	}
 }
 

@@ -34,7 +34,12 @@ type Alert struct {
 	// Resolution is why Tocsin resolved it, empty where it did not.
 	Resolution string
 	ChangedAt  time.Time
-	// Buttons lets the reader acknowledge and resolve, where that still applies.
+	// Assignee is who handles it, SnoozedUntil until when SnoozedBy wants it to be quiet; empty and
+	// zero are nobody, and not.
+	Assignee     string
+	SnoozedUntil time.Time
+	SnoozedBy    string
+	// Buttons lets the reader acknowledge, resolve, assign and snooze, where that still applies.
 	Buttons bool
 	// Severity is CRITICAL, WARNING or INFO.
 	Severity       string
@@ -131,7 +136,7 @@ type button struct {
 func Message(a *Alert) ([]byte, error) {
 	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
-	m.Blocks = append(m.Blocks, stateBlocks(a)...)
+	m.Blocks = append(append(m.Blocks, stateBlocks(a)...), handlingBlocks(a)...)
 	switch {
 	case a.Reason == notify.ReasonRuleRecovered, a.Reason == notify.ReasonSourceRecovered, a.Reason == notify.ReasonAcknowledged,
 		a.Reason == notify.ReasonReopened:

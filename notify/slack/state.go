@@ -18,6 +18,8 @@ const boundReason = 300
 const (
 	stylePrimary = "primary"
 	stateBlockID = "tocsin_state"
+
+	handlingBlockID = "tocsin_handling"
 )
 
 // stateBlocks says who acknowledged, resolved or reopened the alert, and when, beside the
@@ -49,19 +51,70 @@ func stateBlocks(a *Alert) []block {
 	return []block{{Type: "context", BlockID: stateBlockID, Elements: []object{*mrkdwn(summary)}}}
 }
 
-// buttonsOf are the buttons that still apply. Their value is the alert's id and
-// nothing else: what a press may do is decided when it comes.
+// handlingBlocks says who handles the alert and until when it is snoozed.
+func handlingBlocks(a *Alert) []block {
+	var parts []string
+	if to := Escape(line(a.Assignee), boundActor); to != "" {
+		parts = append(parts, "Assigned to *"+to+"*")
+	}
+	if !a.SnoozedUntil.IsZero() {
+		until := "Snoozed until " + dated(a.SnoozedUntil.Unix(), a.SnoozedUntil.UTC().Format("2006-01-02 15:04:05 UTC"))
+		if by := Escape(line(strings.TrimPrefix(a.SnoozedBy, actorPrefix)), boundActor); by != "" {
+			until += " by *" + by + "*"
+		}
+		parts = append(parts, until)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []block{{Type: "context", BlockID: handlingBlockID, Elements: []object{*mrkdwn(strings.Join(parts, "  ·  "))}}}
+}
+
+// buttonsOf are the buttons that still apply, and the menu. Their values are the alert's id and,
+// where that matters, what the message shows and what somebody chooses: what a press may do is
+// decided when it comes.
 func buttonsOf(a *Alert) []object {
 	if !a.Buttons || a.ID == "" || a.Reason != "" && !a.Reason.Changes() || a.State == alerts.Resolved {
 		return nil
 	}
-	resolve := button{Type: "button", Text: *plainText("Resolve"), ActionID: actionResolve, Value: a.ID}
-	if a.State == alerts.Acknowledged {
-		return []object{resolve}
+	var buttons []object
+	if a.State != alerts.Acknowledged {
+		buttons = append(buttons, button{Type: "button", Text: *plainText("Acknowledge"), ActionID: actionAcknowledge, Value: a.ID, Style: stylePrimary})
 	}
-	return []object{
-		button{Type: "button", Text: *plainText("Acknowledge"), ActionID: actionAcknowledge, Value: a.ID, Style: stylePrimary}, resolve,
+	return append(buttons,
+		button{Type: "button", Text: *plainText("Resolve"), ActionID: actionResolve, Value: a.ID},
+		button{Type: "button", Text: *plainText("Assign to me"), ActionID: actionAssign, Value: strings.TrimSpace(a.ID + " " + a.Assignee)},
+		snoozeMenu(a),
+	)
+}
+
+// menu lets the reader choose.
+type menu struct {
+	Type        string   `json:"type"`
+	Placeholder text     `json:"placeholder"`
+	ActionID    string   `json:"action_id"`
+	Options     []option `json:"options"`
+}
+
+type option struct {
+	Text  text   `json:"text"`
+	Value string `json:"value"`
+}
+
+// snoozeEnd is the choice that ends a snooze.
+const snoozeEnd = "end"
+
+func snoozeMenu(a *Alert) menu {
+	m := menu{Type: "static_select", Placeholder: *plainText("Snooze"), ActionID: actionSnooze}
+	if !a.SnoozedUntil.IsZero() {
+		m.Options = append(m.Options, option{*plainText("End the snooze"), a.ID + " " + snoozeEnd})
 	}
+	for _, choice := range []struct{ label, value string }{
+		{"For 30 minutes", "30m"}, {"For 1 hour", "1h"}, {"For 4 hours", "4h"}, {"For 24 hours", "24h"}, {"For 3 days", "72h"},
+	} {
+		m.Options = append(m.Options, option{*plainText(choice.label), a.ID + " " + choice.value})
+	}
+	return m
 }
 
 // dated is an instant that Slack shows in the reader's own zone.
@@ -78,7 +131,7 @@ func WithState(body []byte, a *Alert) []byte {
 	if json.Unmarshal(body, &fields) != nil || json.Unmarshal(fields["blocks"], &blocks) != nil || len(blocks) == 0 {
 		return body
 	}
-	added := stateBlocks(a)
+	added := append(stateBlocks(a), handlingBlocks(a)...)
 	if buttons := buttonsOf(a); len(buttons) > 0 {
 		added = append(added, block{Type: "actions", Elements: buttons})
 	}

@@ -33,6 +33,9 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	case a.State == alerts.Resolved && a.ResolvedAt != nil:
 		about.ChangedBy, about.ChangedAt, about.Resolution = a.ResolvedBy, *a.ResolvedAt, template.Resolution(a)
 	}
+	if about.Assignee = a.Assignee; a.SnoozedUntil != nil {
+		about.SnoozedUntil, about.SnoozedBy = *a.SnoozedUntil, a.SnoozedBy
+	}
 	if !a.Health {
 		about.Owner, about.Labels, about.RunbookURL, about.Note = a.About.Owner, a.About.Labels, a.About.RunbookURL, a.About.Note
 	}

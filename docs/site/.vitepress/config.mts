@@ -101,6 +101,7 @@ export default defineConfig({
           page('Rules as code', '/rules-as-code'),
           page('Routing', '/routing'),
           page('Silences', '/silences'),
+          page('Move from Alertmanager', '/alertmanager'),
           {
             ...page('Receivers', '/receivers'),
             collapsed: true,

@@ -324,6 +324,52 @@ func (q *Queries) AlertsChangedSince(ctx context.Context, arg AlertsChangedSince
 	return count, err
 }
 
+const assignmentRestore = `-- name: AssignmentRestore :many
+with candidate as materialized (
+    select a.alert_id, b.assignee, b.assigned_by, b.assigned_at
+    from alert_assignment_before b join alert a using (alert_id)
+    where b.tenant_id = $2 and b.action_id = $3 and a.change = b.change
+    order by a.alert_id
+    for update of a
+), again as (
+    insert into alert_assignment (alert_id, tenant_id, assignee, assigned_by, assigned_at)
+    select c.alert_id, $2, c.assignee, c.assigned_by, c.assigned_at from candidate c where c.assignee is not null
+    on conflict (alert_id) do update
+    set assignee = excluded.assignee, assigned_by = excluded.assigned_by, assigned_at = excluded.assigned_at
+), ended as (
+    delete from alert_assignment h using candidate c where h.alert_id = c.alert_id and c.assignee is null
+)
+update alert a set change = $1 from candidate c where a.alert_id = c.alert_id
+returning a.alert_id
+`
+
+type AssignmentRestoreParams struct {
+	RestoredChange int64
+	TenantID       string
+	ActionID       uuid.UUID
+}
+
+// Puts back who handled what an action assigned and nothing has changed since.
+func (q *Queries) AssignmentRestore(ctx context.Context, arg AssignmentRestoreParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, assignmentRestore, arg.RestoredChange, arg.TenantID, arg.ActionID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const readForget = `-- name: ReadForget :exec
 delete from alert_read x using alert a
 where x.tenant_id = $1 and x.actor = $2 and a.alert_id = x.alert_id and a.fired_at <= $3

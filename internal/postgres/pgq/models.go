@@ -88,6 +88,16 @@ type AlertAssignment struct {
 	AssignedAt time.Time
 }
 
+type AlertAssignmentBefore struct {
+	TenantID   string
+	ActionID   uuid.UUID
+	AlertID    uuid.UUID
+	Change     int64
+	Assignee   *string
+	AssignedBy *string
+	AssignedAt *time.Time
+}
+
 type AlertEscalation struct {
 	AlertID      uuid.UUID
 	TenantID     string

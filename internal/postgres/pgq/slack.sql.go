@@ -7,14 +7,17 @@ package pgq
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
-	"time"
 )
 
 const slackMessageAdd = `-- name: SlackMessageAdd :exec
 with state as materialized (
-    select a.alert_id, a.state from alert a where a.alert_id = $2::uuid for share
+    select a.alert_id, a.state,
+           a.state <> 'RESOLVED' and (exists (select from alert_assignment h where h.alert_id = a.alert_id)
+                                      or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > now())) as handled
+    from alert a where a.alert_id = $2::uuid
 ), entered as (
     insert into slack_message (webhook_id, alert_id, notification_id, reason, channel, ts)
     select $3::uuid, state.alert_id, $4::uuid, $5::text, $6::text, $7::text
@@ -24,7 +27,7 @@ with state as materialized (
 )
 insert into slack_update (message_id, webhook_id)
 select entered.message_id, entered.webhook_id from entered, state
-where state.state <> $1::text
+where state.state <> $1::text or state.handled
 on conflict (message_id) do update
 set generation = excluded.generation, attempts = 0,
     due_at = case when slack_update.claim_token is null then now() else slack_update.due_at end
@@ -40,9 +43,9 @@ type SlackMessageAddParams struct {
 	Ts             string
 }
 
-// Enters the channel and ts of a message, and requests an update where the alert is
-// not, or no longer, in the state that the message shows. The lock on the alert
-// orders this against whoever changes it: one of both sees the other.
+// Enters the channel and ts of a message, under the lock on its alert, and requests an update where
+// the alert is not, or no longer, in the state that the message shows, and where somebody handles it
+// or it is snoozed, which a message does not show when it is posted.
 func (q *Queries) SlackMessageAdd(ctx context.Context, arg SlackMessageAddParams) error {
 	_, err := q.db.Exec(ctx, slackMessageAdd,
 		arg.Shown,
@@ -82,6 +85,41 @@ func (q *Queries) SlackMessageFind(ctx context.Context, arg SlackMessageFindPara
 	var webhook_id uuid.UUID
 	err := row.Scan(&webhook_id)
 	return webhook_id, err
+}
+
+const slackMessageLock = `-- name: SlackMessageLock :exec
+select from alert where alert_id = $1 for share
+`
+
+// Holds the alert of a message that is about to be entered. That orders the entry against
+// whoever changes the alert, assigns or snoozes it: one of both sees the other. It is a statement
+// of its own, so that the one after it sees what was committed meanwhile.
+func (q *Queries) SlackMessageLock(ctx context.Context, alertID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, slackMessageLock, alertID)
+	return err
+}
+
+const slackPerson = `-- name: SlackPerson :one
+select email, role, disabled from account where tenant_id = $1 and lower(email) = lower($2::text)
+`
+
+type SlackPersonParams struct {
+	TenantID string
+	Email    string
+}
+
+type SlackPersonRow struct {
+	Email    string
+	Role     string
+	Disabled bool
+}
+
+// The user of a tenant who has an e-mail address.
+func (q *Queries) SlackPerson(ctx context.Context, arg SlackPersonParams) (SlackPersonRow, error) {
+	row := q.db.QueryRow(ctx, slackPerson, arg.TenantID, arg.Email)
+	var i SlackPersonRow
+	err := row.Scan(&i.Email, &i.Role, &i.Disabled)
+	return i, err
 }
 
 const slackThreadEnd = `-- name: SlackThreadEnd :exec
@@ -157,12 +195,15 @@ with due as (
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads,
+       h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = m.webhook_id
+left join alert_assignment h on h.alert_id = m.alert_id
+left join alert_snooze z on z.alert_id = m.alert_id and z.until > now()
 `
 
 type SlackUpdateClaimParams struct {
@@ -171,17 +212,22 @@ type SlackUpdateClaimParams struct {
 }
 
 type SlackUpdateClaimRow struct {
-	MessageID  int64
-	Generation int64
-	Attempts   int32
-	ClaimToken int64
-	Channel    string
-	Ts         string
-	Reason     string
-	Alert      Alert
-	RuleName   string
-	RuleAbout  []byte
-	Webhook    Webhook
+	MessageID    int64
+	Generation   int64
+	Attempts     int32
+	ClaimToken   int64
+	Channel      string
+	Ts           string
+	Reason       string
+	Alert        Alert
+	RuleName     string
+	RuleAbout    []byte
+	Webhook      Webhook
+	Assignee     *string
+	AssignedBy   *string
+	AssignedAt   *time.Time
+	SnoozedUntil *time.Time
+	SnoozedBy    *string
 }
 
 // Takes the newest due update of each webhook.
@@ -264,6 +310,11 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.Webhook.EventAgeSeconds,
 			&i.Webhook.Preset,
 			&i.Webhook.SlackThreads,
+			&i.Assignee,
+			&i.AssignedBy,
+			&i.AssignedAt,
+			&i.SnoozedUntil,
+			&i.SnoozedBy,
 		); err != nil {
 			return nil, err
 		}

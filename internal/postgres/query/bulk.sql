@@ -56,6 +56,25 @@ with candidate as materialized (
 )
 select alert_id from restored;
 
+-- name: AssignmentRestore :many
+-- Puts back who handled what an action assigned and nothing has changed since.
+with candidate as materialized (
+    select a.alert_id, b.assignee, b.assigned_by, b.assigned_at
+    from alert_assignment_before b join alert a using (alert_id)
+    where b.tenant_id = @tenant_id and b.action_id = @action_id and a.change = b.change
+    order by a.alert_id
+    for update of a
+), again as (
+    insert into alert_assignment (alert_id, tenant_id, assignee, assigned_by, assigned_at)
+    select c.alert_id, @tenant_id, c.assignee, c.assigned_by, c.assigned_at from candidate c where c.assignee is not null
+    on conflict (alert_id) do update
+    set assignee = excluded.assignee, assigned_by = excluded.assigned_by, assigned_at = excluded.assigned_at
+), ended as (
+    delete from alert_assignment h using candidate c where h.alert_id = c.alert_id and c.assignee is null
+)
+update alert a set change = @restored_change from candidate c where a.alert_id = c.alert_id
+returning a.alert_id;
+
 -- name: AlertChangeNext :one
 select nextval('alert_change')::bigint;
 

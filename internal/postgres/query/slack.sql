@@ -1,9 +1,18 @@
+-- name: SlackMessageLock :exec
+-- Holds the alert of a message that is about to be entered. That orders the entry against
+-- whoever changes the alert, assigns or snoozes it: one of both sees the other. It is a statement
+-- of its own, so that the one after it sees what was committed meanwhile.
+select from alert where alert_id = @alert_id for share;
+
 -- name: SlackMessageAdd :exec
--- Enters the channel and ts of a message, and requests an update where the alert is
--- not, or no longer, in the state that the message shows. The lock on the alert
--- orders this against whoever changes it: one of both sees the other.
+-- Enters the channel and ts of a message, under the lock on its alert, and requests an update where
+-- the alert is not, or no longer, in the state that the message shows, and where somebody handles it
+-- or it is snoozed, which a message does not show when it is posted.
 with state as materialized (
-    select a.alert_id, a.state from alert a where a.alert_id = @alert_id::uuid for share
+    select a.alert_id, a.state,
+           a.state <> 'RESOLVED' and (exists (select from alert_assignment h where h.alert_id = a.alert_id)
+                                      or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > now())) as handled
+    from alert a where a.alert_id = @alert_id::uuid
 ), entered as (
     insert into slack_message (webhook_id, alert_id, notification_id, reason, channel, ts)
     select @webhook_id::uuid, state.alert_id, sqlc.narg(notification_id)::uuid, @reason::text, @channel::text, @ts::text
@@ -13,7 +22,7 @@ with state as materialized (
 )
 insert into slack_update (message_id, webhook_id)
 select entered.message_id, entered.webhook_id from entered, state
-where state.state <> @shown::text
+where state.state <> @shown::text or state.handled
 on conflict (message_id) do update
 set generation = excluded.generation, attempts = 0,
     due_at = case when slack_update.claim_token is null then now() else slack_update.due_at end;
@@ -72,12 +81,15 @@ with due as (
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about, sqlc.embed(w)
+       m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about, sqlc.embed(w),
+       h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
 join rule r on r.rule_id = a.rule_id
-join webhook w on w.webhook_id = m.webhook_id;
+join webhook w on w.webhook_id = m.webhook_id
+left join alert_assignment h on h.alert_id = m.alert_id
+left join alert_snooze z on z.alert_id = m.alert_id and z.until > now();
 
 -- name: SlackUpdateEnd :one
 -- Ends an update under its claim. One whose alert has changed meanwhile is due
@@ -114,6 +126,10 @@ where webhook_id = @webhook_id;
 -- Finds a webhook before it is known whose it is. Only what proves a request is
 -- read of it then.
 select * from webhook where webhook_id = @webhook_id and deleted_at is null and slack_channel <> '';
+
+-- name: SlackPerson :one
+-- The user of a tenant who has an e-mail address.
+select email, role, disabled from account where tenant_id = @tenant_id and lower(email) = lower(@email::text);
 
 -- name: SlackUpdateAbandon :exec
 delete from slack_update u where u.webhook_id = @webhook_id;

@@ -54,6 +54,9 @@ test("what was done to alerts is told by where they were brought, and how many t
   expect(deed(many)).toBe("restored 2,746 alerts");
   expect(changes(many)).toEqual(["state: RESOLVED → FIRING", "a, b, c and 2,743 more"]);
   expect(deed({ ...many, after: { state: "RESOLVED", alerts: 2, ids: ["a", "b"] } })).toBe("resolved 2 alerts");
+  const assigned = { ...many, before: { assignee: null }, after: { assignee: "bo@x", alerts: 2, ids: ["a", "b"] } };
+  expect(deed(assigned)).toBe("assigned 2 alerts to bo@x");
+  expect(changes(assigned)).toEqual(["assignee: nothing → bo@x", "a, b"]);
 });
 
 test("changes are told field by field, and long values are cut", () => {

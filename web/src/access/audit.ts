@@ -45,6 +45,7 @@ const requests: Record<string, string> = {
   acknowledgeAlerts: "acknowledged alerts",
   resolveAlert: "resolved an alert",
   assignAlert: "assigned an alert",
+  assignAlerts: "assigned alerts",
   snoozeAlert: "snoozed an alert",
   unsnoozeAlert: "ended the snooze of an alert",
   resolveAlerts: "resolved alerts",
@@ -89,16 +90,15 @@ interface AlertsAfter {
 export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
   const { state = "", alerts = 1, assignee, snoozedUntil } = (entry.after ?? {}) as AlertsAfter;
+  const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
   if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
-    const which = alerts > 1 ? `${number(alerts)} alerts` : `alert “${objectName ?? ""}”`;
     return `${alertVerbs[state]} ${which}`;
   }
   if (objectKind === "alert" && action === "update" && assignee !== undefined) {
-    const which = `alert “${objectName ?? ""}”`;
     return assignee === null ? `assigned ${which} to nobody` : `assigned ${which} to ${assignee}`;
   }
   if (objectKind === "alert" && action === "update" && snoozedUntil !== undefined) {
-    return `${snoozedUntil === null ? "ended the snooze of" : "snoozed"} alert “${objectName ?? ""}”`;
+    return `${snoozedUntil === null ? "ended the snooze of" : "snoozed"} ${which}`;
   }
   if (objectKind === "note") {
     return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;

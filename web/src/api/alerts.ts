@@ -242,6 +242,18 @@ export function changeAlerts(to: "ACKNOWLEDGED" | "RESOLVED", selection: AlertSe
   );
 }
 
+/** Who is to handle alerts; empty is nobody. Those that others handle are meant only with `reassign`. */
+export interface Handover {
+  assignee: string;
+  reassign: boolean;
+}
+
+/** Assigns all that are selected, or none, as `changeAlerts` changes them. */
+export function assignAlerts(to: Handover, selection: AlertSelection): Promise<BulkResult> {
+  const { holdUntil: _, ...which } = selection;
+  return body(client.POST("/alerts/assign", { body: { ...which, ...to } }));
+}
+
 /** Assigns an alert to somebody; empty is nobody. Where `was` is not the assignee any more it is refused. */
 export function assignAlert(id: string, assignment: { assignee: string; was: string }): Promise<Alert> {
   return body(client.POST("/alerts/{id}/assign", { params: { path: { id } }, body: assignment }));

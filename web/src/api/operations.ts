@@ -33,6 +33,7 @@ export const leastRole = {
   acknowledgeAlert: "operator",
   resolveAlert: "operator",
   assignAlert: "operator",
+  assignAlerts: "operator",
   listAssignees: "operator",
   snoozeAlert: "operator",
   unsnoozeAlert: "operator",

@@ -266,6 +266,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Assign many alerts to a person, or to nobody
+         * @description As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
+         *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
+         *     whoever handled it.
+         */
+        post: operations["assignAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/assignees": {
         parameters: {
             query?: never;
@@ -1760,7 +1782,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description A webhook to which rules are bound stays; the answer is 409 and names them.
+         * @description A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+         *     exhausted are discarded.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -2189,6 +2212,33 @@ export interface components {
             /** @description The routes that it took, in their order. */
             routes: components["schemas"]["RouteTaken"][];
         };
+        /** @description Either `ids` or `filter`, and who is to handle these alerts. */
+        AlertsAssignment: {
+            /**
+             * Format: uuid
+             * @description Identifies the action, also for `undo`, and makes it idempotent: a retry with the same id returns the result of
+             *     the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
+             */
+            actionId?: string;
+            /**
+             * @description The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+             *     cannot be assigned.
+             * @default
+             */
+            assignee?: string;
+            filter?: components["schemas"]["AlertFilter"];
+            ids?: string[];
+            /**
+             * @description Whether alerts that others handle are assigned, too.
+             * @default false
+             */
+            reassign?: boolean;
+            /**
+             * Format: date-time
+             * @description The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+             */
+            upTo?: string;
+        };
         /** @description Either `ids` or `filter`. */
         AlertSelection: {
             /**
@@ -2348,7 +2398,7 @@ export interface components {
             changed: number;
             /**
              * Format: int64
-             * @description Alerts whose state does not allow it.
+             * @description Alerts whose state does not allow it; of an assignment also those that others handle.
              */
             refused: number;
             /** Format: date-time */
@@ -5279,6 +5329,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AlertActivity"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    assignAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertsAssignment"];
+            };
+        };
+        responses: {
+            /** @description What was done, and the handle to undo it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkResult"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -56,9 +56,11 @@ interface Props {
   /** Whether the reader's role may act on alerts. */
   may: boolean;
   onAct: (action: Action) => void;
+  /** Whether alerts are selected, to which the keys apply. */
+  selecting?: boolean;
 }
 
-export function AlertDetail({ id, alone, may, onAct }: Props) {
+export function AlertDetail({ id, alone, may, onAct, selecting = false }: Props) {
   const { data: alert, error: newest, isPlaceholderData, refetch } = useOpenAlert(id);
   const error = useLastError({ data: alert, error: newest }, id);
   return (
@@ -68,7 +70,7 @@ export function AlertDetail({ id, alone, may, onAct }: Props) {
       list="/inbox"
       back="Back to the inbox"
       alone={alone}
-      actions={alert && <Actions alert={alert} may={may} onAct={onAct} />}
+      actions={alert && <Actions alert={alert} may={may} onAct={onAct} selecting={selecting} />}
       end={<CopyButton text={`${globalThis.location.origin}/inbox/${id}`} what="the link to this alert" />}
     >
       {alert ? (
@@ -82,7 +84,12 @@ export function AlertDetail({ id, alone, may, onAct }: Props) {
   );
 }
 
-function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (action: Action) => void }) {
+interface ActionsProps extends Pick<Props, "may" | "onAct"> {
+  alert: Alert;
+  selecting: boolean;
+}
+
+function Actions({ alert, may, onAct, selecting }: ActionsProps) {
   return (
     <>
       {may && alert.state === "FIRING" && (
@@ -100,7 +107,7 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
         <StateMark state={alert.state} />
       )}
       {may && alert.count && canBecome(alert, "RESOLVED") && <ResolveFor alert={alert} onAct={onAct} />}
-      {may && <AssignButton alert={alert} />}
+      {may && <AssignButton alert={alert} selecting={selecting} />}
       {may && <SnoozeButton alert={alert} />}
       <SilenceThis alert={alert} />
     </>

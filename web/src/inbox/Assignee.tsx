@@ -1,11 +1,14 @@
+import { Checkbox } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { actorOf, me } from "../api/access";
-import { alertKeys, assignAlert, assignees } from "../api/alerts";
+import { alertKeys, assignAlert, assignees, type Handover } from "../api/alerts";
 import type { Alert } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { Button, Key } from "../ui/Button";
 import { useCommands } from "../ui/commands";
+import { FormDialog } from "../ui/FormDialog";
 import { When } from "../ui/Instant";
 import { IconPerson } from "../ui/icons";
 import { Field } from "../ui/MasterDetail";
@@ -36,13 +39,18 @@ function useAssign(alert: Alert) {
   });
 }
 
-/** Takes an alert that nobody handles, or gives one's own back. */
-export function AssignButton({ alert }: { alert: Alert }) {
+/** As whom the reader can be assigned; undefined for a token, which handles nothing. */
+export function useSelf(): string | undefined {
   const { data: who } = useQuery(me());
+  return who?.kind === "token" ? undefined : actorOf(who);
+}
+
+/** Takes an alert that nobody handles, or gives one's own back. While others are selected, the key is theirs. */
+export function AssignButton({ alert, selecting }: { alert: Alert; selecting: boolean }) {
   const assign = useAssign(alert);
-  const own = actorOf(who);
+  const own = useSelf();
   const free = alert.assignee === undefined || alert.assignee === own;
-  const possible = own !== undefined && who?.kind !== "token" && isOpen(alert) && free;
+  const possible = own !== undefined && isOpen(alert) && free;
   const taken = alert.assignee === own;
   const run = () => assign.mutate(taken ? "" : (own ?? ""));
   useCommands([
@@ -52,7 +60,7 @@ export function AssignButton({ alert }: { alert: Alert }) {
       label: taken ? "Unassign this alert" : "Assign this alert to me",
       icon: IconPerson,
       keys: ["m"],
-      enabled: possible && !assign.isPending,
+      enabled: possible && !selecting && !assign.isPending,
       run,
     },
   ]);
@@ -68,19 +76,16 @@ export function AssignButton({ alert }: { alert: Alert }) {
 /** Who handles an alert. Whoever may act passes it to somebody else. */
 export function AssignedField({ alert }: { alert: Alert }) {
   const may = useMay()("assignAlert") && isOpen(alert);
-  const { data: who } = useQuery(me());
-  const { data: people = [] } = useQuery({ ...assignees(), enabled: may });
   const assign = useAssign(alert);
   const { assignee = "", assignedAt, assignedBy } = alert;
-  const own = who?.kind === "token" ? undefined : actorOf(who);
-  const names = [...new Set([...(own ? [own] : []), ...people, ...(assignee ? [assignee] : [])])];
+  const options = usePeople(may, assignee);
   return (
     <Field name="Assigned to">
       {may ? (
         <Select
           bare
           label="Assigned to"
-          options={[{ value: "", label: "Nobody" }, ...names.map((name) => ({ value: name, label: name }))]}
+          options={options}
           value={assignee}
           disabled={assign.isPending}
           onChange={(name) => assign.mutate(name)}
@@ -95,6 +100,49 @@ export function AssignedField({ alert }: { alert: Alert }) {
         </div>
       )}
     </Field>
+  );
+}
+
+/** Whom alerts can be assigned to: nobody, the reader, and everybody who may act. */
+function usePeople(may: boolean, present = "") {
+  const own = useSelf();
+  const { data: people = [] } = useQuery({ ...assignees(), enabled: may });
+  const names = [...new Set([...(own ? [own] : []), ...people, ...(present ? [present] : [])])];
+  return [{ value: "", label: "Nobody" }, ...names.map((name) => ({ value: name, label: name }))];
+}
+
+interface AssignDialogProps {
+  /** What is assigned: "3 alerts". */
+  what: string;
+  onAssign: (to: Handover) => void;
+  onClose: () => void;
+}
+
+/** Asks whom many alerts are assigned to. */
+export function AssignDialog({ what, onAssign, onClose }: AssignDialogProps) {
+  const own = useSelf();
+  const options = usePeople(true);
+  const [chosen, setAssignee] = useState<string>();
+  const [reassign, setReassign] = useState(false);
+  const assignee = chosen ?? own ?? "";
+  return (
+    <FormDialog
+      title={`Assign ${what}`}
+      action="Assign"
+      onSubmit={() => {
+        onAssign({ assignee, reassign });
+        onClose();
+      }}
+      onClose={onClose}
+    >
+      <Select label="Assign to" options={options} value={assignee} onChange={setAssignee} />
+      <Checkbox
+        label="Also alerts that others handle"
+        description="Otherwise those stay with their assignees."
+        checked={reassign}
+        onChange={(event) => setReassign(event.currentTarget.checked)}
+      />
+    </FormDialog>
   );
 }
 

@@ -7,8 +7,10 @@ import type { Alert } from "../api/client";
 import { Page } from "../frame/Page";
 import { MasterDetail, useSplit } from "../ui/MasterDetail";
 import { Failed, SkeletonRows } from "../ui/states";
+import { alertsWord } from "../ui/words";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
 import { AlertList, SearchedTo, type View } from "./AlertList";
+import { AssignDialog, useSelf } from "./Assignee";
 import { type Action, useAlertAction } from "./actions";
 import { useBulkAction, useReading } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
@@ -74,20 +76,35 @@ export function InboxPage() {
   };
   const here = rows.find((row) => row.id === cursorId);
   const alert = openId === undefined ? (here?.kind === "alert" ? here.alert : undefined) : open.data;
+  /** What is selected, else the row under the cursor where no alert is open. */
+  const many = () => {
+    if (some) return { parts, count };
+    return order({ ...nothing, ids: new Set([here?.id ?? ""]) }, rows, { filter, asOf: list.asOf, total });
+  };
   /** How to do it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
   const actOn = (to: Action["to"]) => {
     if (!may) return undefined;
     if (some || (openId === undefined && here?.kind === "group")) {
       if (bulk.isPending || !canAll(filter.state, to) || (some && !count)) return undefined;
       if (some) return () => bulk.run(to, parts);
-      const group = order({ ...nothing, ids: new Set([here?.id ?? ""]) }, rows, { filter, asOf: list.asOf, total });
       return () => {
         setCursorId(successor(ids, here?.id ?? ""));
-        bulk.run(to, group.parts);
+        bulk.run(to, many().parts);
       };
     }
     return alert && canBecome(alert, to) ? () => perform({ alert, to }) : undefined;
   };
+  const self = useSelf();
+  const [handing, setHanding] = useState<ReturnType<typeof many>>();
+  // An alert that is open has a button and a field of its own.
+  const assignable =
+    may &&
+    canAll(filter.state, "RESOLVED") &&
+    !bulk.isPending &&
+    (some ? (count ?? 0) > 0 : openId === undefined && here !== undefined && here.kind !== "rest");
+  const take =
+    assignable && self !== undefined ? () => bulk.run({ assignee: self, reassign: false }, many().parts) : undefined;
+  const assign = assignable ? () => setHanding(many()) : undefined;
   const move = (by: 1 | -1, range: boolean, event?: KeyboardEvent) => {
     if (openId !== undefined && (!split || event?.key.startsWith("Arrow"))) return false;
     // Whoever has scrolled away continues where they look, except with an alert open or while selecting a range.
@@ -105,6 +122,8 @@ export function InboxPage() {
     open: openId !== undefined,
     selected: some ? (count ?? 0) : 0,
     act: actOn,
+    take,
+    assign,
     move,
     toggle: (range) => (cursorId === undefined ? false : select((range ? extend : toggle)(selection, rows, cursorId))),
     openRow: () => (openId === undefined && here?.kind === "alert" ? show(cursorId) : false),
@@ -147,6 +166,8 @@ export function InboxPage() {
               count={count}
               onAll={(all) => select(all ? { ...nothing, all } : nothing)}
               onAct={(to) => actOn(to)?.()}
+              onTake={some ? take : undefined}
+              onAssign={some ? assign : undefined}
               onRead={() => {
                 reading.markMany(parts);
                 select(nothing);
@@ -193,9 +214,18 @@ export function InboxPage() {
           </>
         }
         detail={
-          openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />
+          openId !== undefined && (
+            <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} selecting={some} />
+          )
         }
       />
+      {handing && (
+        <AssignDialog
+          what={handing.count === undefined ? "these alerts" : alertsWord(handing.count)}
+          onAssign={(to) => bulk.run(to, handing.parts)}
+          onClose={() => setHanding(undefined)}
+        />
+      )}
       {views && <Views search={search} onClose={() => setViews(false)} />}
     </Page>
   );

@@ -41,6 +41,7 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
   const asked: URLSearchParams[] = [];
   const issue = anIssue();
   const acted: AlertSelection[] = [];
+  const assigned: AlertSelection[] = [];
   server.use(
     http.get(api("/alerts/issue"), ({ request }) => {
       asked.push(new URL(request.url).searchParams);
@@ -51,6 +52,12 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
       acted.push(selection);
       const rest = { already: 0, refused: 0, unknown: 0, undoableUntil: ago(-600) };
       return HttpResponse.json({ actionId: selection.actionId, changed: 9, ...rest });
+    }),
+    http.post(api("/alerts/assign"), async ({ request }) => {
+      const selection = (await request.json()) as AlertSelection;
+      assigned.push(selection);
+      const rest = { already: 0, refused: 0, unknown: 0, undoableUntil: ago(-600) };
+      return HttpResponse.json({ actionId: selection.actionId, changed: 10, ...rest });
     }),
   );
   const rule = {
@@ -89,6 +96,17 @@ test("an issue tells its alerts together, and acting on it reaches no other aler
         perExchange: true,
       },
       upTo: issue.newestAt,
+    },
+  ]);
+
+  await user.click(screen.getByRole("button", { name: "Assign to me" }));
+  await screen.findByText("10 alerts assigned to ada@example.com.");
+  expect(assigned).toMatchObject([
+    {
+      filter: { application: ["orders"], route: ["import"], state: ["FIRING", "ACKNOWLEDGED"], perExchange: true },
+      upTo: issue.newestAt,
+      assignee: "ada@example.com",
+      reassign: false,
     },
   ]);
 });

@@ -10,7 +10,7 @@ import { Button, buttonClass } from "../ui/Button";
 import { Chart } from "../ui/Chart";
 import { CopyButton } from "../ui/CopyButton";
 import { Ago, When } from "../ui/Instant";
-import { IconAcknowledged, IconExternal, IconResolved, IconUnknown } from "../ui/icons";
+import { IconAcknowledged, IconExternal, IconPerson, IconResolved, IconUnknown } from "../ui/icons";
 import { useLastError } from "../ui/lastError";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { Figure, Figures, Section } from "../ui/Overview";
@@ -18,6 +18,7 @@ import overview from "../ui/overview.module.css";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { alertsWord, counted, number } from "../ui/words";
+import { useSelf } from "./Assignee";
 import { useBulkAction } from "./bulk";
 import { toFilter, toSearch } from "./filter";
 import { headline } from "./headline";
@@ -69,6 +70,7 @@ function OneIssue({ of }: { of: IssueKey }) {
 function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
   const may = useMay();
   const bulk = useBulkAction(() => undefined);
+  const self = useSelf();
   const { application, route, signature } = of;
   const where = { application: [application], route: [route], signature: [signature], perExchange: true };
   // What fires from now on nobody has seen here.
@@ -93,6 +95,19 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
         >
           <IconResolved size={16} aria-hidden="true" />
           Resolve {alertsWord(open)}
+        </Button>
+      )}
+      {may("assignAlerts") && self !== undefined && open > 0 && (
+        <Button
+          disabled={bulk.isPending}
+          onClick={() =>
+            bulk.run({ assignee: self, reassign: false }, [
+              { filter: { ...where, state: ["FIRING", "ACKNOWLEDGED"] }, upTo },
+            ])
+          }
+        >
+          <IconPerson size={16} aria-hidden="true" />
+          Assign to me
         </Button>
       )}
     </>

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertState } from "../api/client";
 import { Button, Key } from "../ui/Button";
-import { IconAcknowledged, IconBookmark, IconClose, IconResolved } from "../ui/icons";
+import { IconAcknowledged, IconBookmark, IconClose, IconPerson, IconResolved } from "../ui/icons";
 import { Select } from "../ui/Select";
 import { alertsWord, number } from "../ui/words";
 import type { Action } from "./actions";
@@ -21,6 +21,9 @@ interface Props {
   count: number | undefined;
   onAll: (all: boolean) => void;
   onAct: (to: Action["to"]) => void;
+  /** Assigns the selection to the reader, and asks whom to assign it to; undefined where that is not possible. */
+  onTake: (() => void) | undefined;
+  onAssign: (() => void) | undefined;
   onRead: () => void;
   onViews: () => void;
   busy: boolean;
@@ -94,7 +97,7 @@ export function Toolbar(props: Props) {
   );
 }
 
-function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: Props) {
+function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRead, busy, may }: Props) {
   const what = count === undefined ? "…" : alertsWord(count);
   const off = busy || count === undefined || count === 0;
   return (
@@ -121,6 +124,17 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
         <Button disabled={off} onClick={() => onAct("RESOLVED")}>
           <IconResolved size={16} aria-hidden="true" />
           Resolve {what} <Key>R</Key>
+        </Button>
+      )}
+      {onTake && (
+        <Button onClick={onTake}>
+          <IconPerson size={16} aria-hidden="true" />
+          Assign to me <Key>M</Key>
+        </Button>
+      )}
+      {onAssign && (
+        <Button look="quiet" onClick={onAssign}>
+          Assign…
         </Button>
       )}
       <Button look="quiet" disabled={busy} onClick={onRead}>

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { alertKeys, changeAlerts, markRead } from "../api/alerts";
+import { alertKeys, assignAlerts, changeAlerts, type Handover, markRead } from "../api/alerts";
 import type { Alert, AlertSelection, BulkResult } from "../api/client";
 import { isPassing, reasonOf } from "../api/errors";
 import { randomId } from "../api/uuid";
@@ -9,17 +9,33 @@ import { type Action, verbs } from "./actions";
 import { patchAlert } from "./patch";
 import { useOfferUndo } from "./undo";
 
+/** What is done to many alerts: a new state, or another assignee. */
+type Deed = Action["to"] | Handover;
+
 export interface Bulk {
-  to: Action["to"];
+  to: Deed;
   parts: readonly AlertSelection[];
   /** The results of the parts that are done, in their order. */
   done: BulkResult[];
 }
 
+const verb = (to: Deed) => {
+  if (typeof to === "string") return verbs[to];
+  return to.assignee === "" ? "unassigned" : `assigned to ${to.assignee}`;
+};
+
+/** Why some stay as they are. */
+function leftWords(to: Deed, done: readonly BulkResult[]): string {
+  const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
+  if (left === 0) return "";
+  const others = typeof to !== "string" && !to.reassign && done.some(({ refused }) => refused > 0);
+  return ` ${alertsWord(left)} not changed${others ? ": others handle them, or they are resolved" : ""}.`;
+}
+
 const changedBy = (done: readonly BulkResult[]) => sum(done.map(({ changed }) => changed));
 
 /**
- * Acknowledges or resolves many alerts, and offers to undo it for as long as the API does. Each part has a name of its
+ * Acknowledges, resolves or assigns many alerts, and offers to undo it for as long as the API does. Each part has a name of its
  * own, so that one whose answer was lost is sent again without doing anything twice. Where a part fails, those before it
  * stand, and can be undone.
  */
@@ -36,25 +52,25 @@ export function useBulkAction(onDone: () => void) {
   const bulk = useMutation({
     // A further try goes on where the one before it failed.
     mutationFn: async ({ to, parts, done }: Bulk) => {
-      for (const part of parts.slice(done.length)) done.push(await changeAlerts(to, part));
+      for (const part of parts.slice(done.length)) {
+        done.push(await (typeof to === "string" ? changeAlerts(to, part) : assignAlerts(to, part)));
+      }
     },
     retry: (count, error) => count < 2 && isPassing(error),
     onSuccess: (_, { to, done }) => {
       onDone();
-      const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
-      const rest = left > 0 ? ` ${alertsWord(left)} not changed.` : "";
-      tell(`${alertsWord(changedBy(done))} ${verbs[to]}.${rest}`, done, "done");
+      tell(`${alertsWord(changedBy(done))} ${verb(to)}.${leftWords(to, done)}`, done, "done");
     },
     onError: (error, { to, done }) => {
       const changed = changedBy(done);
-      const far = changed > 0 ? `${alertsWord(changed)} ${verbs[to]}, but not the rest.` : `Not ${verbs[to]}.`;
+      const far = changed > 0 ? `${alertsWord(changed)} ${verb(to)}, but not the rest.` : `Not ${verb(to)}.`;
       tell(`${far} ${reasonOf(error)}`, done, "failed");
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
   return {
     isPending: bulk.isPending,
-    run: (to: Action["to"], parts: readonly AlertSelection[]) =>
+    run: (to: Deed, parts: readonly AlertSelection[]) =>
       bulk.mutate({ to, parts: parts.map((part) => ({ ...part, actionId: randomId() })), done: [] }),
   };
 }

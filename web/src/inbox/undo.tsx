@@ -76,7 +76,7 @@ export function UndoProvider({ children }: { children: ReactNode }) {
     {
       id: "undo",
       section: "Inbox",
-      label: "Undo the last acknowledgement or resolution",
+      label: "Undo the last acknowledgement, resolution or assignment",
       keys: ["z"],
       run: () => {
         if (!offered.current || !isOffered()) return false;

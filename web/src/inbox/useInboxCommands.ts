@@ -2,7 +2,7 @@ import type { Icon } from "@tabler/icons-react";
 import { useNavigate } from "@tanstack/react-router";
 import type { Alert } from "../api/client";
 import { useCommands } from "../ui/commands";
-import { IconAcknowledged, IconInbox, IconResolved, IconRules } from "../ui/icons";
+import { IconAcknowledged, IconInbox, IconPerson, IconResolved, IconRules } from "../ui/icons";
 import { alertsWord } from "../ui/words";
 import type { Action } from "./actions";
 
@@ -15,6 +15,9 @@ interface Options {
   selected: number;
   /** Does it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
   act: (to: Action["to"]) => (() => void) | undefined;
+  /** Assigns what is selected, or what is under the cursor, to the reader, or asks to whom; undefined as above. */
+  take: (() => void) | undefined;
+  assign: (() => void) | undefined;
   move: (by: 1 | -1, extend: boolean, event?: KeyboardEvent) => unknown;
   toggle: (range: boolean) => unknown;
   openRow: () => unknown;
@@ -24,7 +27,7 @@ interface Options {
 }
 
 /** What keys and the palette do in the inbox. */
-export function useInboxCommands({ alert, open, selected, act, ...list }: Options): void {
+export function useInboxCommands({ alert, open, selected, act, take, assign, ...list }: Options): void {
   const navigate = useNavigate();
   const which = selected > 0 ? alertsWord(selected) : "this alert";
   const acknowledge = act("ACKNOWLEDGED");
@@ -49,6 +52,25 @@ export function useInboxCommands({ alert, open, selected, act, ...list }: Option
       keys: ["r"],
       enabled: resolve !== undefined,
       run: () => resolve?.(),
+    },
+    {
+      id: "take",
+      section: "This alert",
+      label: `Assign ${which} to me`,
+      ...offered(IconPerson),
+      keys: ["m"],
+      enabled: take !== undefined,
+      run: () => take?.(),
+    },
+    {
+      id: "assignTo",
+      section: "This alert",
+      label: `Assign ${which} to somebody`,
+      ...offered(IconPerson),
+      words: "hand over unassign",
+      keys: ["shift+m"],
+      enabled: assign !== undefined,
+      run: () => assign?.(),
     },
     {
       id: "mark",

@@ -31,6 +31,9 @@ const (
 	maxConfirmTitle   = 100
 	maxConfirmText    = 300
 	maxConfirmButtons = 30
+	maxPlaceholder    = 150
+	maxOptions        = 100
+	maxOptionValue    = 150
 
 	// maxAllText is what all blocks may say together. It is documented for
 	// markdown blocks alone; senders measured about 13,200 characters of any kind:
@@ -167,8 +170,7 @@ func (c *blockCheck) actions(elements []any, at string) {
 }
 
 // element judges an element and returns its action_id. Of the interactive ones
-// only buttons make sense behind a webhook and are judged in full; the others
-// are known by name.
+// buttons and menus are judged in full; the others are known by name.
 func (c *blockCheck) element(value any, at string, accessory bool) string {
 	e, ok := value.(map[string]any)
 	if !ok {
@@ -183,6 +185,8 @@ func (c *blockCheck) element(value any, at string, accessory bool) string {
 		c.members(e, at, "image_url", "slack_file", "alt_text")
 		c.image(e, at)
 		return ""
+	case kind == "static_select":
+		c.menu(e, at)
 	case slices.Contains(interactive(), kind):
 	case kind == "":
 		c.fail(at, "missing required field: type")
@@ -195,7 +199,7 @@ func (c *blockCheck) element(value any, at string, accessory bool) string {
 func interactive() []string {
 	return []string{
 		"checkboxes", "datepicker", "datetimepicker", "multi_static_select", "multi_external_select", "multi_users_select",
-		"multi_conversations_select", "multi_channels_select", "overflow", "radio_buttons", "static_select", "external_select",
+		"multi_conversations_select", "multi_channels_select", "overflow", "radio_buttons", "external_select",
 		"users_select", "conversations_select", "channels_select", "timepicker", "workflow_button",
 	}
 }

@@ -21,6 +21,19 @@ type Bot struct {
 	Token, SigningSecret string
 	// Channels are those that it was invited to.
 	Channels []BotChannel
+	// People press its buttons. The first one does where nobody is named.
+	People []Person
+	// Addresses lets it see the e-mail addresses of people, as the scopes users:read and
+	// users:read.email do.
+	Addresses bool
+}
+
+// Person is a member of the workspace.
+type Person struct {
+	// ID is U…, Name is how others see the person.
+	ID, Name, Email string
+	// Guest is a person who is no full member.
+	Guest bool
 }
 
 // BotChannel is a channel as the Web API knows it.
@@ -33,7 +46,7 @@ type BotChannel struct {
 func DefaultBot() Bot {
 	return Bot{
 		Name: "Tocsin", Token: "xoxb-0-0-look-alike-of-slack", SigningSecret: "0000000000000000000000000000cafe",
-		Channels: []BotChannel{{ID: "C0ORDERS", Name: "#orders"}},
+		Channels: []BotChannel{{ID: "C0ORDERS", Name: "#orders"}}, People: []Person{{ID: "U0YOU", Name: "you"}},
 	}
 }
 
@@ -55,6 +68,8 @@ type bots struct {
 	mu         sync.Mutex
 	requestURL string
 	last       time.Time // of the newest ts
+	told       []Told
+	forgotten  int // how many texts are not in told any more
 }
 
 func newBots(b Bot, perSecond float64) (*bots, error) {
@@ -222,11 +237,8 @@ func (s *Server) shown(e *Entry) (body string, edited bool) {
 	return e.Body, false
 }
 
-// pressName is who presses buttons here.
-const pressName = "you"
-
-// payloadOf makes what Slack tells of a pressed button.
-func (s *Server) payloadOf(e *Entry, actionID string) ([]byte, error) {
+// payloadOf makes what Slack tells of a pressed button, or of what was chosen from a menu.
+func (s *Server) payloadOf(e *Entry, p Press, by Person) ([]byte, error) {
 	body, _ := s.shown(e)
 	var message map[string]any
 	if err := json.Unmarshal([]byte(body), &message); err != nil {
@@ -235,26 +247,43 @@ func (s *Server) payloadOf(e *Entry, actionID string) ([]byte, error) {
 	var pressed map[string]any
 	for _, b := range items(message, "blocks") {
 		fields, _ := b.(map[string]any)
-		for _, element := range items(fields, "elements") {
-			if button, ok := element.(map[string]any); ok && str(button, "type") == "button" && str(button, "action_id") == actionID {
-				pressed = map[string]any{
-					"type": "button", "action_id": actionID, "block_id": cmp.Or(str(fields, "block_id"), "b1"), "text": button["text"],
-					"value": str(button, "value"), "action_ts": s.bots.stamp(s.opts.Clock()),
-				}
+		for _, value := range items(fields, "elements") {
+			element, _ := value.(map[string]any)
+			if str(element, "action_id") != p.Action {
+				continue
+			}
+			if pressed = pressedOf(element, p.Value); pressed != nil {
+				pressed["action_id"], pressed["block_id"] = p.Action, cmp.Or(str(fields, "block_id"), "b1")
+				pressed["action_ts"] = s.bots.stamp(s.opts.Clock())
 			}
 		}
 	}
 	if pressed == nil {
-		return nil, fmt.Errorf("the message has no button %q", actionID)
+		return nil, fmt.Errorf("the message has no button %q, or no such choice", p.Action)
 	}
 	channel := strings.TrimPrefix(e.Hook, hookOfBot)
 	message["type"], message["ts"] = "message", e.TS
 	return json.Marshal(map[string]any{
-		"type": "block_actions", "team": map[string]any{"id": "T0DEMO", "domain": "demo"},
-		"user":       map[string]any{"id": "U0YOU", "username": pressName, "name": pressName, "team_id": "T0DEMO"},
+		"type": "block_actions", "team": map[string]any{"id": team, "domain": "demo"},
+		"user":       map[string]any{"id": by.ID, "username": by.Name, "name": by.Name, "team_id": team},
 		"api_app_id": "A0DEMO", "trigger_id": "1.1.1", "response_url": "",
 		"container": map[string]any{"type": "message", "message_ts": e.TS, "channel_id": channel, "is_ephemeral": false},
 		"channel":   map[string]any{"id": channel, "name": strings.TrimPrefix(e.Channel, "#")},
 		"message":   message, "actions": []any{pressed},
 	})
+}
+
+// pressedOf returns what is told of an element; nil where it cannot be pressed so.
+func pressedOf(element map[string]any, chosen string) map[string]any {
+	switch str(element, "type") {
+	case "button":
+		return map[string]any{"type": "button", "text": element["text"], "value": str(element, "value")}
+	case "static_select":
+		for _, o := range items(element, "options") {
+			if option, ok := o.(map[string]any); ok && str(option, "value") == chosen {
+				return map[string]any{"type": "static_select", "placeholder": element["placeholder"], "selected_option": option}
+			}
+		}
+	}
+	return nil
 }

@@ -194,10 +194,10 @@ func TestTocsinsBot(t *testing.T) {
 	}
 	b.must(t, 502, "POST", "/control/press", press(1, "tocsin_acknowledge")) // nobody listens
 	b.SetRequestURL(app.URL)
-	b.must(t, 204, "POST", "/control/press", press(1, "tocsin_acknowledge"))
+	b.must(t, 200, "POST", "/control/press", press(1, "tocsin_acknowledge"))
 	mu.Lock()
-	if len(pressed) != 1 || pressed[0].AlertID != d.Alert.ID || pressed[0].Action != alerts.Acknowledge ||
-		pressed[0].At != *outcome.Posted || pressed[0].Actor != "slack:"+pressName {
+	if len(pressed) != 1 || pressed[0].AlertID != d.Alert.ID || pressed[0].Deed != slack.DeedAcknowledge ||
+		pressed[0].Message != *outcome.Posted || pressed[0].User != (slack.User{ID: "U0YOU", Team: team, Name: "slack:you"}) {
 		t.Errorf("pressed %+v", pressed)
 	}
 	status = http.StatusUnauthorized
@@ -221,5 +221,49 @@ func TestTocsinsBot(t *testing.T) {
 	}
 	if page := b.must(t, 200, "GET", "/?view=%23orders", "").body; strings.Contains(page, "data-action") || !strings.Contains(page, "Resolved: ERP is down") {
 		t.Error("the page does not show the end")
+	}
+}
+
+// TestPeopleOfAWorkspace asks the product's sender who somebody is, and tells them something.
+func TestPeopleOfAWorkspace(t *testing.T) {
+	t.Parallel()
+	bot := DefaultBot()
+	bot.Addresses = true
+	bot.People = []Person{{ID: "U1", Name: "ann", Email: "ann@example.com"}, {ID: "U2", Name: "guest", Email: "guest@example.com", Guest: true}}
+	b := start(t, func(o *Options) { o.Bot = &bot })
+	sender, err := webhook.New(webhook.Options{
+		Now: time.Now, SlackAPI: b.url + "/api", AllowedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sender.Close)
+	w := notify.Webhook{Kind: notify.KindSlack, Timeout: time.Minute, Slack: notify.SlackApp{Channel: "#orders", BotToken: bot.Token}}
+	for user, want := range map[string]slack.Member{"U1": {Email: "ann@example.com", Team: team}, "U2": {Team: team}} {
+		if got, err := sender.SlackMember(t.Context(), &w, user); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", user, got, err)
+		}
+	}
+	if got, err := sender.SlackMember(t.Context(), &w, "U9"); err == nil {
+		t.Errorf("a stranger: %+v", got)
+	}
+	press := slack.Press{Message: notify.Posted{Channel: "C0ORDERS", TS: "1.2"}, User: slack.User{ID: "U1"}, Thread: "1.1"}
+	if err := sender.SlackTell(t.Context(), &w, press, "You & <!channel>"); err != nil {
+		t.Error(err)
+	}
+	press.User.ID = "U9"
+	if err := sender.SlackTell(t.Context(), &w, press, "x"); err == nil || !strings.Contains(err.Error(), "user_not_in_channel") {
+		t.Errorf("a stranger: %v", err)
+	}
+	if got := b.must(t, 200, "GET", "/control/told", "").body; !strings.Contains(got, `"user":"U1"`) || strings.Count(got, `"user"`) != 1 {
+		t.Errorf("told %s", got)
+	}
+	w.Slack.BotToken = "xoxb-other"
+	if got, err := sender.SlackMember(t.Context(), &w, "U1"); err == nil || strings.Contains(err.Error(), "xoxb-other") {
+		t.Errorf("another token: %+v, %v", got, err)
+	}
+	blind := start(t, nil) // the default bot sees no addresses
+	if got := blind.must(t, 200, "POST", "/api/users.info", "user=U0YOU", "Authorization", "Bearer "+bot.Token, "Content-Type", "application/x-www-form-urlencoded"); !strings.Contains(got.body, "missing_scope") {
+		t.Errorf("without the scope: %s", got.body)
 	}
 }

@@ -148,7 +148,11 @@ func TestJudgeBlocks(t *testing.T) {
 		"button style":                 {many(1, block("actions", "elements", many(1, button("style", "warning")))), "primary or danger"},
 		"button confirm":               {many(1, block("actions", "elements", many(1, button("confirm", map[string]any{"title": text("plain_text", 5)})))), "/confirm/text"},
 		"unknown element":              {many(1, block("actions", "elements", many(1, block("knob")))), "unsupported type: knob"},
-		"select is known":              {many(1, block("actions", "elements", many(1, block("static_select")))), ""},
+		"another menu is known":        {many(1, block("actions", "elements", many(1, block("users_select")))), ""},
+		"menu":                         {many(1, block("actions", "elements", many(1, menu(3, 150)))), ""},
+		"menu without choices":         {many(1, block("actions", "elements", many(1, block("static_select")))), "/options"},
+		"menu of too many choices":     {many(1, block("actions", "elements", many(1, menu(101, 5)))), "no more than 100 items"},
+		"menu with a long value":       {many(1, block("actions", "elements", many(1, menu(1, 151)))), "/options/0/value"},
 		"accessory":                    {many(1, block("section", "text", text("mrkdwn", 5), "accessory", button())), ""},
 		"bad accessory":                {many(1, block("section", "text", text("mrkdwn", 5), "accessory", "button")), "must be an object"},
 		"image":                        {many(1, block("image", "image_url", "https://a.example/b.png", "alt_text", "a")), ""},
@@ -287,4 +291,12 @@ func FuzzMrkdwn(f *testing.F) {
 			}
 		}
 	})
+}
+
+// menu is a menu of so many choices with values of a length.
+func menu(choices, length int) map[string]any {
+	option := map[string]any{"text": map[string]any{"type": "plain_text", "text": "x"}, "value": strings.Repeat("v", length)}
+	return map[string]any{
+		"type": "static_select", "action_id": "choose", "placeholder": map[string]any{"type": "plain_text", "text": "Choose"}, "options": many(choices, option),
+	}
 }

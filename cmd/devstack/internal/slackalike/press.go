@@ -22,17 +22,21 @@ const pressTimeout = 3 * time.Second
 type Press struct {
 	// Message is the id of the message's request.
 	Message int64 `json:"message"`
-	// Action is the action_id of the button.
+	// Action is the action_id of the button or the menu, Value what was chosen from a menu.
 	Action string `json:"action"`
+	Value  string `json:"value,omitempty"`
+	// User is the id of who presses; empty is the first of the people.
+	User string `json:"user,omitempty"`
 }
 
 // press answers POST /control/press: it tells the bot's app of a pressed button, as
-// Slack does, and says how the app answered.
+// Slack does, and says how the app answered, and what it told the person meanwhile.
 func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 	var p Press
 	if !read(w, r, &p) {
 		return
 	}
+	_, before := s.bots.toldSince(0)
 	status, err := s.tell(r.Context(), p)
 	if err != nil {
 		respond(w, http.StatusBadGateway, map[string]string{"error": err.Error()})
@@ -42,7 +46,8 @@ func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 		respond(w, http.StatusBadGateway, map[string]string{"error": fmt.Sprintf("the app answered %d", status)})
 		return
 	}
-	w.WriteHeader(http.StatusNoContent)
+	told, _ := s.bots.toldSince(before)
+	respond(w, http.StatusOK, map[string]any{"told": told})
 }
 
 func (s *Server) tell(ctx context.Context, p Press) (status int, err error) {
@@ -56,7 +61,11 @@ func (s *Server) tell(ctx context.Context, p Press) (status int, err error) {
 	if target == "" {
 		return 0, errors.New("the app has no request URL for buttons")
 	}
-	payload, err := s.payloadOf(e, p.Action)
+	by, known := s.bots.person(p.User)
+	if !known {
+		return 0, errors.New("there is no such person")
+	}
+	payload, err := s.payloadOf(e, p, by)
 	if err != nil {
 		return 0, err
 	}

@@ -132,11 +132,14 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("/services/", s.receiveUnknown)
 	mux.HandleFunc("/api/chat.postMessage", s.post)
 	mux.HandleFunc("/api/chat.update", s.update)
+	mux.HandleFunc("/api/chat.postEphemeral", s.ephemeral)
+	mux.HandleFunc("/api/users.info", s.userInfo)
 	mux.HandleFunc("/api/", s.unknownMethod)
 
 	// A page of another origin, open in the same browser, must not be able to
 	// change anything here; webhooks themselves are for everyone.
 	guard := http.NewCrossOriginProtection()
+	mux.Handle("GET /control/told", http.HandlerFunc(s.toldList))
 	mux.Handle("GET /control/faults", http.HandlerFunc(s.faultsList))
 	mux.Handle("POST /control/faults", guard.Handler(http.HandlerFunc(s.faultsSet)))
 	mux.Handle("DELETE /control/faults", guard.Handler(http.HandlerFunc(s.faultsReset)))

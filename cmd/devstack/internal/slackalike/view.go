@@ -35,11 +35,17 @@ type blockView struct {
 }
 
 type elementView struct {
-	Kind   string // text, image, button or other
-	Text   template.HTML
-	URL    string
-	Style  string
-	Action string // of a button that tells an app
+	Kind    string // text, image, button, menu or other
+	Text    template.HTML
+	URL     string
+	Style   string
+	Action  string // of a button or a menu that tells an app
+	Choices []choiceView
+}
+
+type choiceView struct {
+	Text  template.HTML
+	Value string
 }
 
 type attachmentView struct {
@@ -158,7 +164,7 @@ func viewBlock(b map[string]any, pressable bool) blockView {
 		for _, e := range items(b, "elements") {
 			if fields, ok := e.(map[string]any); ok {
 				element := viewElement(fields)
-				if pressable && element.Kind == "button" && element.URL == "" {
+				if pressable && (element.Kind == "button" && element.URL == "" || element.Kind == "menu") {
 					element.Action = str(fields, "action_id")
 				}
 				v.Elements = append(v.Elements, element)
@@ -184,6 +190,14 @@ func viewElement(e map[string]any) elementView {
 		v := elementView{Kind: "button", Text: textObject(e["text"]), Style: str(e, "style")}
 		if href, ok := link(str(e, "url")); ok {
 			v.URL = href
+		}
+		return v
+	case "static_select":
+		v := elementView{Kind: "menu", Text: textObject(e["placeholder"])}
+		for _, o := range items(e, "options") {
+			if option, ok := o.(map[string]any); ok {
+				v.Choices = append(v.Choices, choiceView{textObject(option["text"]), str(option, "value")})
+			}
 		}
 		return v
 	default:

@@ -25,7 +25,12 @@ func (u *up) startSlack(context.Context) error {
 	if err != nil {
 		return err
 	}
+	bot := slackalike.DefaultBot()
+	// Who presses there is the demo's administrator; a colleague shows what happens between two.
+	bot.Addresses = true
+	bot.People = []slackalike.Person{{ID: "U0YOU", Name: "you", Email: demoAdmin}, {ID: "U0ANN", Name: "ann", Email: "ann@tocsin.localhost"}}
 	alike, err := slackalike.NewServer(slackalike.Options{
+		Bot:     &bot,
 		Journal: u.data.path(slackJournal),
 		Logger:  slog.New(slog.NewTextHandler(log, nil)),
 	})

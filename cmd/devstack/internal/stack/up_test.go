@@ -103,8 +103,8 @@ func firing(t *testing.T, url string) int {
 	return int(number)
 }
 
-// pressInSlack acknowledges a message of the demo's bot in the Slack look-alike, as soon as there is one.
-func pressInSlack(t *testing.T, d *devstack) {
+// pressInSlack acknowledges, assigns and snoozes by a message of the demo's bot in the Slack look-alike, as soon as there is one.
+func pressInSlack(t *testing.T, d *devstack, page string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(d.stderr.text(), "Slack look-alike on ")
 	address, _, _ := strings.Cut(rest, "\n")
@@ -126,16 +126,42 @@ func pressInSlack(t *testing.T, d *devstack) {
 	}
 	var list struct {
 		Messages []struct {
-			ID int64 `json:"id"`
+			ID   int64  `json:"id"`
+			Body string `json:"body"`
 		} `json:"messages"`
 	}
+	var alert string
 	eventually(t, "the bot posts a message", func() bool {
 		_, content := ask(http.MethodGet, "/api/messages?hook=api/C0ORDERS&accepted=true", "")
-		return json.Unmarshal(content, &list) == nil && len(list.Messages) > 0
+		if json.Unmarshal(content, &list) != nil || len(list.Messages) == 0 {
+			return false
+		}
+		_, rest, _ := strings.Cut(list.Messages[0].Body, `"value":"`)
+		alert, _, _ = strings.Cut(rest, `"`)
+		return alert != ""
 	})
-	press := fmt.Sprintf(`{"message":%d,"action":"tocsin_acknowledge"}`, list.Messages[0].ID)
-	if status, content := ask(http.MethodPost, "/control/press", press); status != http.StatusNoContent {
-		t.Errorf("press: %d %s", status, content)
+	press := func(user, action, value string) string {
+		body := fmt.Sprintf(`{"message":%d,"action":%q,"value":%q,"user":%q}`, list.Messages[0].ID, action, value, user)
+		status, content := ask(http.MethodPost, "/control/press", body)
+		if status != http.StatusOK {
+			t.Errorf("%s: %d %s", action, status, content)
+		}
+		return string(content)
+	}
+	for _, pressed := range []struct{ user, action, value, told string }{
+		{"", "tocsin_acknowledge", "", ""},
+		{"", "tocsin_assign", "", ""},
+		{"", "tocsin_snooze", alert + " 1h", ""},
+		{"U0ANN", "tocsin_assign", "", "Tocsin has no user with your e-mail address, ann@tocsin.localhost"},
+		{"U0ANN", "tocsin_acknowledge", "", "The alert was acknowledged already, by demo@tocsin.localhost."},
+	} {
+		if told := press(pressed.user, pressed.action, pressed.value); !strings.Contains(told, pressed.told) || pressed.told == "" && told != "{\"told\":[]}\n" {
+			t.Errorf("%s by %q is told %s", pressed.action, pressed.user, told)
+		}
+	}
+	is := read(t, page, "/alerts/"+alert)
+	if is["acknowledgedBy"] != "demo@tocsin.localhost" || is["assignee"] != "demo@tocsin.localhost" || is["snoozedUntil"] == nil {
+		t.Errorf("the alert is %v", is)
 	}
 }
 
@@ -225,7 +251,7 @@ func TestUp(t *testing.T) {
 		t.Fatalf("seeded %d rules and %d webhooks", rules, webhooks)
 	}
 	eventually(t, "a failure of the demo traffic fires", func() bool { return firing(t, url) > 0 })
-	pressInSlack(t, d)
+	pressInSlack(t, d, url)
 	eventually(t, "what was pressed in the Slack look-alike is acknowledged", func() bool {
 		return count(t, url, "/alerts?state=ACKNOWLEDGED") == 1
 	})

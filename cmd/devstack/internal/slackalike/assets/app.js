@@ -147,22 +147,43 @@ byId("open-control").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(!panel.hidden));
 });
 
-// A press is sent to the app; what comes of it comes as a change of the message.
-byId("messages").addEventListener("click", async (event) => {
-  const button = event.target.closest("button[data-action]");
-  if (!button) return;
-  const message = Number(button.closest("article").dataset.id);
-  button.disabled = true;
+// A press is sent to the app. What comes of it comes as a change of the message; what the app tells
+// the person alone is shown below the message.
+async function press(control, value) {
+  const article = control.closest("article");
+  const id = article.id;
+  control.disabled = true;
   let trouble = "";
   try {
-    const answer = await fetch("/control/press", { method: "POST", body: JSON.stringify({ message, action: button.dataset.action }) });
-    if (!answer.ok) trouble = (await answer.json()).error;
+    const body = JSON.stringify({ message: Number(article.dataset.id), action: control.dataset.action, value });
+    const answer = await fetch("/control/press", { method: "POST", body });
+    const { told, error } = await answer.json();
+    if (!answer.ok) trouble = error;
+    else for (const { text } of told) whisper(id, text);
   } catch (error) {
     trouble = error.message;
   }
-  button.disabled = false;
-  button.title = trouble;
-  button.classList.toggle("failed", trouble !== "");
+  control.disabled = false;
+  control.title = trouble;
+  control.classList.toggle("failed", trouble !== "");
+}
+function whisper(id, text) {
+  const line = document.createElement("div");
+  line.className = "whisper";
+  line.setAttribute("role", "status");
+  line.textContent = `Only visible to you: ${text}`;
+  byId(id)?.after(line);
+}
+byId("messages").addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-action]");
+  if (button) void press(button, "");
+});
+byId("messages").addEventListener("change", (event) => {
+  const menu = event.target.closest("select[data-action]");
+  if (!menu || menu.value === "") return;
+  const { value } = menu;
+  menu.value = "";
+  void press(menu, value);
 });
 
 scroller.addEventListener("scroll", () => {

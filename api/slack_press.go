@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"tocsin/alerts"
+	"tocsin/internal/access"
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/notify/slack"
+)
+
+// What those who press are told where the message does not show it.
+const (
+	slackGone    = "Tocsin does not have this alert any more."
+	slackUnasked = "Slack did not tell Tocsin who you are, so nothing was done. Press once more, or act in Tocsin."
+	slackUnseen  = "Tocsin cannot tell which user you are: the Slack app does not see your e-mail address. It needs the scopes users:read and " +
+		"users:read.email, and you must be a full member of the workspace. Nothing was done."
+)
+
+// press does what a button says, and lets the message show what became of it. What the message
+// does not show, those who pressed are told: why nothing was done, or that somebody was
+// faster. What comes twice is done once.
+func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
+	actor, refusal, err := s.presser(ctx, webhook, press)
+	if err != nil {
+		return fmt.Errorf("%s alert from slack: %w", press.Deed, err)
+	}
+	if refusal != "" {
+		return s.tell(ctx, webhook, press, refusal)
+	}
+	ctx = access.As(ctx, access.Actor{
+		Tenant: webhook.TenantID, Kind: kindUser, Name: actor, Via: "slack", ViaID: webhook.ID.String(),
+		Operation: "slackInteraction", ObjectKind: "alert", ObjectID: press.AlertID.String(),
+	})
+	said, err := s.doPressed(ctx, webhook.TenantID, actor, press)
+	if err != nil {
+		return fmt.Errorf("%s alert from slack: %w", press.Deed, err)
+	}
+	s.hub.nudge(webhook.TenantID)
+	if press.Message.Channel != "" && press.Message.TS != "" {
+		shown := s.Slack.Show(ctx, SlackPress{Tenant: webhook.TenantID, WebhookID: webhook.ID, AlertID: press.AlertID, At: press.Message})
+		if shown != nil {
+			return fmt.Errorf("show press: %w", shown)
+		}
+	}
+	if said == "" {
+		return nil
+	}
+	return s.tell(ctx, webhook, press, said)
+}
+
+// presser returns in whose name a press acts, or why it does not. A member of the workspace whose
+// e-mail address is that of a user acts as that user, with that user's role. Whoever else is in
+// the channel may do all but have the alert assigned, and acts by their name in Slack.
+func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press slack.Press) (actor, refusal string, err error) {
+	member, err := s.SlackCaller.SlackMember(ctx, webhook, press.User.ID)
+	if err != nil {
+		s.Log.WarnContext(ctx, "a press was refused, as Slack does not tell whose it is", slog.Any("error", err))
+		return "", slackUnasked, nil
+	}
+	email := member.Email
+	if press.User.Team != "" && member.Team != press.User.Team {
+		email = ""
+	}
+	assigns := press.Deed == slack.DeedAssign
+	if email == "" {
+		if assigns {
+			return "", slackUnseen, nil
+		}
+		return press.User.Name, "", nil
+	}
+	person, err := s.Slack.Person(ctx, webhook.TenantID, email)
+	switch {
+	case fault.KindOf(err) == fault.NotFound && assigns:
+		return "", fmt.Sprintf("Tocsin has no user with your e-mail address, %s, so the alert cannot be assigned to you.", email), nil
+	case fault.KindOf(err) == fault.NotFound:
+		return press.User.Name, "", nil
+	case err != nil:
+		return "", "", fmt.Errorf("find user: %w", err)
+	case person.Disabled:
+		return "", fmt.Sprintf("Your user %s is disabled in Tocsin. Nothing was done.", person.Email), nil
+	case !person.Role.Allows(access.Operator):
+		return "", fmt.Sprintf("In Tocsin, %s has the role %s, which may not act on alerts: that needs the role %s. Nothing was done.",
+			person.Email, person.Role, access.Operator), nil
+	}
+	return person.Email, "", nil
+}
+
+// doPressed does what somebody asks for, and returns what the message will not show them.
+func (s *server) doPressed(ctx context.Context, tenant, actor string, press slack.Press) (said string, err error) {
+	before, err := s.Inbox.Get(ctx, tenant, press.AlertID)
+	if err == nil {
+		switch press.Deed {
+		case slack.DeedAcknowledge, slack.DeedResolve:
+			_, err = s.Inbox.Act(ctx, tenant, Deed{AlertID: press.AlertID, Action: alerts.Action(press.Deed), Actor: actor})
+		case slack.DeedAssign:
+			_, err = s.Handling.Assign(ctx, tenant, Assignment{AlertID: press.AlertID, Was: press.Was, Assignee: actor, Actor: actor})
+		case slack.DeedSnooze:
+			// From the press on, so that one which comes twice means one instant.
+			until := press.At.Add(press.For)
+			if before.SnoozedUntil != nil && before.SnoozedUntil.Equal(until) && before.SnoozedBy == actor {
+				break
+			}
+			_, err = s.Handling.Snooze(ctx, tenant, Snooze{AlertID: press.AlertID, Until: &until, Actor: actor})
+		case slack.DeedUnsnooze:
+			_, err = s.Handling.Snooze(ctx, tenant, Snooze{AlertID: press.AlertID, Actor: actor})
+		}
+	}
+	switch f, isFault := errors.AsType[*fault.Error](err); {
+	case err == nil:
+		return alreadySo(&before, actor, press.Deed), nil
+	case isFault && f.Kind == fault.NotFound:
+		return slackGone, nil
+	case isFault && (f.Kind == fault.Conflict || f.Kind == fault.Invalid):
+		return sentence(f.Error()), nil
+	}
+	return "", err
+}
+
+// alreadySo tells what had been done before a press; empty where the press did it.
+func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
+	by := func(what, who string) string {
+		if who = strings.TrimPrefix(who, "slack:"); who != "" {
+			return fmt.Sprintf("The alert was %s already, by %s.", what, who)
+		}
+		return fmt.Sprintf("The alert was %s already, by Tocsin.", what)
+	}
+	switch {
+	case deed == slack.DeedAcknowledge && before.State == alerts.Acknowledged:
+		return by("acknowledged", before.AcknowledgedBy)
+	case deed == slack.DeedResolve && before.State == alerts.Resolved:
+		return by("resolved", before.ResolvedBy)
+	case deed == slack.DeedAssign && before.Assignee == actor:
+		return "The alert is assigned to you already."
+	case deed == slack.DeedUnsnooze && before.SnoozedUntil == nil:
+		return "The alert is not snoozed any more."
+	}
+	return ""
+}
+
+// sentence makes a sentence of an error's text.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// tell answers the person who pressed. Where that is not possible, Slack marks the press as failed,
+// so that nobody takes it for done.
+func (s *server) tell(ctx context.Context, webhook *notify.Webhook, press slack.Press, text string) error {
+	if err := s.SlackCaller.SlackTell(ctx, webhook, press, text); err != nil {
+		return fmt.Errorf("answer press: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Member is what Slack tells of a user.
+type Member struct {
+	// Email is the address that Slack knows to be the user's, as a member of the workspace Team;
+	// empty of guests, programs and people of other workspaces, whose addresses others enter, and
+	// where the app may not see addresses.
+	Email, Team string
+}
+
+// ReadMember reads an answer of the method users.info. An app that may not see users is told
+// nothing about one, which is no error; other refusals are.
+func ReadMember(body []byte) (Member, error) {
+	var answer struct {
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
+		User  struct {
+			Team            string `json:"team_id"`
+			Deleted         bool   `json:"deleted"`
+			Bot             bool   `json:"is_bot"`
+			Restricted      bool   `json:"is_restricted"`
+			UltraRestricted bool   `json:"is_ultra_restricted"`
+			Stranger        bool   `json:"is_stranger"`
+			// Absent is confirmed.
+			Confirmed *bool `json:"is_email_confirmed"`
+			Profile   struct {
+				Email string `json:"email"`
+			} `json:"profile"`
+		} `json:"user"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return Member{}, fmt.Errorf("read user: %w", err)
+	}
+	u := answer.User
+	switch {
+	case !answer.OK && (answer.Error == "missing_scope" || answer.Error == "user_not_visible"):
+		return Member{}, nil
+	case !answer.OK:
+		return Member{}, fmt.Errorf("read user: %s", Plain(line(answer.Error), maxWord))
+	case u.Deleted, u.Bot, u.Restricted, u.UltraRestricted, u.Stranger, u.Confirmed != nil && !*u.Confirmed:
+		return Member{Team: u.Team}, nil
+	}
+	return Member{Email: u.Profile.Email, Team: u.Team}, nil
+}

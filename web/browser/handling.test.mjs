@@ -1,0 +1,108 @@
+// Who handles alerts and until when they are quiet, in a real browser against the real binary.
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, test } from "node:test";
+import { accessibility, tooWide, visible } from "./look.mjs";
+import { createStage, rowOf, rows } from "./stage.mjs";
+
+describe("handling alerts", { timeout: 300_000 }, () => {
+  let stage;
+  let self;
+
+  before(async () => {
+    stage = await createStage();
+    self = (await stage.call("GET", "/me")).email;
+    await stage.call("POST", "/users", {
+      email: "bo@example.com",
+      name: "Bo",
+      role: "operator",
+      password: "a long enough password",
+    });
+  });
+  afterEach(() => stage.end());
+  after(async () => {
+    await stage?.close();
+  });
+
+  /** Who handles the alerts of an application, by route. */
+  const handlers = async (application) => {
+    const { items } = await stage.call("GET", `/alerts?application=${application}`);
+    return Object.fromEntries(items.map(({ exchange, assignee = "" }) => [exchange.route, assignee]));
+  };
+
+  test("several are taken by key, given back, and passed to somebody from the bar", async () => {
+    const { application } = await stage.rule();
+    await stage.fail(application, ["first", "second", "third"]);
+    const page = await stage.open(`/inbox?fold=none&app=${application}`);
+    await rowOf(page, "third").waitFor(visible);
+    await rows(page).first().focus();
+    await page.keyboard.press("x");
+    await page.keyboard.press("Shift+J");
+    await page.getByText("2 selected").waitFor(visible);
+    await page.keyboard.press("m");
+    await page.getByText(`2 alerts assigned to ${self}.`).waitFor(visible);
+    assert.deepEqual(Object.values(await handlers(application)).sort(), ["", self, self].sort());
+    await page.keyboard.press("z");
+    await page.getByText("2 alerts restored.").waitFor(visible);
+    assert.deepEqual(Object.values(await handlers(application)), ["", "", ""]);
+
+    const [first] = (await stage.call("GET", `/alerts?application=${application}`)).items;
+    await stage.call("POST", `/alerts/${first.id}/assign`, { assignee: "bo@example.com" });
+    await page.getByRole("checkbox", { name: "Select all matching alerts" }).check();
+    await page.getByRole("button", { name: /^Assign to me/ }).click();
+    await page.getByText("2 alerts assigned to").waitFor(visible);
+    await page.getByText("1 alert not changed: others handle them").waitFor(visible);
+    assert.deepEqual(Object.values(await handlers(application)).sort(), ["bo@example.com", self, self].sort());
+
+    await page.getByRole("checkbox", { name: "Select all matching alerts" }).check();
+    await page.getByRole("button", { name: "Assign…" }).click();
+    const dialog = page.getByRole("dialog", { name: "Assign 3 alerts" });
+    await dialog.waitFor(visible);
+    assert.deepEqual(await accessibility(page), []);
+    await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("Nobody");
+    await dialog.getByRole("checkbox", { name: "Also alerts that others handle" }).check();
+    await dialog.getByRole("button", { name: "Assign" }).click();
+    await page.getByText("3 alerts unassigned.").waitFor(visible);
+    assert.deepEqual(Object.values(await handlers(application)), ["", "", ""]);
+  });
+
+  test("the palette passes what is selected to somebody", async () => {
+    const { application } = await stage.rule();
+    await stage.fail(application, ["first", "second"]);
+    const page = await stage.open(`/inbox?fold=none&app=${application}`);
+    await rowOf(page, "first").waitFor(visible);
+    await rows(page).first().focus();
+    await page.keyboard.press("x");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Search or run a command" }).fill("hand over");
+    await page.getByRole("option", { name: /^Assign 1 alert to somebody/ }).click();
+    const dialog = page.getByRole("dialog", { name: "Assign 1 alert" });
+    await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("bo@example.com");
+    await page.keyboard.press("Enter");
+    await page.getByText("1 alert assigned to bo@example.com.").waitFor(visible);
+    await page.getByText("Assigned to bo@example.com").first().waitFor({ state: "attached" });
+  });
+
+  test("on a phone, the bar of a selection stays within the screen", async () => {
+    const { application } = await stage.rule();
+    await stage.fail(application, ["first", "second"]);
+    const page = await stage.open(`/inbox?fold=none&app=${application}`, { viewport: { width: 375, height: 700 } });
+    await rowOf(page, "first").waitFor(visible);
+    await page.getByRole("checkbox", { name: "Select all matching alerts" }).check();
+    await page.getByRole("button", { name: "Assign…" }).waitFor(visible);
+    assert.deepEqual(await page.evaluate(tooWide), []);
+    assert.deepEqual(await accessibility(page), []);
+  });
+
+  test("an alert is snoozed and woken up, and the list leaves it out meanwhile", async () => {
+    const { application } = await stage.rule();
+    const [alert] = await stage.fail(application, ["first"]);
+    const page = await stage.open(`/inbox/${alert.id}`);
+    await page.getByRole("button", { name: /^Snooze/ }).click();
+    await page.getByRole("dialog", { name: "Snooze this alert" }).getByRole("button", { name: "Snooze" }).click();
+    await page.getByRole("button", { name: /^End the snooze/ }).waitFor(visible);
+    const { items } = await stage.call("GET", `/alerts?application=${application}&snoozed=false`);
+    assert.equal(items.length, 0);
+    await page.keyboard.press("s");
+    await page.getByRole("button", { name: /^Snooze/ }).waitFor(visible);
+  });
+});
