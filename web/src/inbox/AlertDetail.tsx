@@ -403,7 +403,7 @@ function Deliveries({ alert }: { alert: Alert }) {
     <>
       <TimelineView alert={alert} notifications={data ?? []} />
       {data?.length === 0 && alert.state !== "PENDING" && (
-        <p className={styles.nothing}>No messages: the rule has no webhooks.</p>
+        <p className={styles.nothing}>{alert.routing ? "No messages." : "No messages: the rule has no webhooks."}</p>
       )}
       {error && !data && (
         <p className={styles.nothing} role="alert">
