@@ -287,10 +287,12 @@ function ErrorOf({
         <Refine alert={alert} except="error" words="Everything but this error" />
       )}
       {errorStack ? (
-        <>
-          <CopyButton text={errorStack} what="the stack" />
+        <div className={styles.stackFrame}>
           <StackTrace stack={errorStack} />
-        </>
+          <span className={styles.stackCopy}>
+            <CopyButton text={errorStack} what="the stack" />
+          </span>
+        </div>
       ) : (
         !complete && <SkeletonRows count={8} height={28} label="Loading the stack" />
       )}
