@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { AuditEntry } from "../api/access";
+import { timeZone } from "../ui/time";
 import { changes, deed, parseAuditSearch, toAuditFilter } from "./audit";
 
 const entry = (change: Partial<AuditEntry>): AuditEntry => ({
@@ -78,4 +79,15 @@ test("the address holds which entries are wanted", () => {
   expect(search).toEqual({ about: "rule", by: "ada@example.com", id: "r1" });
   expect(toAuditFilter(search)).toEqual({ objectKind: "rule", actor: "ada@example.com", objectId: "r1" });
   expect(parseAuditSearch({ about: "", by: ["a"], id: 3 })).toEqual({});
+});
+
+test("instants are told by the reader's clock", () => {
+  timeZone.set("utc");
+  const snoozed = entry({
+    objectKind: "alert",
+    before: { snoozedUntil: null },
+    after: { snoozedUntil: "2026-11-24T16:07:53.814+00:00" },
+  });
+  expect(changes(snoozed)).toEqual(["snoozedUntil: nothing → 24 Nov 2026, 16:07:53.814 UTC"]);
+  timeZone.set("local");
 });

@@ -1,5 +1,6 @@
 import type { AuditEntry, AuditFilter } from "../api/access";
 import { differencesOf } from "../ui/difference";
+import { exactTime } from "../ui/time";
 import { number } from "../ui/words";
 
 /** How the address bar names the entries that are wanted. */
@@ -146,8 +147,12 @@ function named(ids: readonly string[], all: number): string {
 
 const longestShown = 120;
 
+/** An instant as Postgres writes it in JSON. */
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d$/;
+
 function shown(value: unknown): string {
   if (value === undefined || value === null || value === "") return "nothing";
+  if (typeof value === "string" && instant.test(value)) return exactTime(value);
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > longestShown ? `${text.slice(0, longestShown)}…` : text;
 }

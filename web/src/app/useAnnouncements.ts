@@ -10,13 +10,22 @@ export function useAnnouncements(): void {
   const last = useRef<Announced>(undefined);
   useEffect(() => {
     if (firing === undefined) return;
-    const { text, seen } = announcement(last.current, firing, Date.now());
-    last.current = seen;
-    if (!text) return;
-    if (sound.current() === "on") beep();
-    if (notifications.current() === "on" && "Notification" in globalThis && Notification.permission === "granted") {
-      // One takes the place of the one before.
-      new Notification("Tocsin", { body: text, tag: "tocsin" });
-    }
+    let again: ReturnType<typeof setTimeout> | undefined;
+    const look = () => {
+      const { text, seen, againMs } = announcement(last.current, firing, Date.now());
+      last.current = seen;
+      if (text) tell(text);
+      if (againMs !== undefined) again = setTimeout(look, againMs);
+    };
+    look();
+    return () => clearTimeout(again);
   }, [firing]);
+}
+
+function tell(text: string) {
+  if (sound.current() === "on") beep();
+  if (notifications.current() === "on" && "Notification" in globalThis && Notification.permission === "granted") {
+    // One takes the place of the one before.
+    new Notification("Tocsin", { body: text, tag: "tocsin" });
+  }
 }

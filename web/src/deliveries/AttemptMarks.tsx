@@ -7,13 +7,15 @@ interface Props {
   verdicts: readonly Attempt["verdict"][];
   /** How many there were in all. */
   count: number;
+  /** Whether there will be no more. */
+  settled: boolean;
 }
 
 /** Attempts as one line of signs, with words for those who do not see them. */
-export function AttemptMarks({ verdicts, count }: Props) {
-  if (count === 0) return <span className={styles.untried}>{attemptsWord({ attemptCount: 0 })}</span>;
+export function AttemptMarks({ verdicts, count, settled }: Props) {
+  if (count === 0) return <span className={styles.untried}>{attemptsWord(0, settled)}</span>;
   const first = count - verdicts.length;
-  const words = `${attemptsWord({ attemptCount: count })}: ${verdictsWord(verdicts)}`;
+  const words = `${attemptsWord(count, settled)}: ${verdictsWord(verdicts)}`;
   return (
     <span className={styles.signs} role="img" aria-label={words} title={words}>
       {first > 0 && <span className={styles.open}>+{first}</span>}

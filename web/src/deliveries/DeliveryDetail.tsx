@@ -12,6 +12,7 @@ import { ExactTime } from "../ui/Instant";
 import { IconRetrying } from "../ui/icons";
 import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { StatusMark } from "../ui/marks";
+import { useAtNow } from "../ui/now";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { counted } from "../ui/words";
@@ -119,7 +120,11 @@ function Body({ notification }: { notification: Notification }) {
     <>
       <div className={styles.marks}>
         <StatusMark status={status} />
-        <AttemptMarks verdicts={attempts.map(({ verdict }) => verdict)} count={attempts.length} />
+        <AttemptMarks
+          verdicts={attempts.map(({ verdict }) => verdict)}
+          count={attempts.length}
+          settled={notification.settledAt !== undefined}
+        />
       </div>
       <h2 className={styles.heading}>
         {subject(notification)} to {webhookName || "deleted webhook"}
@@ -173,8 +178,7 @@ function Body({ notification }: { notification: Notification }) {
         </Field>
         {notification.nextAttemptAt && (
           <Field name="Next attempt">
-            <ExactTime at={notification.nextAttemptAt} /> ·{" "}
-            <Due at={notification.nextAttemptAt} webhookId={webhookId} />
+            <Next at={notification.nextAttemptAt} webhookId={webhookId} />
           </Field>
         )}
         {!notification.nextAttemptAt && !notification.settledAt && (
@@ -195,7 +199,7 @@ function Body({ notification }: { notification: Notification }) {
 
       <section className={styles.section}>
         <h3>Attempts</h3>
-        {line.length === 0 && <p className={styles.nothing}>None yet.</p>}
+        {line.length === 0 && <p className={styles.nothing}>{notification.settledAt ? "None." : "None yet."}</p>}
         <ol className={styles.steps}>
           {line.map((step) => (
             <li key={`${step.kind} ${step.at}`}>
@@ -208,6 +212,21 @@ function Body({ notification }: { notification: Notification }) {
           ))}
         </ol>
       </section>
+    </>
+  );
+}
+
+/** When the next attempt is: an instant that has passed says nothing about that. */
+function Next({ at, webhookId }: { at: string; webhookId: string }) {
+  const isAhead = useAtNow((now) => Date.parse(at) > now);
+  return (
+    <>
+      {isAhead && (
+        <>
+          <ExactTime at={at} /> ·{" "}
+        </>
+      )}
+      <Due at={at} webhookId={webhookId} />
     </>
   );
 }

@@ -55,7 +55,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
         {status !== "DELIVERED" && lastError && <span className={styles.error}>{lastError}</span>}
       </span>
       <span className={styles.attempts}>
-        <AttemptMarks verdicts={verdicts} count={attemptCount} />
+        <AttemptMarks verdicts={verdicts} count={attemptCount} settled={settledAt !== undefined} />
       </span>
       <span className={styles.code}>
         {lastStatusCode !== undefined && (

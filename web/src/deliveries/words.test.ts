@@ -23,11 +23,7 @@ test("attempts are told in words", () => {
 });
 
 test("attempts are counted", () => {
-  expect([0, 1, 6].map((attemptCount) => attemptsWord({ attemptCount }))).toEqual([
-    "no attempts yet",
-    "1 attempt",
-    "6 attempts",
-  ]);
+  expect([0, 1, 6].map((count) => attemptsWord(count, false))).toEqual(["No attempts yet", "1 attempt", "6 attempts"]);
 });
 
 test("what is due already is not retried", () => {

@@ -50,8 +50,10 @@ export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
   return verdicts.map((verdict) => verdictWords({ verdict, number: 1, startedAt: "" }).word.toLowerCase()).join(", ");
 }
 
-export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
-  return attemptCount === 0 ? "no attempts yet" : counted(attemptCount, "attempt");
+/** How many attempts there were of a message, of which there will be no more where it is settled. */
+export function attemptsWord(count: number, settled: boolean): string {
+  if (count === 0) return settled ? "No attempts" : "No attempts yet";
+  return counted(count, "attempt");
 }
 
 /** What a person's retry does to a message of a status; undefined where it is due already. */

@@ -294,10 +294,12 @@ function ErrorOf({
         <Refine alert={alert} except="error" words="Everything but this error" />
       )}
       {errorStack ? (
-        <>
-          <CopyButton text={errorStack} what="the stack" />
+        <div className={styles.stackFrame}>
           <StackTrace stack={errorStack} />
-        </>
+          <span className={styles.stackCopy}>
+            <CopyButton text={errorStack} what="the stack" />
+          </span>
+        </div>
       ) : (
         !complete && <SkeletonRows count={8} height={28} label="Loading the stack" />
       )}
@@ -410,7 +412,7 @@ function Deliveries({ alert }: { alert: Alert }) {
     <>
       <TimelineView alert={alert} notifications={data ?? []} />
       {data?.length === 0 && alert.state !== "PENDING" && (
-        <p className={styles.nothing}>No messages: the rule has no webhooks.</p>
+        <p className={styles.nothing}>{alert.routing ? "No messages." : "No messages: the rule has no webhooks."}</p>
       )}
       {error && !data && (
         <p className={styles.nothing} role="alert">

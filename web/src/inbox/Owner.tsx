@@ -11,10 +11,11 @@ export function Owner({ of, stop = false }: { of: Alert | AlertGroup; stop?: boo
   return (
     <span className={styles.owner}>
       <IconPerson size={13} stroke={2} aria-hidden="true" />
-      <span>
+      <span className={styles.ownerName}>
         <span className="visually-hidden">Acknowledged by </span>
-        {listed(who)} <Ago at={of.acknowledgedAt} stop={stop} />
-      </span>
+        {listed(who)}
+      </span>{" "}
+      <Ago at={of.acknowledgedAt} stop={stop} />
     </span>
   );
 }

@@ -109,7 +109,7 @@ function IssueLine({ group }: { group: AlertGroup }) {
         </b>
         <span>{[lead, text].filter(Boolean).join(": ")}</span>
       </span>
-      <span className={styles.count}>×{number(count)}</span>
+      <span className={styles.count}>{count > 1 && `×${number(count)}`}</span>
       <span className={styles.ago}>
         <Ago at={newest.firedAt} />
         <Owner of={group} />

@@ -26,7 +26,9 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
   if (!isDefaultTitle(alert.title, count)) return { lead, text: firstLine(alert.title) };
   const { errorType = "", errorMessage = "" } = alert.exchange ?? {};
   const error = [shortType(errorType), firstLine(errorMessage)].filter(Boolean).join(": ");
-  return { lead, text: error || firstLine(alert.message) };
+  // What was expected, the lead says already.
+  const isSaid = count.fireMode === "ABSENT_IN_WINDOW" && alert.message.startsWith("Expected: ");
+  return { lead, text: error || (isSaid ? "" : firstLine(alert.message)) };
 }
 
 /** `7 / 5 within 10 min`: seven of the five that are needed. `25 % / 10 % within 10 min`, `p95 2.4 s / 2 s within 10 min`. */

@@ -9,7 +9,7 @@ import { Ago, ClockTime } from "../ui/Instant";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
-import { number } from "../ui/words";
+import { number, sentenceCase } from "../ui/words";
 
 /** Whether a rule is evaluated, and how far it is behind. */
 export function Health({ rule }: { rule: Rule }) {
@@ -40,7 +40,9 @@ export function Health({ rule }: { rule: Rule }) {
   if (health?.lagSeconds === undefined) return <Ran at={health?.lastRunAt} />;
   return (
     <>
-      <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
+      <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>
+        {sentenceCase(lag(health.lagSeconds))}
+      </span>
       {health.backfillFrom && (
         <span
           className={`${table.quiet} ${table.line} ${table.also}`}

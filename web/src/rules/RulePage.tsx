@@ -298,16 +298,16 @@ function History({ rule }: { rule: Rule }) {
                         </ins>
                       )}
                       {was !== undefined && (
-                        <>
-                          <del>
-                            <span className="visually-hidden">was </span>
-                            {was}
-                          </del>
-                          <ins>
-                            <span className="visually-hidden">is </span>
-                            {is}
-                          </ins>
-                        </>
+                        <del>
+                          <span className="visually-hidden">was </span>
+                          {was}
+                        </del>
+                      )}
+                      {is !== undefined && (
+                        <ins>
+                          <span className="visually-hidden">is </span>
+                          {is}
+                        </ins>
                       )}
                     </dd>
                   </div>

@@ -252,7 +252,7 @@ function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowPr
       <td>
         <Raised ruleId={rule.id} ruleName={rule.name} />
       </td>
-      <td>
+      <td className={styles.health}>
         <Health rule={rule} />
       </td>
       <td data-control>
@@ -316,12 +316,16 @@ function BulkEnable({ rules, onDone }: { rules: readonly Rule[]; onDone: () => v
   const on = rules.length - off;
   return (
     <>
-      <Button disabled={off === 0 || change.isPending} onClick={() => change.mutate(true)}>
-        Enable {counted(off, "rule")}
-      </Button>
-      <Button disabled={on === 0 || change.isPending} onClick={() => change.mutate(false)}>
-        Disable {counted(on, "rule")}
-      </Button>
+      {off > 0 && (
+        <Button disabled={change.isPending} onClick={() => change.mutate(true)}>
+          Enable {counted(off, "rule")}
+        </Button>
+      )}
+      {on > 0 && (
+        <Button disabled={change.isPending} onClick={() => change.mutate(false)}>
+          Disable {counted(on, "rule")}
+        </Button>
+      )}
     </>
   );
 }

@@ -38,6 +38,40 @@ test("fields are told by the names of the page, lists by what came and left", ()
 
 test("a field that the page does not know keeps its own name", () => {
   expect(linesOf(change({ before: { colour: null }, after: { colour: "red" } }))).toEqual([
-    { label: "colour", was: "–", is: "red" },
+    { label: "colour", is: "red" },
+  ]);
+});
+
+test("what is stored together is told as the fields of the page", () => {
+  const lines = linesOf(
+    change({
+      before: {
+        about: { note: "Call Kim." },
+        absence: {},
+        measure: { percent: 5 },
+        groupAttribute: "",
+        resolution: {},
+      },
+      after: {
+        about: { owner: "Orders", labels: { tier: "2", area: "logistics" } },
+        absence: {
+          expected: ["a"],
+          calendar: { timeZone: "UTC", weekdays: ["MON"], from: "08:00", to: "18:00" },
+        },
+        measure: { percent: 10 },
+        groupAttribute: "customer",
+        resolution: { afterSeconds: 86_400 },
+      },
+    }),
+  );
+  expect(lines).toEqual([
+    { label: "Hours", is: "Mon from 08:00 to 18:00 (UTC)" },
+    { label: "Expected", added: "a" },
+    { label: "Attribute counted by", is: "customer" },
+    { label: "Labels", added: "area=logistics and tier=2" },
+    { label: "Note", was: "Call Kim." },
+    { label: "Owner", is: "Orders" },
+    { label: "Share", was: "5 %", is: "10 %" },
+    { label: "Resolve", is: "after 1 d" },
   ]);
 });

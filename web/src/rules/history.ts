@@ -2,8 +2,10 @@ import type { RuleChange } from "../api/client";
 import { type Difference, differencesOf } from "../ui/difference";
 import { listed } from "../ui/words";
 import { readField } from "./conflict";
+import { type Calendar, labelTexts } from "./definition";
+import { hoursWords, resolutionWords } from "./sentence";
 
-/** One line of a change: a field, and what it was and is, or what came to it and left it. */
+/** One line of a change: a field, and what it was and is, each where it was or is anything, or what came to it and left it. */
 export interface Line {
   label: string;
   was?: string;
@@ -47,12 +49,49 @@ const isOnly = (row: object | undefined, field: string) =>
 export function linesOf(change: RuleChange): Line[] {
   const { action, before = {}, after = {} } = change;
   if (action !== "update" || isOnly(after, "enabled")) return [];
-  return differencesOf(before, after).map(lineOf);
+  return differencesOf(unpacked(before), unpacked(after)).map(lineOf);
+}
+
+interface Stored {
+  about?: { labels?: Record<string, string> };
+  measure?: object;
+  absence?: { calendar?: Calendar };
+  groupAttribute?: string;
+  resolution?: Parameters<typeof resolutionWords>[0];
+}
+
+/** What is stored together, as the fields of the page that it is. */
+function unpacked(row: object): object {
+  const { about, measure, absence, groupAttribute, resolution, ...rest } = row as Stored;
+  const { labels, ...told } = about ?? {};
+  const { calendar, ...expected } = absence ?? {};
+  return {
+    ...rest,
+    ...told,
+    ...measure,
+    ...expected,
+    ...(about && { labels: labelTexts(labels) }),
+    ...(absence && { calendar: calendar ? hoursWords(calendar) : "" }),
+    ...(groupAttribute !== undefined && { groupByAttribute: groupAttribute }),
+    ...(resolution && { resolution: resolutionWords(resolution) }),
+  };
+}
+
+/** How a value reads; undefined where there is none. */
+function worded(read: (value: unknown) => string, value: unknown): string | undefined {
+  if (value === undefined || value === null || value === "") return undefined;
+  // What was put into words already is not read again.
+  if (typeof value === "string") return value;
+  const text = read(value);
+  return text === "–" ? undefined : text;
 }
 
 function lineOf({ path, was, is, added, removed }: Difference): Line {
   const { label, read } = readField(path.join("."));
-  if (!added || !removed) return { label, was: read(was), is: read(is) };
+  if (!added || !removed) {
+    const [before, after] = [worded(read, was), worded(read, is)];
+    return { label, ...(before !== undefined && { was: before }), ...(after !== undefined && { is: after }) };
+  }
   return {
     label,
     ...(added.length > 0 ? { added: listed(added) } : {}),

@@ -33,7 +33,7 @@ export function recipientNames(
   rule: { webhookIds: readonly string[]; useRoutingPolicy?: boolean },
   nameOf: (id: string) => string,
 ): readonly string[] {
-  return rule.useRoutingPolicy ? ["those to whom the routing policy leads"] : rule.webhookIds.map(nameOf);
+  return rule.useRoutingPolicy ? ["the recipients of the routing policy"] : rule.webhookIds.map(nameOf);
 }
 
 /**

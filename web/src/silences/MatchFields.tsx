@@ -72,7 +72,12 @@ export function MatchFields({ form, ofRoute = false }: { form: Of; ofRoute?: boo
           within={{ environments, applications }}
           {...form.getInputProps("errorTypes")}
         />
-        <TagsInput label="Except error types" splitChars={[]} {...form.getInputProps("notErrorTypes")} />
+        <TagsInput
+          label="Except error types"
+          placeholder={form.values.notErrorTypes.length > 0 ? "" : "none"}
+          splitChars={[]}
+          {...form.getInputProps("notErrorTypes")}
+        />
         <TextInput label="Error message contains" {...form.getInputProps("messageContains")} />
         <TextInput
           label="Error message matches"

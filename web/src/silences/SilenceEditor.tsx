@@ -148,7 +148,7 @@ function Editor({ initial, silence, who }: EditorProps) {
               <p>{silence ? `Your changes to “${silence.name}” are not saved.` : "The silence is not created yet."}</p>
             </LeaveGuard>
             {silence && <Standing silence={silence} over={over} />}
-            <fieldset disabled={!may} className={formStyles.section}>
+            <fieldset disabled={!may} className={formStyles.sections}>
               <SilenceFields form={form} begun={silence?.state === "ACTIVE"} />
             </fieldset>
             <div className={formStyles.actions}>

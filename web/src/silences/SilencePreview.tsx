@@ -5,7 +5,7 @@ import { useMemo } from "react";
 import type { SilencePreview, SilencePreviewRequest } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { silencePreview } from "../api/silences";
-import { ExactTime } from "../ui/Instant";
+import { ExactTime, When } from "../ui/Instant";
 import { SeverityMark } from "../ui/marks";
 import { counted } from "../ui/words";
 import { matchOf, recurrenceOf, type Values } from "./form";
@@ -69,7 +69,7 @@ function Newest({ preview: { newest, windows } }: { preview: SilencePreview }) {
               {alert.title}
             </Link>
             <div className={styles.sub}>
-              {alert.ruleName} · <ExactTime at={alert.firedAt} />
+              {alert.ruleName} · <When at={alert.firedAt} />
             </div>
           </li>
         ))}

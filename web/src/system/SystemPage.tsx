@@ -6,7 +6,7 @@ import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
 import { lateSeconds, pending } from "../frame/facts";
 import { Page } from "../frame/Page";
-import { Ago, ClockTime, ExactTime } from "../ui/Instant";
+import { Ago, ClockTime } from "../ui/Instant";
 import { useLastError } from "../ui/lastError";
 import { Figure, Figures, Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
@@ -112,7 +112,7 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
               {completeness.wholeSince ? (
                 <>
                   {counted(completeness.rules, "rule")} checked, complete since{" "}
-                  <ExactTime at={completeness.wholeSince} />
+                  <ClockTime at={completeness.wholeSince} stop />
                 </>
               ) : (
                 <>
@@ -267,7 +267,8 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
         {counted(partitions.length, "partition")}, {counted(claimedNotifications, "message")}
       </td>
       <td>
-        started <Ago at={startedAt} stop />
+        <span className={table.word}>Started </span>
+        <Ago at={startedAt} stop />
       </td>
     </tr>
   );

@@ -17,7 +17,13 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
   };
   const Icon = done ? IconCheck : IconCopy;
   return (
-    <button type="button" className={styles.copy} aria-label={`Copy ${what}`} title="Copy" onClick={() => void copy()}>
+    <button
+      type="button"
+      className={styles.copy}
+      aria-label={`Copy ${what}`}
+      title={`Copy ${what}`}
+      onClick={() => void copy()}
+    >
       <Icon size={14} stroke={1.8} aria-hidden="true" />
       <span className="visually-hidden" role="status">
         {done && "Copied"}

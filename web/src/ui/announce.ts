@@ -13,19 +13,26 @@ export interface Announced {
   at: number;
 }
 
+export interface Announcement {
+  /** "" where there is nothing to announce. */
+  text: string;
+  /** What to remember of it. */
+  seen: Announced;
+  /** In how long to look again at the same number: what came while it was quiet is announced then. */
+  againMs?: number;
+}
+
 /**
- * What is to be announced when the number of firing alerts goes from what was last seen to another one, "" for nothing, and
- * what to remember of it. The first number is no news.
+ * What is to be announced when the number of firing alerts goes from what was last seen to another one. The first number is
+ * no news.
  */
-export function announcement(
-  last: Announced | undefined,
-  firing: number,
-  now: number,
-): { text: string; seen: Announced } {
+export function announcement(last: Announced | undefined, firing: number, now: number): Announcement {
   if (last === undefined) return { text: "", seen: { firing, at: Number.NEGATIVE_INFINITY } };
-  // Less is no news either. What comes while it is quiet is announced together afterwards.
+  // Less is no news either.
   if (firing <= last.firing) return { text: "", seen: { firing, at: last.at } };
-  if (now - last.at < quietMs) return { text: "", seen: last };
+  // A clock that was set back does not make it quiet for longer.
+  const quietForMs = Math.min(quietMs, last.at + quietMs - now);
+  if (quietForMs > 0) return { text: "", seen: { ...last, at: now + quietForMs - quietMs }, againMs: quietForMs };
   return {
     text: `${counted(firing - last.firing, "new alert")}, ${counted(firing, "alert")} firing`,
     seen: { firing, at: now },

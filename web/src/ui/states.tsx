@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { ApiError, explain } from "../api/errors";
 import columns from "./columns.module.css";
 import form from "./form.module.css";
-import { IconLock, IconOffline } from "./icons";
+import { IconLock, IconOffline, IconUnknown } from "./icons";
 import styles from "./states.module.css";
 import { TryAgain } from "./TryAgain";
 
@@ -32,10 +32,11 @@ interface FailedProps {
 export function Failed({ error, onRetry, again = "Try again", children }: FailedProps) {
   // What is not there is not there the next time either.
   const helps = !(error instanceof ApiError) || (error.status !== 404 && error.status !== 400);
+  const Icon = helps ? IconOffline : IconUnknown;
   const { what, remedy } = explain(error);
   return (
     <div className={`${styles.state} ${styles.failed}`} role="alert">
-      <IconOffline size={28} stroke={1.5} aria-hidden="true" />
+      <Icon size={28} stroke={1.5} aria-hidden="true" />
       <h2>{what}</h2>
       {remedy && <p>{remedy}</p>}
       {children}

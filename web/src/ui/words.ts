@@ -36,6 +36,9 @@ export const messagesWord = (value: number): string => counted(value, "message")
 
 export const sum = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0);
 
+/** "Less than 1 s behind": what stands alone begins with a capital. */
+export const sentenceCase = (text: string): string => text.charAt(0).toLocaleUpperCase(language) + text.slice(1);
+
 /** "a", "a and b", "a, b and c" */
 export function listed(words: readonly string[], last: "and" | "or" = "and"): string {
   if (words.length < 2) return words[0] ?? "";

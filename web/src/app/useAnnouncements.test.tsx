@@ -1,0 +1,50 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { act, render } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+import { alertKeys } from "../api/alerts";
+import { notifications, quietMs } from "../ui/announce";
+import { useAnnouncements } from "./useAnnouncements";
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  notifications.set("off");
+});
+
+function Listening() {
+  useAnnouncements();
+  return null;
+}
+
+test("the last alert of a burst is announced, too, though nothing comes after it", () => {
+  vi.useFakeTimers();
+  const told: string[] = [];
+  vi.stubGlobal(
+    "Notification",
+    class {
+      static permission = "granted";
+      constructor(_title: string, { body }: { body: string }) {
+        told.push(body);
+      }
+    },
+  );
+  notifications.set("on");
+  const cache = new QueryClient({ defaultOptions: { queries: { enabled: false } } });
+  const fires = (firing: number) =>
+    act(() => {
+      cache.setQueryData(alertKeys.counts, { firing, acknowledged: 0, resolved: 0, pending: 0 });
+      // The cache tells of what changed in a timer.
+      vi.advanceTimersByTime(100);
+    });
+  fires(0);
+  render(
+    <QueryClientProvider client={cache}>
+      <Listening />
+    </QueryClientProvider>,
+  );
+  fires(1);
+  fires(2);
+  expect(told).toEqual(["1 new alert, 1 alert firing"]);
+  act(() => void vi.advanceTimersByTime(quietMs));
+  expect(told).toEqual(["1 new alert, 1 alert firing", "1 new alert, 2 alerts firing"]);
+});
