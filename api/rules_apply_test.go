@@ -173,6 +173,7 @@ func anyDefinition(t *rapid.T, name string) rules.Definition {
 		d.Filter.Statuses, d.Threshold = []rules.Status{rules.Completed}, rapid.IntRange(1, 9).Draw(t, "threshold")
 		if d.GroupBy != rules.GroupByNothing && rapid.Bool().Draw(t, "listed") {
 			d.Expected = rapid.SliceOfNDistinct(rapid.StringMatching(`x[a-zäöü :#'"{}\-]{1,20}`), 1, 3, rapid.ID).Draw(t, "expected")
+			d.Scope.Routes, d.Scope.NotRoutes = nil, []string{"never *"} // what is expected lies within the scope
 		} else if d.GroupBy != rules.GroupByNothing {
 			d.LearnDays = rapid.IntRange(1, 14).Draw(t, "learn")
 		}

@@ -60,3 +60,18 @@ func FieldsOf(s *Scope, f *Filter) Fields {
 			f.MinDurationMS != nil || f.MaxDurationMS != nil || len(f.Attributes) > 0,
 	}
 }
+
+// namesOf returns the names of what exchanges are grouped by that the scope asks for, and those
+// that it leaves out.
+func (s *Scope) namesOf(by GroupBy) (some, others []string) {
+	switch by {
+	case GroupByRoute:
+		return s.Routes, s.NotRoutes
+	case GroupByApplication:
+		return s.Applications, s.NotApplications
+	case GroupByEnvironment:
+		return s.Environments, s.NotEnvironments
+	case GroupByNothing, GroupByErrorType, GroupByAttribute:
+	}
+	return nil, nil
+}

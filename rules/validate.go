@@ -33,6 +33,7 @@ const (
 	expectedNeedsGroup       = "Say by what exchanges are grouped, or leave it out"
 	expectedRequired         = "List the groups that are expected, or say from how many days they are learned"
 	expectedOrLearned        = "The groups are listed — leave it out, or learn them"
+	expectedOutside          = "The scope leaves it out, so it would always be missing"
 	errorTypeNotExpected     = "Errors are not expected — group by route, application, environment or attribute"
 	attributeRequired        = "Name the attribute whose values are counted"
 	attributeNotApplicable   = "Only groupBy ATTRIBUTE takes an attribute — leave it out"
@@ -154,6 +155,11 @@ func crossAbsence(d *Definition, report func(wrong bool, value any, name, field,
 	report(!grouped && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", expectedNeedsGroup)
 	report(grouped && !listed && d.LearnDays == 0, d.Expected, "expected", "Expected", "required", expectedRequired)
 	report(listed && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", expectedOrLearned)
+	some, others := d.Scope.namesOf(d.GroupBy)
+	for i, name := range d.Expected {
+		outside := !NameMatches(some, name) || len(others) > 0 && NameMatches(others, name)
+		report(outside && name != "", name, fmt.Sprintf("expected[%d]", i), "Expected", "not_applicable", expectedOutside)
+	}
 	report(len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
 	if c := d.Calendar; c != nil {
 		from, to, err := c.hours()

@@ -149,7 +149,7 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
 			return x.say(BeyondLookBack, "It matches, and ran for longer than exchanges may that a window of this length counts.")
 		}
-		return x.say(Counted, "It matches, and counts in each window of %s that holds its end.", time.Duration(r.WindowSeconds)*time.Second)
+		return x.say(Counted, "It matches, and counts in each window of %s that holds its end.", words(time.Duration(r.WindowSeconds)*time.Second))
 	case e.StartTimeNS < r.RetentionFloorNS:
 		return x.say(Expired, "It matches, and is so old that its alert may have been deleted.")
 	case s.JudgedNS == nil || s.CursorNS == nil || e.StartTimeNS >= *s.JudgedNS:
@@ -158,9 +158,22 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 	lookBack := int64(r.LookBackSeconds) * int64(time.Second)
 	if e.StartTimeNS < *s.CursorNS-lookBack-backlog.WaitNS(lookBack) {
 		return x.say(BeyondLookBack, "It matches, and became visible more than %s after it began, which is as far as the rule looks back.",
-			time.Duration(lookBack))
+			words(time.Duration(lookBack)))
 	}
-	return x.say(Waiting, "It matches, became visible behind the cursor, and is judged within %s.", time.Duration(backlog.WaitNS(lookBack)))
+	return x.say(Waiting, "It matches, became visible behind the cursor, and is judged within %s.", words(time.Duration(backlog.WaitNS(lookBack))))
+}
+
+// words says a duration in the largest unit of which it is a whole number.
+func words(d time.Duration) string {
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
+		if d >= unit.of && d%unit.of == 0 {
+			return fmt.Sprintf("%d %s", d/unit.of, unit.name)
+		}
+	}
+	return fmt.Sprintf("%g s", d.Seconds())
 }
 
 func (x Explanation) say(v Verdict, format string, args ...any) Explanation {

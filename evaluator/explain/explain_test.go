@@ -76,11 +76,11 @@ func TestExplain(t *testing.T) {
 		"visible a moment ago":           {func(*explain.Standing) {}, explain.Waiting, nil, "behind the cursor"},
 		"visible too late": {
 			func(s *explain.Standing) { s.JudgedNS, s.CursorNS = new(ended+2*hour), new(ended+2*hour) }, explain.BeyondLookBack, nil,
-			"more than 1h0m0s",
+			"more than 1 h",
 		},
 		"without a look-back":   {func(s *explain.Standing) { s.Rule.LookBackSeconds = 0 }, explain.BeyondLookBack, nil, ""},
 		"older than what stays": {func(s *explain.Standing) { s.Rule.RetentionFloorNS = ended }, explain.Expired, nil, ""},
-		"counted":               {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.WindowSeconds = rules.CountInWindow, 60 }, explain.Counted, nil, "1m0s"},
+		"counted":               {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.WindowSeconds = rules.CountInWindow, 60 }, explain.Counted, nil, "window of 1 min that"},
 		"not counted":           {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.Scope = rules.CountInWindow, elsewhere }, explain.NotMatched, []string{"scope.applications"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"tocsin/evaluator"
 	"tocsin/rules"
 )
 
@@ -18,14 +19,29 @@ func (w *world) endedAgo(route string, seconds int64) {
 
 // watchedUntil has the partitions have watched the source for an hour, until so many seconds
 // ago.
-func (w *world) watchedUntil(seconds int64) {
+func (w *world) watchedUntil(seconds int64) (untilNS int64) {
 	w.t.Helper()
 	now := w.ch.Now(w.t)
-	w.exec(fmt.Sprintf(`update checkpoint set watched_since_ns = %[1]d, watched_until_ns = %[2]d, absence_judged_ns = %[2]d, late_ns = 0`, now-3600e9, now-seconds*1e9))
+	untilNS = now - seconds*1e9
+	w.exec(fmt.Sprintf(`update checkpoint set watched_since_ns = %[1]d, watched_until_ns = %[2]d, absence_judged_ns = %[2]d, late_ns = 0, watched_shown = 0`, now-3600e9, untilNS))
+	return untilNS
 }
 
-// TestAbsenceFiresAndClears has a route be silent, come back, and be silent in an outage. Its
-// passes are of a process each, so all that is known is what the checkpoint holds.
+// concludeAfter has a process go on from a watch so many seconds ago, until it has judged what is
+// absent: from its second watch on.
+func (w *world) concludeAfter(seconds int64) {
+	w.t.Helper()
+	untilNS, e := w.watchedUntil(seconds), w.newEvaluator(evaluator.Options{})
+	w.until("absence is judged", func() bool {
+		if _, err := w.tickWith(e); err != nil {
+			w.t.Fatal(err)
+		}
+		return len(w.column(fmt.Sprintf(`select partition::text from checkpoint where absence_judged_ns > %d`, untilNS))) > 0
+	})
+}
+
+// TestAbsenceFiresAndClears has a route be silent, come back, and be silent in an outage. Each
+// process that goes on knows nothing but what the checkpoint holds.
 func TestAbsenceFiresAndClears(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -36,15 +52,15 @@ func TestAbsenceFiresAndClears(t *testing.T) {
 	const absences = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || route || ' ' || title from alert where not health order by fired_at, group_key`
 	w.endedAgo("busy", 30)
 	w.pass()
-	w.watchedUntil(20)
-	w.pass()
+	w.concludeAfter(20)
 	w.wantColumn("armed within the window", absences)
 	w.exec(`update rule_state set armed_since_ns = armed_since_ns - 3600000000000`)
-	w.watchedUntil(3000)
-	w.pass()
+	w.concludeAfter(3000)
 	w.wantColumn("after a pause", absences)
 	w.watchedUntil(20)
 	w.pass()
+	w.wantColumn("a process that watched once", absences)
+	w.concludeAfter(20)
 	w.wantColumn("a whole window was watched", absences, "FIRING silent 0 silent silent: no exchange within 1 min")
 	w.pass()
 	w.wantColumn("and again", absences, "FIRING silent 0 silent silent: no exchange within 1 min")

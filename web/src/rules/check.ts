@@ -303,6 +303,20 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   atLeastOne("minVolume", minVolume);
 }
 
+/** The names of what exchanges are grouped by that the scope asks for, and those that it leaves out. */
+function namesOf({ groupBy, scope = {} }: Partial<RuleDefinition>): [string[], string[]] {
+  if (groupBy === "ROUTE") return [scope.routes ?? [], scope.notRoutes ?? []];
+  if (groupBy === "APPLICATION") return [scope.applications ?? [], scope.notApplications ?? []];
+  if (groupBy === "ENVIRONMENT") return [scope.environments ?? [], scope.notEnvironments ?? []];
+  return [[], []];
+}
+
+/** Whether a text with wildcards stands for a name. */
+function standsFor(name: string) {
+  const literally = (text: string) => text.replace(/[.+?^${}()|[\]\\]/g, "\\$&");
+  return (text: string) => new RegExp(`^${text.split("*").map(literally).join(".*")}$`, "s").test(name);
+}
+
 /** What a rule on absence expects. */
 function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   const { groupBy, expected = [], learnDays = 0, calendar, windowSeconds = 0 } = rule;
@@ -318,6 +332,11 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   }
   if (expected.length > 0 && learnDays) {
     report("learnDays", code, "The groups are listed — leave it out, or learn them");
+  }
+  const [some, others] = namesOf(rule);
+  for (const [index, name] of expected.entries()) {
+    const outside = (some.length > 0 && !some.some(standsFor(name))) || others.some(standsFor(name));
+    if (name && outside) report(`expected[${index}]`, code, "The scope leaves it out, so it would always be missing");
   }
   if (!calendar) return;
   const long = hoursLong(calendar);
