@@ -33,11 +33,11 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 	if refusal != "" {
 		return s.tell(ctx, webhook, press, refusal)
 	}
-	ctx = access.As(ctx, access.Actor{
+	acting := access.As(ctx, access.Actor{
 		Tenant: webhook.TenantID, Kind: kindUser, Name: actor, Via: "slack", ViaID: webhook.ID.String(),
 		Operation: "slackInteraction", ObjectKind: "alert", ObjectID: press.AlertID.String(),
 	})
-	said, err := s.doPressed(ctx, webhook.TenantID, actor, press)
+	said, err := s.doPressed(acting, webhook.TenantID, actor, press)
 	if err != nil {
 		return fmt.Errorf("%s alert from slack: %w", press.Deed, err)
 	}

@@ -87,7 +87,7 @@ const (
 	snoozes     = `select until || ' by ' || snoozed_by || ' ' || snoozed_at from alert_snooze`
 	handlings   = `select state || ' ' || acknowledged_by || ' ' || coalesce((select assignee from alert_assignment), '-') || ' '
 		|| (select count(*) from alert_snooze) from alert`
-	fromSlack = `select actor || ' ' || coalesce(after->>'assignee', after->>'snoozedUntil', after->>'state', '-') from audit where via = 'slack' order by audit_id`
+	fromSlack = `select actor || ' ' || coalesce(after->>'assignee', after->>'snoozedUntil', after->>'state', '-') from audit where via = 'slack' and action = 'update' order by audit_id`
 )
 
 func TestAlertsAreAssignedInSlack(t *testing.T) {

@@ -299,7 +299,7 @@ func (w *slackWorld) wantShown(want ...string) {
 }
 
 const (
-	showsFiring       = "🔴 acknowledge resolve"
+	showsFiring       = "🔴 acknowledge resolve assign snooze"
 	showsAcknowledged = "👀 resolve assign snooze"
 	showsResolved     = "🟢 "
 	owedUpdates       = `select message_id::text from slack_update`

@@ -77,7 +77,7 @@ describe("handling alerts", { timeout: 300_000 }, () => {
     await page.getByRole("option", { name: /^Assign 1 alert to somebody/ }).click();
     const dialog = page.getByRole("dialog", { name: "Assign 1 alert" });
     await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("bo@example.com");
-    await page.keyboard.press("Enter");
+    await dialog.getByRole("button", { name: "Assign" }).click();
     await page.getByText("1 alert assigned to bo@example.com.").waitFor(visible);
     await page.getByText("Assigned to bo@example.com").first().waitFor({ state: "attached" });
   });

@@ -58,7 +58,7 @@ export function WebhookFields({ form, webhook }: Props) {
           <Input.Wrapper
             label="Posts as"
             labelElement="div"
-            description="A bot updates its messages as alerts change, and can add buttons to acknowledge and resolve."
+            description="A bot updates its messages as alerts change, and can add buttons to acknowledge, resolve, assign and snooze."
           >
             <Choice
               label="Posts as"
@@ -117,7 +117,7 @@ function Bot({ form, webhook }: Props) {
       />
       <PasswordInput
         label="Bot token"
-        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. It is stored encrypted and never shown again."
+        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write; users:read and users:read.email tell Tocsin which of its users presses a button. It is stored encrypted and never shown again."
         autoComplete="off"
         {...kept(webhook?.slack?.hasBotToken)}
         {...form.getInputProps("slack.botToken")}
