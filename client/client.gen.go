@@ -5788,7 +5788,8 @@ type ClientInterface interface {
 
 	// DeleteWebhook Delete a webhook
 	//
-	// A webhook to which rules are bound stays; the answer is 409 and names them.
+	// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+	// exhausted are discarded.
 	//
 	// Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 	DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -8316,7 +8317,8 @@ func (c *Client) CreateWebhook(ctx context.Context, body CreateWebhookJSONReques
 
 // DeleteWebhook Delete a webhook
 //
-// A webhook to which rules are bound stays; the answer is 409 and names them.
+// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+// exhausted are discarded.
 //
 // Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 func (c *Client) DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15086,7 +15088,8 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteWebhookWithResponse Delete a webhook
 	//
-	// A webhook to which rules are bound stays; the answer is 409 and names them.
+	// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+	// exhausted are discarded.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22418,7 +22421,8 @@ func (c *ClientWithResponses) CreateWebhookWithResponse(ctx context.Context, bod
 
 // DeleteWebhookWithResponse Delete a webhook
 //
-// A webhook to which rules are bound stays; the answer is 409 and names them.
+// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+// exhausted are discarded.
 //
 // Returns a wrapper object for the known response body format(s).
 //

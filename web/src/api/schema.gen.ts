@@ -1760,7 +1760,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description A webhook to which rules are bound stays; the answer is 409 and names them.
+         * @description A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
+         *     exhausted are discarded.
          */
         delete: operations["deleteWebhook"];
         options?: never;
