@@ -1,11 +1,13 @@
 package preset_test
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 
 	"tocsin/notify"
 	"tocsin/notify/preset"
+	"tocsin/notify/template"
 )
 
 func TestEveryPresetTakesTheWorst(t *testing.T) {
@@ -48,5 +50,48 @@ func TestKeyedReceiversAreNamed(t *testing.T) {
 	keyed := set.Keyed()
 	if !slices.Contains(keyed, "pagerduty") || !slices.Contains(keyed, "jira") || slices.Contains(keyed, "discord") || len((*preset.Set)(nil).Keyed()) != 0 {
 		t.Errorf("keyed are %q", keyed)
+	}
+}
+
+// TestPreviewsNameEachHeaderOnce, and those alone that are sent.
+func TestPreviewsNameEachHeaderOnce(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range set.All() {
+		if p.Mails() {
+			continue
+		}
+		for _, user := range []bool{true, false} {
+			inputs := p.Examples()
+			if _, has := inputs["user"]; !has && !user {
+				continue
+			} else if has && !user {
+				inputs["user"] = ""
+			}
+			d := &notify.Delivery{Reason: notify.ReasonFired, Alert: template.Samples()[0]}
+			made, err := p.Preview(d, "https://tocsin.example.com/inbox/1", inputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := p.Target(preset.Fired, preset.AboutOf(d), inputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := map[string]int{}
+			for _, h := range made.Headers {
+				shown[http.CanonicalHeaderKey(h.Name)]++
+			}
+			for name, times := range shown {
+				if sent := to.Header.Get(name) != "" || name == "Content-Type"; times != 1 || !sent {
+					t.Errorf("%s: the preview has %s %d times, sent %t", p.ID, name, times, sent)
+				}
+			}
+			if len(shown) != len(to.Header)+1 {
+				t.Errorf("%s: the preview has %v, sent are %v", p.ID, shown, to.Header)
+			}
+		}
 	}
 }

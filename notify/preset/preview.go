@@ -2,6 +2,8 @@ package preset
 
 import (
 	"net/url"
+	"slices"
+	"strings"
 
 	"tocsin/notify"
 )
@@ -52,8 +54,9 @@ func (p *Preset) Preview(d *notify.Delivery, link string, inputs map[string]stri
 			made.Headers = append(made.Headers, field)
 		}
 	}
-	if p.requests[EventOf(d.Reason)].user != nil {
-		made.Headers = append(made.Headers, notify.HeaderField{Name: "Authorization", Masked: true})
+	const authorization = "Authorization"
+	if named := func(h notify.HeaderField) bool { return strings.EqualFold(h.Name, authorization) }; to.Header.Get(authorization) != "" && !slices.ContainsFunc(made.Headers, named) {
+		made.Headers = append(made.Headers, notify.HeaderField{Name: authorization, Masked: true})
 	}
 	return made, nil
 }

@@ -18,6 +18,19 @@ import (
 	"tocsin/notify/template"
 )
 
+// lapsing returns a context that goes on, a claim of a delivery, and what ends that: a process that has stood still knows
+// it before anybody else tells.
+func lapsing(t *testing.T) (ctx context.Context, claim func() error, lose func()) {
+	t.Helper()
+	var lost atomic.Bool
+	return t.Context(), func() error {
+		if lost.Load() {
+			return notify.ErrFenced
+		}
+		return nil
+	}, func() { lost.Store(true) }
+}
+
 // losing returns a context and a claim of a delivery, and what ends both.
 func losing(t *testing.T) (ctx context.Context, claim func() error, lose func()) {
 	t.Helper()
@@ -103,11 +116,13 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 	t.Parallel()
 	var called atomic.Int32
 	server := receiver(t, func(http.ResponseWriter, *http.Request) { called.Add(1) })
-	ctx, claim, lose := losing(t)
-	lose()
-	o := newSender(t).Send(ctx, delivery(server.URL, func(d *notify.Delivery) { d.Claim = claim }))
-	if o.Verdict != notify.VerdictNotMade || called.Load() != 0 {
-		t.Errorf("lost before: %+v, %d calls", o, called.Load())
+	for _, end := range []func(*testing.T) (context.Context, func() error, func()){losing, lapsing} {
+		ctx, claim, lose := end(t)
+		lose()
+		o := newSender(t).Send(ctx, delivery(server.URL, func(d *notify.Delivery) { d.Claim = claim }))
+		if o.Verdict != notify.VerdictNotMade || called.Load() != 0 {
+			t.Errorf("lost before: %+v, %d calls", o, called.Load())
+		}
 	}
 	// A server that takes connections, and never shakes hands.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,7 +130,7 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	ctx, claim, lose = losing(t)
+	ctx, claim, lose := losing(t)
 	go func() {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -127,7 +142,7 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	}()
 	began := time.Now()
-	o = newSender(t).Send(ctx, delivery(fmt.Sprintf("https://%s/", listener.Addr()), within(time.Minute), func(d *notify.Delivery) { d.Claim = claim }))
+	o := newSender(t).Send(ctx, delivery(fmt.Sprintf("https://%s/", listener.Addr()), within(time.Minute), func(d *notify.Delivery) { d.Claim = claim }))
 	if o.Verdict == notify.VerdictDelivered || time.Since(began) > 30*time.Second {
 		t.Errorf("lost while a connection is made: %+v after %v", o, time.Since(began))
 	}
@@ -136,9 +151,13 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 // TestAnEmailStopsWithItsClaim at each step before the message is handed over, and is waited for afterwards.
 func TestAnEmailStopsWithItsClaim(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{"before", mailtest.Recipient + "ann@example.com", mailtest.Data} {
+	for i, step := range []string{"before", mailtest.Recipient + "ann@example.com", mailtest.Data, "before", mailtest.Recipient + "ann@example.com", mailtest.Data} {
 		p := newPost(t)
-		ctx, claim, lose := losing(t)
+		end := losing
+		if i > 2 {
+			end = lapsing
+		}
+		ctx, claim, lose := end(t)
 		d := p.write(t, notify.ReasonFired, func(d *notify.Delivery) { d.Claim = claim })
 		if step == "before" {
 			lose()

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"tocsin/notify"
 	"tocsin/notify/slack"
@@ -80,6 +81,34 @@ func TestAnswersThatEndEarly(t *testing.T) {
 				t.Errorf("outcome %+v, want %v", o, c.verdict)
 			}
 		})
+	}
+}
+
+// The status says what became of the message: a body that never ends is not waited for, whether it says nothing or ever more.
+func TestABodyThatNeverEndsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]string{"silent": "", "talkative": "x"} {
+		for status, want := range map[int]notify.Verdict{http.StatusOK: notify.VerdictDelivered, http.StatusBadRequest: notify.VerdictRefused} {
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				t.Parallel()
+				server := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					w.WriteHeader(status)
+					for r.Context().Err() == nil {
+						_, _ = io.WriteString(w, more)
+						_ = http.NewResponseController(w).Flush()
+						select {
+						case <-time.After(20 * time.Millisecond):
+						case <-r.Context().Done():
+						}
+					}
+				})
+				o := send(t, newSender(t), delivery(server.URL, within(5*time.Minute)))
+				if o.Verdict != want || o.StatusCode != status || o.Duration > time.Minute {
+					t.Errorf("outcome %+v after %v, want %v within seconds", o, o.Duration, want)
+				}
+			})
+		}
 	}
 }
 
