@@ -16,9 +16,9 @@ order by name collate "C";
 
 -- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, preset)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, quiet_hours, preset)
 values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled, @operators,
-        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel, @slack_threads, @events, @event_age_seconds, @preset)
+        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel, @slack_threads, @events, @event_age_seconds, @quiet_hours, @preset)
 returning *;
 
 -- name: WebhookLock :one
