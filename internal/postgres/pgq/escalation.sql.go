@@ -22,7 +22,7 @@ func (q *Queries) AlertTouchMany(ctx context.Context, alertIds []uuid.UUID) erro
 }
 
 const escalationDue = `-- name: EscalationDue :many
-select alert_id, due_at from alert_escalation
+select alert_id, due_at::timestamptz as due_at from alert_escalation
 where due_at <= coalesce($1::timestamptz, now()) and (due_at, alert_id) > ($2::timestamptz, $3::uuid)
 order by due_at, alert_id
 limit $4
@@ -37,7 +37,7 @@ type EscalationDueParams struct {
 
 type EscalationDueRow struct {
 	AlertID uuid.UUID
-	DueAt   *time.Time
+	DueAt   time.Time
 }
 
 // Alerts whose next step is due, the longest first, that come after one.

@@ -17,7 +17,7 @@ where e.alert_id = any(@alert_ids::uuid[]) and a.alert_id = e.alert_id and a.sta
 
 -- name: EscalationDue :many
 -- Alerts whose next step is due, the longest first, that come after one.
-select alert_id, due_at from alert_escalation
+select alert_id, due_at::timestamptz as due_at from alert_escalation
 where due_at <= coalesce(sqlc.narg(now)::timestamptz, now()) and (due_at, alert_id) > (@after_due_at::timestamptz, @after_id::uuid)
 order by due_at, alert_id
 limit @most;
