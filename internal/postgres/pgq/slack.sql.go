@@ -56,6 +56,16 @@ func (q *Queries) SlackMessageAdd(ctx context.Context, arg SlackMessageAddParams
 	return err
 }
 
+const slackMessageAlerts = `-- name: SlackMessageAlerts :exec
+select from alert where alert_id = any($1::uuid[]) order by alert_id for share
+`
+
+// Keeps the alerts of messages from being changed, in the order of their ids.
+func (q *Queries) SlackMessageAlerts(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, slackMessageAlerts, alertIds)
+	return err
+}
+
 const slackMessageFind = `-- name: SlackMessageFind :one
 select m.webhook_id from slack_message m
 join webhook w on w.webhook_id = m.webhook_id

@@ -1,3 +1,7 @@
+-- name: SlackMessageAlerts :exec
+-- Keeps the alerts of messages from being changed, in the order of their ids.
+select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for share;
+
 -- name: SlackMessageAdd :exec
 -- Enters the channel and ts of a message, and requests an update where the alert is
 -- not, or no longer, in the state that the message shows. The lock on the alert
