@@ -246,11 +246,11 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 		meanwhile   string
 		pager, boss int
 	}{
-		"acknowledged":                  {act(alerts.Acknowledge), ``, 1, 1},
-		"resolved":                      {act(alerts.Resolve), ``, 1, 1},
-		"snoozed":                       {snooze, ``, 1, 1},
-		"snoozed for long":              {snooze, `update alert_snooze set snoozed_at = now() - interval '11 minutes'`, 0, 0},
-		"and resolved by another":       {act(alerts.Acknowledge), `update alert set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')`, 0, 0},
+		"acknowledged":            {act(alerts.Acknowledge), ``, 1, 1},
+		"resolved":                {act(alerts.Resolve), ``, 1, 1},
+		"snoozed":                 {snooze, ``, 1, 1},
+		"snoozed for long":        {snooze, `update alert_snooze set snoozed_at = now() - interval '11 minutes'`, 0, 0},
+		"and resolved by another": {act(alerts.Acknowledge), `update alert set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
