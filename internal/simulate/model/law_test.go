@@ -44,6 +44,7 @@ func TestLaw(t *testing.T) {
 			},
 			EndSilence:    db.EndSilence,
 			ExpireHeld:    db.ExpireHeld,
+			EndQuiet:      db.EndQuiet,
 			ReplacePolicy: func(version int64, p routing.Policy) error { return db.ReplacePolicy(storetest.Tenant, version, p) },
 			Routing: func(id uuid.UUID) *alerts.Routing {
 				a, _ := db.Alert(id)
