@@ -38,7 +38,8 @@ type WebhookName struct {
 	Name    string
 	Enabled bool
 	// Preset is the id of the receiver that it is for; empty where there is none.
-	Preset string
+	Preset     string
+	QuietHours notify.QuietHours
 }
 
 // WebhookWriter writes webhooks.

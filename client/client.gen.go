@@ -2640,6 +2640,9 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
+	// QuietUntil Until when its quiet hours would hold the message at present; absent where they would not.
+	QuietUntil *time.Time `json:"quietUntil,omitempty"`
+
 	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
 	Routes []string `json:"routes"`
 }

@@ -63,7 +63,7 @@ func (s *Webhooks) Names(ctx context.Context, tenant string) ([]api.WebhookName,
 	}
 	names := make([]api.WebhookName, len(rows))
 	for i, row := range rows {
-		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled, Preset: row.Preset}
+		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled, Preset: row.Preset, QuietHours: quietHoursOf(row.QuietHours)}
 	}
 	return names, nil
 }

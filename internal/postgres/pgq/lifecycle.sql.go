@@ -17,6 +17,8 @@ select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null and n.generation = 0
   and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
+  and not exists (select from settlement s
+                  where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin')
 `
 
 type EventTargetsParams struct {
@@ -29,7 +31,8 @@ type EventTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Which of some alerts each of these webhooks was notified of when they were raised or escalated.
+// Which of some alerts each of these webhooks was notified of when they were raised or escalated; not
+// where the message was of no use any more when quiet hours were over.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
 	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {

@@ -356,16 +356,17 @@ func (q *Queries) WebhookLock(ctx context.Context, arg WebhookLockParams) (uuid.
 }
 
 const webhookNames = `-- name: WebhookNames :many
-select webhook_id, name, enabled, preset from webhook
+select webhook_id, name, enabled, preset, quiet_hours from webhook
 where tenant_id = $1 and deleted_at is null
 order by name collate "C"
 `
 
 type WebhookNamesRow struct {
-	WebhookID uuid.UUID
-	Name      string
-	Enabled   bool
-	Preset    string
+	WebhookID  uuid.UUID
+	Name       string
+	Enabled    bool
+	Preset     string
+	QuietHours []byte
 }
 
 func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookNamesRow, error) {
@@ -382,6 +383,7 @@ func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookN
 			&i.Name,
 			&i.Enabled,
 			&i.Preset,
+			&i.QuietHours,
 		); err != nil {
 			return nil, err
 		}

@@ -6,11 +6,14 @@ order by webhook_id
 for key share;
 
 -- name: EventTargets :many
--- Which of some alerts each of these webhooks was notified of when they were raised or escalated.
+-- Which of some alerts each of these webhooks was notified of when they were raised or escalated; not
+-- where the message was of no use any more when quiet hours were over.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null and n.generation = 0
-  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
+  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
+  and not exists (select from settlement s
+                  where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin');
 
 -- name: FollowedLock :exec
 -- Locks the open messages of some alerts for some webhooks, so that none is gathered into a

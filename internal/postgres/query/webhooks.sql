@@ -10,7 +10,7 @@ limit @most::int;
 select * from webhook where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null;
 
 -- name: WebhookNames :many
-select webhook_id, name, enabled, preset from webhook
+select webhook_id, name, enabled, preset, quiet_hours from webhook
 where tenant_id = @tenant_id and deleted_at is null
 order by name collate "C";
 

@@ -3519,6 +3519,11 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
+            /**
+             * Format: date-time
+             * @description Until when its quiet hours would hold the message at present; absent where they would not.
+             */
+            quietUntil?: string;
             /** @description The names of the routes that lead to it; empty of the default, and of a rule's own webhooks. */
             routes: string[];
         };
