@@ -8,8 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	"text/tabwriter"
+	"time"
 
 	"github.com/google/uuid"
 
