@@ -289,7 +289,7 @@ $(cluster)/complete: internal/deploy/cluster/go.mod
 BEFORE ?= 729f274
 
 # A version before whose replicas do work beside those of this version, with its schema; empty while no commit is one.
-BESIDE ?= 57ff1ff3
+BESIDE ?=
 
 # build_before COMMIT NAME: builds the program of a commit as $$folder/NAME.
 build_before = mkdir "$$folder/$(2)-source"; git archive '$(1)' | tar -x -C "$$folder/$(2)-source"; \

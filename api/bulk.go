@@ -260,6 +260,7 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 		list[i].Unread, list[i].Mine = &note.Unread, &note.Mine
 		list[i].Delivery = &DeliverySummary{
 			Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, NextAttemptAt: utc(d.NextAttemptAt),
+			QuietUntil: utc(d.QuietUntil),
 		}
 	}
 	return nil

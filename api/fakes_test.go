@@ -234,7 +234,7 @@ func (m *webhookMemory) Get(_ context.Context, tenant string, id uuid.UUID) (not
 
 func (m *webhookMemory) Names(_ context.Context, tenant string) (found []api.WebhookName, err error) {
 	for _, w := range m.list(tenant, api.NamePage{Limit: len(m.rows)}) {
-		found = append(found, api.WebhookName{ID: w.ID, Name: w.Name, Enabled: w.Enabled, Preset: w.Preset})
+		found = append(found, api.WebhookName{ID: w.ID, Name: w.Name, Enabled: w.Enabled, Preset: w.Preset, QuietHours: w.QuietHours})
 	}
 	return found, nil
 }

@@ -142,8 +142,8 @@ type Annotation struct {
 // DeliveryCounts is what became of an alert's notifications.
 type DeliveryCounts struct {
 	Total, Delivered, Retrying, Failed, Suppressed int
-	// NextAttemptAt is nil when no message waits.
-	NextAttemptAt *time.Time
+	// NextAttemptAt is nil when no message waits; QuietUntil where quiet hours hold none.
+	NextAttemptAt, QuietUntil *time.Time
 }
 
 // ReadMark is what somebody marks as read, or as unread.

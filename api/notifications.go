@@ -270,6 +270,7 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 		AttemptCount:  n.Attempts,
 		CreatedAt:     n.CreatedAt.UTC(),
 		NextAttemptAt: utc(n.NextAttemptAt),
+		QuietUntil:    utc(n.QuietUntil),
 		SettledAt:     utc(n.SettledAt),
 		LastError:     optional(n.LastError),
 		DigestID:      n.DigestID,

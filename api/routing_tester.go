@@ -39,12 +39,17 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 	if err != nil {
 		return nil, err
 	}
+	now := s.Now()
 	add := func(ids []uuid.UUID, route ...string) {
 		for _, id := range ids {
 			at := slices.IndexFunc(answer.Webhooks, func(w RoutingTestWebhook) bool { return w.ID == id })
 			if at < 0 {
 				at = len(answer.Webhooks)
-				answer.Webhooks = append(answer.Webhooks, RoutingTestWebhook{ID: id, Name: cmp.Or(hooks.names[id], id.String()), Enabled: hooks.enabled[id], Routes: []string{}})
+				hook := RoutingTestWebhook{ID: id, Name: cmp.Or(hooks.names[id], id.String()), Enabled: hooks.enabled[id], Routes: []string{}}
+				if until := hooks.quiet[id].Until(now); until.After(now) && about.alert.Severity != rules.Critical {
+					hook.QuietUntil = utc(&until)
+				}
+				answer.Webhooks = append(answer.Webhooks, hook)
 			}
 			answer.Webhooks[at].Routes = append(answer.Webhooks[at].Routes, route...)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -159,16 +160,18 @@ type webhookNames struct {
 	enabled map[uuid.UUID]bool
 	// presets are the receivers that they are for.
 	presets map[uuid.UUID]string
+	quiet   map[uuid.UUID]notify.QuietHours
 }
 
 func (s *server) webhookNames(ctx context.Context) (webhookNames, error) {
-	known := webhookNames{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}, enabled: map[uuid.UUID]bool{}, presets: map[uuid.UUID]string{}}
+	known := webhookNames{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}, enabled: map[uuid.UUID]bool{}, presets: map[uuid.UUID]string{}, quiet: map[uuid.UUID]notify.QuietHours{}}
 	found, err := s.Webhooks.Names(ctx, tenantOf(ctx))
 	if err != nil {
 		return known, fmt.Errorf("look up webhooks: %w", err)
 	}
 	for _, w := range found {
 		known.ids[w.Name], known.names[w.ID], known.enabled[w.ID], known.presets[w.ID] = w.ID, w.Name, w.Enabled, w.Preset
+		known.quiet[w.ID] = w.QuietHours
 	}
 	return known, nil
 }

@@ -88,11 +88,12 @@ func (s *server) edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook 
 		Preset: presetOf(present),
 		Name:   b.Name, Kind: present.Kind, BodyTemplate: b.BodyTemplate, Enabled: b.Enabled, Operators: b.Operators,
 		TimeoutSeconds: b.TimeoutSeconds, MaxConcurrent: b.MaxConcurrent, RatePerSecond: b.RatePerSecond,
-		DigestAbove: b.DigestAbove, Events: b.Events, EventMaxAgeSeconds: b.EventMaxAgeSeconds,
+		DigestAbove: b.DigestAbove, Events: b.Events, EventMaxAgeSeconds: b.EventMaxAgeSeconds, QuietHours: b.QuietHours,
 	})
 	w.Name, w.BodyTemplate, w.Enabled, w.Operators = fresh.Name, fresh.BodyTemplate, fresh.Enabled, fresh.Operators
 	w.Timeout, w.MaxConcurrent, w.RatePerSecond = fresh.Timeout, fresh.MaxConcurrent, fresh.RatePerSecond
 	w.DigestAbove, w.Events, w.EventMaxAge = fresh.DigestAbove, fresh.Events, fresh.EventMaxAge
+	w.QuietHours = fresh.QuietHours
 	if b.URL != nil {
 		w.URL, w.Slack = *b.URL, notify.SlackApp{}
 	}

@@ -38,7 +38,8 @@ type WebhookName struct {
 	Name    string
 	Enabled bool
 	// Preset is the id of the receiver that it is for; empty where there is none.
-	Preset string
+	Preset     string
+	QuietHours notify.QuietHours
 }
 
 // WebhookWriter writes webhooks.
@@ -139,6 +140,7 @@ func (s *server) webhook(b *WebhookDefinition) notify.Webhook {
 		RatePerSecond: deref(b.RatePerSecond),
 		Events:        b.Events,
 		EventMaxAge:   notify.DefaultEventMaxAge,
+		QuietHours:    b.QuietHours,
 	}
 	if n := b.EventMaxAgeSeconds; n != nil {
 		w.EventMaxAge = time.Duration(min(max(*n, 0), 2*int(notify.MaxEventMaxAge.Seconds()))) * time.Second
@@ -215,6 +217,9 @@ func formFaults(w *notify.Webhook) []fault.Field {
 	if w.EventMaxAge < notify.MinEventMaxAge || w.EventMaxAge > notify.MaxEventMaxAge {
 		add("eventMaxAgeSeconds", "out_of_range", fmt.Sprintf("Must be from %g to %g", notify.MinEventMaxAge.Seconds(), notify.MaxEventMaxAge.Seconds()))
 	}
+	if err := w.QuietHours.Check(); err != nil {
+		add("quietHours", "calendar", fmt.Sprintf("Cannot be used: %v", err))
+	}
 	return wrong
 }
 
@@ -239,6 +244,7 @@ func (s *server) webhookAnswer(w *notify.Webhook) Webhook {
 		Health:           webhookHealthAnswer(w),
 		DigestAbove:      w.DigestAbove,
 		Events:           listed(w.Events), EventMaxAgeSeconds: int(w.EventMaxAge.Seconds()),
+		QuietHours: w.QuietHours,
 	}
 	if w.Slack.Used() || w.Sealed != nil && w.Slack.Channel != "" {
 		answer.Slack = &SlackApp{

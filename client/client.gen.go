@@ -1562,6 +1562,9 @@ type DeliverySummary struct {
 	// NextAttemptAt The next attempt of those that wait.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
+	// QuietUntil Until when quiet hours hold the first of those that they hold.
+	QuietUntil *time.Time `json:"quietUntil,omitempty"`
+
 	// Retrying Attempted without success so far.
 	Retrying int `json:"retrying"`
 
@@ -1998,8 +2001,11 @@ type Notification struct {
 	// LastStatusCode What the receiver answered to the last attempt that it answered.
 	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
-	// NextAttemptAt Absent once the notification is settled.
+	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent where they do not. Retrying it sends it at once.
+	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
 	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
@@ -2209,6 +2215,11 @@ type Problem struct {
 	// Examples: about:blank
 	Type string `json:"type"`
 }
+
+// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
+// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
+// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+type QuietHours = []Calendar
 
 // ReadRequest Either `ids` or `filter`.
 type ReadRequest struct {
@@ -2651,6 +2662,9 @@ type RoutingTestWebhook struct {
 	Enabled bool               `json:"enabled"`
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
+
+	// QuietUntil Until when its quiet hours would hold the message at present; absent where they would not.
+	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
 	Routes []string `json:"routes"`
@@ -3811,8 +3825,13 @@ type Webhook struct {
 	Operators bool `json:"operators"`
 
 	// Preset The receiver that a webhook is for.
-	Preset        *WebhookPreset `json:"preset,omitempty"`
-	RatePerSecond float64        `json:"ratePerSecond"`
+	Preset *WebhookPreset `json:"preset,omitempty"`
+
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
+	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
+	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	QuietHours    QuietHours `json:"quietHours,omitempty"`
+	RatePerSecond float64    `json:"ratePerSecond"`
 
 	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
 	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
@@ -3882,6 +3901,11 @@ type WebhookDefinition struct {
 	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 	Preset *PresetDefinition `json:"preset,omitempty"`
 
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
+	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
+	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	QuietHours QuietHours `json:"quietHours,omitempty"`
+
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
@@ -3930,6 +3954,11 @@ type WebhookEdit struct {
 	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
 	// because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
+
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
+	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
+	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`

@@ -68,6 +68,11 @@
 // it, and names the silence. It is never in the outbox, and nothing waits for it. A person may
 // send it all the same.
 //
+// # Quiet hours
+//
+// What is not critical waits where the webhook has quiet hours ([QuietHours]): in the outbox, but in no
+// queue. When they are over, [AfterQuiet] decides what of it is sent, and the rest ends as DISCARDED.
+//
 // # Storms
 //
 // When more messages wait un-attempted for a webhook than its bound, the next look gathers
@@ -205,7 +210,9 @@ type Webhook struct {
 	// EventMaxAge is how long after it happened such a message is sent at most; 0 is
 	// [DefaultEventMaxAge].
 	EventMaxAge time.Duration
-	Enabled     bool
+	// QuietHours hold messages about alerts that are not critical.
+	QuietHours QuietHours
+	Enabled    bool
 	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
 	DisabledReason string
 	// Timeout bounds one attempt, from dialling to the end of the answer.
@@ -273,9 +280,11 @@ type Notification struct {
 	// Attempts is the number of attempts begun.
 	Attempts  int
 	CreatedAt time.Time
-	// NextAttemptAt is nil once the notification is settled.
+	// NextAttemptAt is nil once the notification is settled, and while it waits for another one or is held.
 	NextAttemptAt *time.Time
-	SettledAt     *time.Time
+	// QuietUntil is until when the quiet hours of its webhook hold it; nil where they do not.
+	QuietUntil *time.Time
+	SettledAt  *time.Time
 	// LastError tells why the last attempt did not deliver; empty when none or when it did.
 	LastError string
 	// DigestID is the digest that tells this notification, whose status and

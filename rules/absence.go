@@ -153,22 +153,68 @@ func (h *hours) hold(fromNS, toNS int64) bool {
 // shown reports whether clocks that show one time and then another one, in nanoseconds
 // since they showed the Unix epoch, were in the hours all the time between.
 func (h *hours) shown(fromNS, toNS int64) bool {
-	const day = daySeconds * int64(time.Second)
 	for at := fromNS; at < toNS; {
-		next := at
-		for _, back := range []int64{0, 1} {
-			midnight := (floorDiv(at, day) - back) * day
-			opens, closes := midnight+h.from*int64(time.Second), midnight+h.to*int64(time.Second)
-			if h.weekdays[weekdayOf(midnight/day)] && at >= opens && at < closes {
-				next = max(next, closes)
-			}
-		}
+		next := h.closing(at)
 		if next == at {
 			return false
 		}
 		at = next
 	}
 	return true
+}
+
+// closing returns the time that clocks show when the hours end in which they show a time; that
+// time itself where it is in none.
+func (h *hours) closing(at int64) int64 {
+	const day = daySeconds * int64(time.Second)
+	next := at
+	for _, back := range []int64{0, 1} {
+		midnight := (floorDiv(at, day) - back) * day
+		opens, closes := midnight+h.from*int64(time.Second), midnight+h.to*int64(time.Second)
+		if h.weekdays[weekdayOf(midnight/day)] && at >= opens && at < closes {
+			next = max(next, closes)
+		}
+	}
+	return next
+}
+
+// until returns an instant up to which all of the time from another one lies in the hours; that
+// one itself where it lies in none.
+func (h *hours) until(atNS int64) int64 {
+	at := time.Unix(0, atNS).In(h.zone)
+	_, offset := at.Zone()
+	shift := int64(offset) * int64(time.Second)
+	closes := h.closing(atNS+shift) - shift
+	if _, end := at.ZoneBounds(); !end.IsZero() {
+		closes = min(closes, end.UnixNano())
+	}
+	return closes
+}
+
+// Until returns when hours of some calendars end in which an instant lies: the first instant that
+// lies in none of them, so many days later at the most. It is the instant itself where that lies in none.
+func Until(at time.Time, days int, calendars []Calendar) (time.Time, error) {
+	all := make([]*hours, len(calendars))
+	for i := range calendars {
+		var err error
+		if all[i], err = calendars[i].compile(); err != nil {
+			return at, err
+		}
+	}
+	from, most := at.UnixNano(), at.Add(time.Duration(days)*24*time.Hour).UnixNano()
+	for end := from; ; {
+		next := end
+		for _, h := range all {
+			next = max(next, h.until(end))
+		}
+		switch {
+		case next == from:
+			return at, nil
+		case next == end || next >= most:
+			return time.Unix(0, min(next, most)).UTC(), nil
+		}
+		end = next
+	}
 }
 
 // weekdayOf returns the weekday of a day since the Unix epoch, which was a Thursday.

@@ -280,6 +280,9 @@ func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	s.differ("digestAbove", is.DigestAbove, valueOr(want.DigestAbove, digestAbove))
 	s.differ("events", eventsOf(is.Events), eventsOf(events))
 	s.differ("eventMaxAgeSeconds", is.EventMaxAgeSeconds, valueOr(want.EventMaxAgeSeconds, defaultEventMaxAge))
+	if len(is.QuietHours)+len(want.QuietHours) > 0 {
+		s.differJSON("quietHours", is.QuietHours, want.QuietHours)
+	}
 	s.differ("enabled", is.Enabled, valueOr(want.Enabled, is.Enabled))
 	if want.Slack != nil && is.Slack != nil {
 		s.differ("slack.channel", is.Slack.Channel, want.Slack.Channel)
@@ -382,6 +385,17 @@ func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]a
 		put("digestAbove", number(w.DigestAbove), w.DigestAbove != digestAbove)
 		put("events", anyOf(w.Events), len(w.Events) > 0)
 		put("eventMaxAgeSeconds", number(w.EventMaxAgeSeconds), w.EventMaxAgeSeconds != defaultEventMaxAge)
+		if len(w.QuietHours) > 0 {
+			text, err := json.Marshal(w.QuietHours)
+			if err != nil {
+				return nil, fmt.Errorf("encode quiet hours: %w", err)
+			}
+			var hours any
+			if err := decode(text, &hours); err != nil {
+				return nil, err
+			}
+			entry["quietHours"] = hours
+		}
 		if w.Preset != nil {
 			entry["preset"] = map[string]any{"id": w.Preset.ID, "inputs": textsOf(w.Preset.Inputs)}
 			put("ratePerSecond", number(w.RatePerSecond), true)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -125,6 +126,9 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 		}
 		if !w.Enabled {
 			text += "; it is disabled, and its messages wait"
+		}
+		if w.QuietUntil != nil {
+			text += "; held by its quiet hours until " + w.QuietUntil.UTC().Format(time.RFC3339)
 		}
 		line("%s\n", text)
 	}

@@ -17,7 +17,7 @@ const (
 
 // watchBreakers notifies operators of webhooks that have not answered for long, ends messages
 // whose receivers have asked for pauses for too long, and frees those that wait for one which
-// is gone. It also ends the snoozes of alerts, and
+// is gone, or for the end of quiet hours. It also ends the snoozes of alerts, and
 // escalates those that nobody has acknowledged.
 func (a *App) watchBreakers(ctx context.Context) {
 	ticker := time.NewTicker(breakersEvery)
@@ -38,6 +38,11 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "messages of held webhooks not ended", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, ended)
+		released, err := a.outbox.EndQuiet(ctx, nil)
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "messages that quiet hours hold not looked at", slog.Any("error", err))
+		}
+		a.dispatchers.notified(ctx, released)
 		freed, err := a.outbox.FreeFollowing(ctx)
 		if err != nil && ctx.Err() == nil {
 			a.options.Logger.WarnContext(ctx, "messages that wait for others not looked at", slog.Any("error", err))

@@ -23,9 +23,9 @@ import (
 // messages are written in the transaction that moves the row on, under a lock on the alert: once,
 // whatever dies and however many replicas look. Whoever acknowledges, resolves or snoozes the alert
 // holds it as well, so one of the two comes first. A step that is due while somebody looks after the
-// alert, or while it is snoozed, is void, and the next one waits for its own time. Where that was an
-// error and is undone, the first step that it made void is taken after all. Instants are compared with
-// Postgres's clock alone.
+// alert, or while it is snoozed, is void, and the next one waits for its own time. The row keeps which steps
+// were void, and when that was found: where it was an error and is undone, the first step that it made void
+// is taken after all. Instants are compared with Postgres's clock alone.
 //
 // Replays start no escalation: what they raise is of the past.
 
@@ -65,8 +65,8 @@ func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) erro
 	return nil
 }
 
-// resumeEscalations has alerts that fire again, after what was done since an instant is undone, take the
-// first step that was void by it.
+// resumeEscalations has alerts that fire again, after what was done at an instant is undone, take the
+// first step that was void since.
 func resumeEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, since time.Time) error {
 	if len(ids) == 0 {
 		return nil
@@ -196,29 +196,42 @@ type escalated struct {
 }
 
 // moveEscalations moves alerts on to the steps after those that are due, and returns the due ones of
-// alerts that nobody looks after. What has no further step, or cannot be read, escalates no more.
+// alerts that nobody looks after. Where quiet hours hold messages about an alert, its step waits for their
+// end, and its minutes count from there. What has no further step, or cannot be read, escalates no more.
 func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationStepsRow, now *time.Time) (take []escalated, err error) {
 	move := pgq.EscalationMoveParams{Now: now}
-	var ended []uuid.UUID
+	var ended, wait []uuid.UUID
 	for i := range rows {
 		row := &rows[i]
+		nobody := alerts.State(row.State).Escalates() && !row.Void
+		if nobody && row.Waits {
+			wait = append(wait, row.AlertID)
+			continue
+		}
 		var r alerts.Routing
 		if json.Unmarshal(row.Routing, &r) != nil {
 			r = alerts.Routing{}
 		}
-		next := -1
+		next, void := 0, false
 		for _, step := range r.Escalation() {
 			switch {
-			case step.AfterMinutes == int(row.AfterMinutes) && alerts.State(row.State).Escalates() && !row.Void:
+			case step.AfterMinutes == int(row.AfterMinutes) && nobody:
 				take = append(take, escalated{row.AlertID, row.TenantID, step})
-			case step.AfterMinutes > int(row.AfterMinutes) && next < 0:
+			case step.AfterMinutes == int(row.AfterMinutes):
+				void = true
+			case step.AfterMinutes > int(row.AfterMinutes) && next == 0:
 				next = step.AfterMinutes
 			}
 		}
-		if next < 0 {
+		if next == 0 && !void {
 			ended = append(ended, row.AlertID)
 		} else {
-			move.AlertIds, move.AfterMinutes = append(move.AlertIds, row.AlertID), append(move.AfterMinutes, int32(next))
+			move.AlertIds, move.AfterMinutes, move.Voids = append(move.AlertIds, row.AlertID), append(move.AfterMinutes, int32(next)), append(move.Voids, void)
+		}
+	}
+	if len(wait) > 0 {
+		if err := q.EscalationWait(ctx, pgq.EscalationWaitParams{AlertIds: wait, Now: now}); err != nil {
+			return nil, fmt.Errorf("have escalation wait: %w", err)
 		}
 	}
 	if len(move.AlertIds) > 0 {

@@ -246,14 +246,11 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 		meanwhile   string
 		pager, boss int
 	}{
-		"acknowledged":                  {act(alerts.Acknowledge), ``, 1, 1},
-		"resolved":                      {act(alerts.Resolve), ``, 1, 1},
-		"snoozed":                       {snooze, ``, 1, 1},
-		"snoozed for long":              {snooze, `update alert_snooze set snoozed_at = now() - interval '11 minutes'`, 0, 0},
-		"acknowledged as it was sent":   {act(alerts.Acknowledge), `update notification set created_at = clock_timestamp() where reason = 'ESCALATED'`, 0, 0},
-		"and of a replay":               {act(alerts.Acknowledge), `insert into replay (replay_id, tenant_id, rule_id, rule_name, from_ns, to_ns, messages, position, created_at) select gen_random_uuid(), tenant_id, rule_id, '', start_time_ns, start_time_ns + 1, 'NONE', '', fired_at from alert`, 0, 0},
-		"and others replayed afterward": {act(alerts.Acknowledge), `insert into replay (replay_id, tenant_id, rule_id, rule_name, from_ns, to_ns, messages, position) select gen_random_uuid(), tenant_id, rule_id, '', start_time_ns, start_time_ns + 1, 'NONE', '' from alert`, 1, 1},
-		"and resolved by another":       {act(alerts.Acknowledge), `update alert set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')`, 0, 0},
+		"acknowledged":            {act(alerts.Acknowledge), ``, 1, 1},
+		"resolved":                {act(alerts.Resolve), ``, 1, 1},
+		"snoozed":                 {snooze, ``, 1, 1},
+		"snoozed for long":        {snooze, `update alert_snooze set snoozed_at = now() - interval '11 minutes'`, 0, 0},
+		"and resolved by another": {act(alerts.Acknowledge), `update alert set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -281,13 +278,69 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 			}
 			e.want("when it is undone", 0, c.pager, c.boss, 0)
 			e.want("once more", 1000, 0, 0, 0)
+			if c.pager > 0 {
+				if n := one[int](t, e.conn, `select count(*) from alert_escalation`); n != 0 {
+					t.Errorf("%d escalations are left", n)
+				}
+			}
 		})
 	}
 }
 
+// TestAStepThatWasLateIsResumed has no replica look when the first step is due, and somebody acknowledge
+// the alert in error afterwards: the step was due before that, and is void by it all the same.
+func TestAStepThatWasLateIsResumed(t *testing.T) {
+	t.Parallel()
+	for name, look := range map[string]bool{"found void": true, "undone before anybody looks": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEscalating(t)
+			e.exec(t, `update alert set fired_at = now() - interval '8 minutes'`)
+			e.exec(t, `update alert_escalation set due_at = now() - interval '3 minutes'`)
+			id := uuid.New()
+			deed := api.BulkDeed{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+			if _, err := e.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil {
+				t.Fatal(err)
+			}
+			if look {
+				e.want("while it is acknowledged", 0, 0, 0, 0)
+			}
+			if _, err := e.db.Inbox().Undo(t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
+				t.Fatal(err)
+			}
+			e.want("when it is undone", 0, 1, 0, 0)
+			e.want("the second step", 10, 1, 1, 0)
+		})
+	}
+}
+
+// TestAnUndoResumesWhatItMadeVoid has one step be void by a snooze that ends by itself, and the next one by
+// an acknowledgement: its undo takes the second step alone.
+func TestAnUndoResumesWhatItMadeVoid(t *testing.T) {
+	t.Parallel()
+	e := newEscalating(t)
+	e.snoozed()
+	e.want("while it is snoozed", 6, 0, 0, 0)
+	e.exec(t, `delete from alert_snooze`)
+	e.exec(t, `update alert_escalation set void_at = array[now() - interval '1 minute']`)
+	id := uuid.New()
+	deed := api.BulkDeed{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+	if _, err := e.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil {
+		t.Fatal(err)
+	}
+	e.want("while it is acknowledged", 16, 0, 0, 0)
+	if _, err := e.db.Inbox().Undo(t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := one[int](t, e.conn, `select after_minutes from alert_escalation where due_at <= now()`); got != 15 {
+		t.Errorf("the step after %d minutes is resumed", got)
+	}
+	e.want("when it is undone", 0, 1, 1, 0)
+}
+
 func countOf(t *testing.T, e *escalatingAlert) int {
 	t.Helper()
-	return one[int](t, e.conn, `select count(*) from alert_escalation`)
+	return one[int](t, e.conn, `select count(*) from alert_escalation where due_at is not null`)
 }
 
 func (e *escalatingAlert) policy(version int64, p routing.Policy) {
@@ -496,7 +549,14 @@ func TestWhatEscalationsNameStays(t *testing.T) {
 	refused("a team with an unknown webhook", err)
 	refused("the webhook of a step", e.db.Webhooks().Delete(ctx, tenant, e.pager))
 	refused("the webhook of a team", e.db.Webhooks().Delete(ctx, tenant, e.boss))
-	e.team(4, e.webhook)
+	// Where a policy leads to teams that have been without webhooks, or are not there, others are edited still.
+	e.exec(t, `update team_list set teams = '{"teams": [{"name": "bosses"}]}'`)
+	e.exec(t, `update routing_policy set policy = jsonb_set(policy, '{defaultEscalation,0,teams}', '["gone"]')`)
+	if _, err := e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses"}, {Name: "others"}}}); err != nil {
+		t.Errorf("an edit of another team: %v", err)
+	}
+	e.exec(t, `update routing_policy set policy = policy #- '{defaultEscalation,0,teams}'`)
+	e.team(5, e.webhook)
 	if err := e.db.Webhooks().Delete(ctx, tenant, e.boss); err != nil {
 		t.Errorf("a webhook that nothing names any more: %v", err)
 	}

@@ -93,13 +93,18 @@ func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *a
 	if done.Revision, err = advance(ctx, q, batch); err != nil {
 		return done, err
 	}
-	var silences bool
-	if done.Inserted, silences, err = insertAlerts(ctx, q, rows); err != nil {
+	var look looks
+	if done.Inserted, look, err = insertAlerts(ctx, q, rows); err != nil {
 		return done, err
 	}
 	fired := pick(batch.Notifications, aboutAny(batch.Notifications, done.Inserted))
-	if silences && len(fired) > 0 {
+	if look.silences && len(fired) > 0 {
 		if fired, done.Suppressed, err = suppress(ctx, q, batch.Instances, fired); err != nil {
+			return done, err
+		}
+	}
+	if look.quiet && batch.Replay == nil && len(fired) > 0 {
+		if fired, err = holdQuiet(ctx, q, fired); err != nil {
 			return done, err
 		}
 	}
@@ -153,23 +158,27 @@ func advance(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (revis
 	return revision, nil
 }
 
+// looks says what a commit has to look at: whether any silence may be in force, and whether any
+// webhook has quiet hours.
+type looks struct{ silences, quiet bool }
+
 // insertAlerts inserts the alerts that are new, but for those before the retention floors
-// of their rules, and returns their ids. It also tells whether any silence may be in force.
-func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (inserted []uuid.UUID, silences bool, err error) {
+// of their rules, and returns their ids.
+func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (inserted []uuid.UUID, look looks, err error) {
 	if len(rows.rows.RuleIds) == 0 {
-		return nil, false, nil
+		return nil, look, nil
 	}
 	ids := slices.Collect(maps.Keys(setOf(rows.rows.RuleIds)))
 	stored, err := q.RulesSweptBefore(ctx, ids)
 	if err != nil {
-		return nil, false, fmt.Errorf("read retention floors: %w", err)
+		return nil, look, fmt.Errorf("read retention floors: %w", err)
 	}
 	floors := make(map[uuid.UUID]int64, len(stored))
 	for _, row := range stored {
-		floors[row.RuleID], silences = row.SweptBeforeNs, row.Silences
+		floors[row.RuleID], look = row.SweptBeforeNs, looks{row.Silences, row.Quiet}
 	}
 	inserted, err = rows.insert(ctx, q, floors)
-	return inserted, silences, err
+	return inserted, look, err
 }
 
 // setOf returns a set of ids.

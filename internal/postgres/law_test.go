@@ -94,6 +94,13 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			r, err := db.Silences().Create(ctx, storetest.Tenant, "somebody", d)
 			return r.ID, err
 		},
+		EndQuiet: func() (released int, err error) {
+			due, err := db.Outbox().EndQuiet(ctx, nil)
+			for _, n := range due {
+				released += n
+			}
+			return released, err
+		},
 		ExpireHeld: func(after time.Duration) (int, error) { return db.Outbox().ExpireHeld(ctx, after) },
 		Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
 			done, err := db.Inbox().ActOnMany(ctx, storetest.Tenant, api.BulkDeed{ID: deed, Action: action, Actor: "somebody", Filter: alerts.Filter{IDs: ids}})

@@ -56,7 +56,7 @@ func eventTargets(ctx context.Context, q *pgq.Queries, reason notify.Reason, ale
 }
 
 // written is how many messages a transaction wrote: those to be sent, by webhook, and those
-// that silences suppress.
+// that silences suppress. What quiet hours hold is in neither.
 type written struct {
 	due        map[uuid.UUID]int
 	suppressed int
@@ -80,8 +80,12 @@ func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []fo
 	if err != nil {
 		return written{}, err
 	}
+	quiet, err := quietTargets(ctx, q, p.AlertIds, p.WebhookIds)
+	if err != nil {
+		return written{}, err
+	}
 	for _, f := range list {
-		p.SilenceIds = append(p.SilenceIds, silenced[f.alert])
+		p.SilenceIds, p.QuietUntils = append(p.SilenceIds, silenced[f.alert]), append(p.QuietUntils, quiet[target{f.alert, f.webhook}])
 	}
 	p.HeldIds = slices.Collect(maps.Keys(webhooks))
 	if err := q.FollowedLock(ctx, pgq.FollowedLockParams{AlertIds: p.AlertIds, WebhookIds: p.WebhookIds}); err != nil {
@@ -95,9 +99,11 @@ func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []fo
 		return written{}, fmt.Errorf("write notifications: %w", err)
 	}
 	for _, row := range rows {
-		if row.Suppressed {
+		switch {
+		case row.Suppressed:
 			done.suppressed++
-		} else {
+		case row.Quiet:
+		default:
 			done.due[row.WebhookID]++
 		}
 	}

@@ -78,6 +78,9 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 			next := row.NextAttemptAt
 			note.Delivery.NextAttemptAt = &next
 		}
+		if row.QuietUntil.Unix() > 0 {
+			note.Delivery.QuietUntil = new(row.QuietUntil)
+		}
 		notes[row.AlertID] = note
 	}
 	return notes, nil

@@ -33,7 +33,7 @@ func (db *DB) Record(head func(d *notify.Delivery) notify.RequestHead) *Record {
 // listNotifications has a place for the conditions of a query.
 const listNotifications = `
 select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status,
-       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, w.name,
+       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, w.name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')
 from notification_status s join webhook w using (webhook_id)
 where %s
@@ -64,7 +64,7 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 		var n pgq.NotificationStatus
 		var webhook, title string
 		err := row.Scan(&n.NotificationID, &n.TenantID, &n.AlertID, &n.RuleID, &n.WebhookID, &n.Reason, &n.CreatedAt,
-			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &n.SilenceID, &webhook, &title)
+			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &n.SilenceID, &n.QuietUntil, &webhook, &title)
 		return recordOf(n, webhook, title), err
 	})
 	if err != nil {
@@ -292,7 +292,7 @@ func recordOf(row pgq.NotificationStatus, webhookName, alertTitle string) api.No
 		Notification: notify.Notification{
 			ID: row.NotificationID, TenantID: row.TenantID, WebhookID: row.WebhookID, DigestID: row.DigestID,
 			Reason: notify.Reason(row.Reason), Status: notify.Status(row.Status), CreatedAt: row.CreatedAt,
-			SettledAt: row.SettledAt, NextAttemptAt: row.NextAttemptAt,
+			SettledAt: row.SettledAt, NextAttemptAt: row.NextAttemptAt, QuietUntil: row.QuietUntil,
 		},
 		WebhookName: webhookName, AlertTitle: alertTitle,
 	}

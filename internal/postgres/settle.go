@@ -84,6 +84,9 @@ func (st *settling) beginning() string {
 // store stores outcomes under their claims: ends, and attempts that will be repeated. The
 // outcomes of lost claims are kept on their attempts, and a success ends its message.
 func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
+	if err := st.holdAlerts(ctx, q); err != nil {
+		return err
+	}
 	stood := make(map[claim]bool, len(st.settlements))
 	if rows := st.choose(func(s *notify.Settlement) bool { return s.Decision.Status != notify.Retrying }); rows != nil {
 		ended, err := q.SettleEnded(ctx, rows.ended())
@@ -108,6 +111,24 @@ func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 		return err
 	}
 	return st.followUp(ctx, q)
+}
+
+// holdAlerts locks the alerts of messages that are entered, before the outbox: whoever changes an alert
+// holds it as well, and then the messages about it.
+func (st *settling) holdAlerts(ctx context.Context, q *pgq.Queries) error {
+	var ids []uuid.UUID
+	for i := range st.settlements {
+		if m := st.settlements[i].Message; m != nil {
+			ids = append(ids, m.AlertID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := q.SlackMessageAlerts(ctx, ids); err != nil {
+		return fmt.Errorf("hold alerts of messages: %w", err)
+	}
+	return nil
 }
 
 // claim names a claim.

@@ -23,15 +23,12 @@ type Slack struct{ db *DB }
 // Slack returns the store of what is in Slack.
 func (db *DB) Slack() *Slack { return &Slack{db} }
 
-// enterMessage notes where a message stands. It does so for a claimant that was
+// enterMessage notes where a message stands, under the lock on its alert. It does so for a claimant that was
 // fenced as well, because the message is there.
 func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
 	m := settlement.Message
 	if m == nil {
 		return nil
-	}
-	if err := q.SlackMessageLock(ctx, m.AlertID); err != nil {
-		return fmt.Errorf("hold alert of message: %w", err)
 	}
 	err := q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
 		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: &settlement.NotificationID,
@@ -167,7 +164,7 @@ func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 		if err != nil {
 			return err
 		}
-		if err := q.SlackMessageLock(ctx, p.AlertID); err != nil {
+		if err := q.SlackMessageAlerts(ctx, []uuid.UUID{p.AlertID}); err != nil {
 			return err
 		}
 		return q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{

@@ -61,7 +61,7 @@ func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64
 		if was.Version != version {
 			return fault.New(fault.Stale, "the teams were changed to version %d since version %d was read; read them again and repeat the edit", was.Version, version)
 		}
-		if err := holdTeams(ctx, q, tenant, &list); err != nil {
+		if err := holdTeams(ctx, q, tenant, &was.List, &list); err != nil {
 			return err
 		}
 		text, err := json.Marshal(list)
@@ -80,9 +80,10 @@ func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64
 	return done, nil
 }
 
-// holdTeams refuses teams that name a webhook which is gone, or that leave out one to which alerts
-// escalate, or all its webhooks. Whoever writes a routing policy holds the teams, too.
-func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, list *teams.List) error {
+// holdTeams refuses teams that name a webhook which is gone, or that lose one to which alerts escalate, or
+// all its webhooks. Where it was missing before, or had none, the edit makes nothing worse. Whoever writes a
+// routing policy holds the teams, too.
+func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, was, list *teams.List) error {
 	names := list.Names()
 	if hooks := list.WebhookIDs(names); len(hooks) > 0 {
 		if err := holdWebhooks(ctx, q, tenant, hooks); err != nil {
@@ -101,10 +102,13 @@ func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, list *teams.L
 		return fault.New(fault.Conflict, "%v; repair it first", err)
 	}
 	for _, team := range p.Teams() {
+		if !slices.Contains(was.Names(), team) {
+			continue
+		}
 		if !slices.Contains(names, team) {
 			return fault.New(fault.Conflict, "%s leads to the team %q; change that first", strings.Join(p.NamingTeam(team), ", "), team)
 		}
-		if len(list.WebhookIDs([]string{team})) == 0 {
+		if one := []string{team}; len(list.WebhookIDs(one)) == 0 && len(was.WebhookIDs(one)) > 0 {
 			return fault.New(fault.Conflict, "%s leads to the team %q, which needs a webhook; change that first", strings.Join(p.NamingTeam(team), ", "), team)
 		}
 	}

@@ -128,8 +128,13 @@ func (db *DB) editOf(w notify.Webhook) (pgq.WebhookUpdateParams, error) {
 	if err != nil {
 		return pgq.WebhookUpdateParams{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
 	}
+	quiet, err := quietColumn(w.QuietHours)
+	if err != nil {
+		return pgq.WebhookUpdateParams{}, err
+	}
 	p := pgq.WebhookUpdateParams{
-		WebhookID: w.ID, Name: w.Name, Secrets: sealed, UrlHost: target.Host, Signed: w.SigningSecret != "",
+		QuietHours: quiet,
+		WebhookID:  w.ID, Name: w.Name, Secrets: sealed, UrlHost: target.Host, Signed: w.SigningSecret != "",
 		BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators, TimeoutMs: int32(w.Timeout.Milliseconds()),
 		MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond, DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
 		SlackThreads: w.Slack.Threads,

@@ -63,7 +63,7 @@ func (s *Webhooks) Names(ctx context.Context, tenant string) ([]api.WebhookName,
 	}
 	names := make([]api.WebhookName, len(rows))
 	for i, row := range rows {
-		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled, Preset: row.Preset}
+		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled, Preset: row.Preset, QuietHours: quietHoursOf(row.QuietHours)}
 	}
 	return names, nil
 }
@@ -79,6 +79,10 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 	if err != nil {
 		return notify.Webhook{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
 	}
+	quiet, err := quietColumn(w.QuietHours)
+	if err != nil {
+		return notify.Webhook{}, err
+	}
 	var row pgq.Webhook
 	err = s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
 		row, err = q.WebhookInsert(ctx, pgq.WebhookInsertParams{
@@ -86,7 +90,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 			Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 			TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
 			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel, SlackThreads: w.Slack.Threads,
-			Preset: w.Preset,
+			Preset: w.Preset, QuietHours: quiet,
 			Events: eventNames(w.Events), EventAgeSeconds: int32(cmp.Or(w.EventMaxAge, notify.DefaultEventMaxAge).Seconds()),
 		})
 		return err
@@ -198,6 +202,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		Slack:       notify.SlackApp{Channel: row.SlackChannel, Threads: row.SlackThreads},
 		Preset:      row.Preset,
 		EventMaxAge: time.Duration(row.EventAgeSeconds) * time.Second,
+		QuietHours:  quietHoursOf(row.QuietHours),
 	}
 	for _, event := range row.Events {
 		w.Events = append(w.Events, notify.Reason(event))

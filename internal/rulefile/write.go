@@ -23,7 +23,7 @@ func order() []string {
 		"threshold", "percent", "percentile", "durationMs", "minVolume", "windowSeconds", "shortWindowSeconds",
 		"groupBy", "groupByAttribute", "expected", "learnDays", "calendar", "timeZone", "weekdays", "from", "to", "forDurationSeconds", "reNotifyMinutes", "resolution", "afterSeconds", "evidence", "attribute", "notifyOnResolve",
 		"titleTemplate", "messageTemplate", "labels", "owner", "runbookUrl", "note", "reason", "match", "webhooks", "webhookIds", "useRoutingPolicy", "escalation", "afterMinutes", "teams", "continue", "default", "targets", "intervalSeconds", "lookBackSeconds",
-		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds",
+		"kind", "slack", "channel", "bodyTemplate", "operators", "timeoutSeconds", "maxConcurrent", "ratePerSecond", "digestAbove", "events", "eventMaxAgeSeconds", "quietHours",
 		"rules", "severities", "startsAt", "endsAt", "search", "recurrence", "timeZone", "weekdays", "from", "durationMinutes",
 		"key", "not", "op", "value", "values",
 	}

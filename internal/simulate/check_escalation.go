@@ -16,6 +16,8 @@ type stepTruth struct {
 	minutes  int
 	webhooks []uuid.UUID
 	is       stepState
+	// voidAt is when it was found to be void.
+	voidAt time.Time
 }
 
 type stepState int
@@ -76,7 +78,7 @@ func (w *world) looksAfter(a *model.Alert, known *alertTruth) bool {
 func (w *world) checkEscalation(a *model.Alert, known *alertTruth) {
 	row, there := w.db.Escalation(a.ID)
 	if known.routed == nil || w.truth.inFailover {
-		w.knowSteps(a, known, row.AfterMinutes)
+		w.knowSteps(a, known, row.Next())
 		return
 	}
 	if known.stepOf == nil {
@@ -92,32 +94,32 @@ func (w *world) checkEscalation(a *model.Alert, known *alertTruth) {
 		return
 	case len(fresh) > 0:
 		w.checkTaken(a, known, step, fresh)
-		if row.AfterMinutes == was {
+		if row.Next() == was {
 			w.violate("P2", "the step of alert %s after %d min is taken, and still to come", short(a.ID), was)
 		}
 		step.is = stepTaken
-		known.next = row.AfterMinutes
-	case step != nil && (row.AfterMinutes == 0 || row.AfterMinutes > was):
+		known.next = row.Next()
+	case step != nil && (row.Next() == 0 || row.Next() > was):
 		if !w.looksAfter(a, known) {
 			w.violate("P2", "the step of alert %s after %d min notifies nobody, and nobody looks after the alert", short(a.ID), was)
 		}
 		if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) {
 			w.violate("P2", "the step of alert %s after %d min is void before its time", short(a.ID), was)
 		}
-		step.is = stepVoid
-		known.next = row.AfterMinutes
+		step.is, step.voidAt = stepVoid, w.pgNow()
+		known.next = row.Next()
 		w.stats.Void++
 	}
-	w.checkResumed(a, known, row.AfterMinutes)
-	if first := known.firstAhead(); first != row.AfterMinutes && w.violation == nil {
-		w.violate("P2", "alert %s is to escalate after %d min, and its next step comes after %d min", short(a.ID), row.AfterMinutes, first)
+	w.checkResumed(a, known, row.Next())
+	if first := known.firstAhead(); first != row.Next() && w.violation == nil {
+		w.violate("P2", "alert %s is to escalate after %d min, and its next step comes after %d min", short(a.ID), row.Next(), first)
 	}
 }
 
 // beginEscalation holds that an alert which begins to fire waits for its first step, unless a replay
 // raised it.
 func (w *world) beginEscalation(a *model.Alert, known *alertTruth, row model.Escalation, there bool) {
-	known.stepOf, known.next = map[uuid.UUID]int{}, row.AfterMinutes
+	known.stepOf, known.next = map[uuid.UUID]int{}, row.Next()
 	if len(known.steps) == 0 {
 		if there {
 			w.violate("P2", "alert %s escalates, and its route has no steps", short(a.ID))
@@ -134,8 +136,8 @@ func (w *world) beginEscalation(a *model.Alert, known *alertTruth, row model.Esc
 		for i := range known.steps {
 			known.steps[i].is = stepOver
 		}
-	case row.AfterMinutes != first.minutes || !row.DueAt.Equal(a.FiredAt.Add(first.after())):
-		w.violate("P2", "alert %s begins to escalate after %d min at %s", short(a.ID), row.AfterMinutes, w.instant(row.DueAt.UnixNano()))
+	case row.Next() != first.minutes || !row.DueAt.Equal(a.FiredAt.Add(first.after())):
+		w.violate("P2", "alert %s begins to escalate after %d min at %s", short(a.ID), row.Next(), w.instant(row.DueAt.UnixNano()))
 	}
 }
 
@@ -184,27 +186,26 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 	}
 }
 
-// checkResumed holds that what is undone ends no escalation: it goes on at the first step that came
-// after what is undone and after the last message.
+// checkResumed holds that what is undone ends no escalation: it goes on at the first step that was void
+// since, where none was taken after it.
 func (w *world) checkResumed(a *model.Alert, known *alertTruth, next int) {
 	since := known.resumedSince
 	known.resumedSince = time.Time{}
 	if since.IsZero() || a.State != alerts.Firing {
 		return
 	}
-	for _, n := range w.db.NotificationsOf(a.ID) {
-		if n.Reason == notify.ReasonEscalated && n.CreatedAt.After(since) {
-			since = n.CreatedAt
+	last := -1
+	for i := range known.steps {
+		if known.steps[i].is == stepTaken {
+			last = i
 		}
 	}
-	replayed := w.mayBeReplayed(a)
-	for i := range known.steps {
-		s := &known.steps[i]
-		if s.is == stepAhead || s.is == stepTaken || !a.FiredAt.Add(s.after()).After(since) {
-			continue
-		}
-		// What was void before a failover, or a replay may have raised, goes on or does not.
-		if taken := next > 0 && s.minutes >= next; s.is == stepVoid && !replayed || taken {
+	resumed := false
+	for i := range known.steps[last+1:] {
+		s := &known.steps[last+1+i]
+		resumed = resumed || s.is == stepVoid && !s.voidAt.Before(since)
+		// What became of a step before a failover is not known: it goes on or does not.
+		if s.is != stepAhead && (resumed || s.is == stepOver && next > 0 && s.minutes >= next) {
 			s.is = stepAhead
 			w.stats.Resumed++
 		}
@@ -295,8 +296,8 @@ func (w *world) checkReminded(a *model.Alert, was *model.Snooze, there bool, fre
 // checkEnded holds, in the end, that no snooze and no escalation is left.
 func (w *world) checkEnded() {
 	for _, id := range w.db.AlertIDs() {
-		if e, there := w.db.Escalation(id); there {
-			w.violate("P2", "the step of alert %s after %d min is never taken", short(id), e.AfterMinutes)
+		if e, _ := w.db.Escalation(id); e.Next() > 0 {
+			w.violate("P2", "the step of alert %s after %d min is never taken", short(id), e.Next())
 		}
 		if z, there := w.db.Snoozed(id); there {
 			w.violate("P2", "the snooze of alert %s until %s never ends", short(id), w.instant(z.Until.UnixNano()))

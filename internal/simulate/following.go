@@ -90,7 +90,7 @@ func (w *world) lookAfter() {
 	}
 	id := ids[w.rand.IntN(len(ids))]
 	if w.rand.IntN(3) > 0 { // one that escalates
-		if some := slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool { _, is := w.db.Escalation(id); return !is }); len(some) > 0 {
+		if some := slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool { e, _ := w.db.Escalation(id); return e.Next() == 0 }); len(some) > 0 {
 			id = some[w.rand.IntN(len(some))]
 		}
 	}

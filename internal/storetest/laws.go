@@ -330,6 +330,7 @@ func laws() map[string]func(l *law) {
 		"a silence suppresses what it is about":                     silenceMatches,
 		"a silence suppresses nothing about Tocsin itself":          silenceHealth,
 		"what a silence suppressed is sent if a person says so":     silenceRetried,
+		"quiet hours hold what is not critical":                     quietHeld,
 		"a silence that recurs suppresses within its windows":       silenceRecurs,
 		"a change of the routing policy makes commits stale":        policyChanges,
 		"rules know the routing policy if they use it":              policyRead,

@@ -57,6 +57,8 @@ type Store struct {
 	// ExpireHeld ends what has waited for so long for receivers that have asked for pauses for
 	// as long, and returns how many it has ended.
 	ExpireHeld func(after time.Duration) (int, error)
+	// EndQuiet puts into the queue what quiet hours have held until now, and returns how much.
+	EndQuiet func() (int, error)
 	// ReplacePolicy edits a version of the tenant's routing policy.
 	ReplacePolicy func(version int64, p routing.Policy) error
 	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error

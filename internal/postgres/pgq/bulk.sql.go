@@ -155,7 +155,7 @@ select a.alert_id,
         or coalesce(r.about->>'owner' = any($3::text[]), false)
         or coalesce(h.assignee = any($4::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
-       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
+       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until
 from alert a
 join rule r using (rule_id)
 left join alert_assignment h using (alert_id)
@@ -166,7 +166,7 @@ cross join lateral (
            count(*) filter (where s.status = 'RETRYING') as retrying,
            count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
            count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
-           min(s.next_attempt_at) as next_attempt_at
+           min(s.next_attempt_at) as next_attempt_at, min(s.quiet_until) as quiet_until
     from notification_status s where s.alert_id = a.alert_id
 ) d
 where a.tenant_id = $6 and a.alert_id = any($7::uuid[])
@@ -192,6 +192,7 @@ type AlertAnnotationsRow struct {
 	Failed        int64
 	Suppressed    int64
 	NextAttemptAt time.Time
+	QuietUntil    time.Time
 }
 
 // What a list shows beside the alerts of a page.
@@ -222,6 +223,7 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 			&i.Failed,
 			&i.Suppressed,
 			&i.NextAttemptAt,
+			&i.QuietUntil,
 		); err != nil {
 			return nil, err
 		}

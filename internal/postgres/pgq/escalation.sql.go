@@ -22,7 +22,7 @@ func (q *Queries) AlertTouchMany(ctx context.Context, alertIds []uuid.UUID) erro
 }
 
 const escalationDue = `-- name: EscalationDue :many
-select alert_id, due_at from alert_escalation
+select alert_id, due_at::timestamptz as due_at from alert_escalation
 where due_at <= coalesce($1::timestamptz, now()) and (due_at, alert_id) > ($2::timestamptz, $3::uuid)
 order by due_at, alert_id
 limit $4
@@ -77,9 +77,12 @@ func (q *Queries) EscalationEnd(ctx context.Context, alertIds []uuid.UUID) error
 
 const escalationMove = `-- name: EscalationMove :exec
 update alert_escalation e
-set after_minutes = i.after_minutes, due_at = greatest(a.fired_at + i.after_minutes * interval '1 minute',
-        coalesce($1::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute')
-from (select unnest($2::uuid[]) as alert_id, unnest($3::integer[]) as after_minutes) i
+set after_minutes = case when i.after_minutes = 0 then e.after_minutes else i.after_minutes end,
+    due_at = case when i.after_minutes > 0 then greatest(coalesce(e.counts_from, a.fired_at) + i.after_minutes * interval '1 minute',
+        coalesce($1::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute') end,
+    void_minutes = case when i.void then e.void_minutes || e.after_minutes else '{}' end,
+    void_at = case when i.void then e.void_at || coalesce($1::timestamptz, now()) else '{}' end
+from (select unnest($2::uuid[]) as alert_id, unnest($3::integer[]) as after_minutes, unnest($4::boolean[]) as void) i
 join alert a using (alert_id)
 where e.alert_id = i.alert_id
 `
@@ -88,31 +91,27 @@ type EscalationMoveParams struct {
 	Now          *time.Time
 	AlertIds     []uuid.UUID
 	AfterMinutes []int32
+	Voids        []bool
 }
 
-// Moves alerts, which the transaction holds, on to their next steps. Where steps are overdue, each
-// has its time before the next one, five minutes at the most.
+// Moves alerts, which the transaction holds, on to their next steps; 0 is none, and the row stays for
+// an undo. Where steps are overdue, each has its time before the next one, five minutes at the most. Of
+// void steps those since one was taken are kept.
 func (q *Queries) EscalationMove(ctx context.Context, arg EscalationMoveParams) error {
-	_, err := q.db.Exec(ctx, escalationMove, arg.Now, arg.AlertIds, arg.AfterMinutes)
+	_, err := q.db.Exec(ctx, escalationMove,
+		arg.Now,
+		arg.AlertIds,
+		arg.AfterMinutes,
+		arg.Voids,
+	)
 	return err
 }
 
 const escalationResume = `-- name: EscalationResume :exec
-insert into alert_escalation as e (alert_id, tenant_id, after_minutes, due_at)
-select a.alert_id, a.tenant_id, f.after_minutes, greatest(a.fired_at + f.after_minutes * interval '1 minute', now())
+update alert_escalation e
+set due_at = now(), after_minutes = (select min(e.void_minutes[i]) from generate_subscripts(e.void_at, 1) i where e.void_at[i] >= $1::timestamptz)
 from alert a
-cross join lateral (
-    select greatest($1::timestamptz, max(n.created_at)) as at from notification n
-    where n.alert_id = a.alert_id and n.reason = 'ESCALATED' and n.about is null
-) last
-cross join lateral (
-    select min(v::text::integer) as after_minutes from jsonb_path_query(a.routing, '$.**.afterMinutes') v
-    where a.fired_at + v::text::integer * interval '1 minute' > last.at
-) f
-where a.alert_id = any($2::uuid[]) and a.state = 'FIRING' and f.after_minutes is not null
-  and not exists (select from replay p where p.rule_id = a.rule_id and p.created_at <= a.fired_at and a.start_time_ns >= p.from_ns and a.start_time_ns < p.to_ns)
-on conflict (alert_id) do update set after_minutes = excluded.after_minutes, due_at = excluded.due_at
-where e.after_minutes > excluded.after_minutes
+where e.alert_id = any($2::uuid[]) and a.alert_id = e.alert_id and a.state = 'FIRING' and $1::timestamptz <= any(e.void_at)
 `
 
 type EscalationResumeParams struct {
@@ -120,9 +119,7 @@ type EscalationResumeParams struct {
 	AlertIds []uuid.UUID
 }
 
-// Has firing alerts, which the transaction holds, take the first step whose time came after an
-// instant: now, or at its time where that is still to come. What was sent by then is not sent again,
-// and what a replay raised does not escalate.
+// Has firing alerts, which the transaction holds, take the first step that was void since an instant.
 func (q *Queries) EscalationResume(ctx context.Context, arg EscalationResumeParams) error {
 	_, err := q.db.Exec(ctx, escalationResume, arg.Since, arg.AlertIds)
 	return err
@@ -147,7 +144,8 @@ func (q *Queries) EscalationStart(ctx context.Context, alertIds []uuid.UUID) err
 const escalationSteps = `-- name: EscalationSteps :many
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
        (r.deleted_at is not null
-        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now())))::boolean as void
+        or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now())))::boolean as void,
+       exists (select from notification n join outbox o using (notification_id) where n.alert_id = e.alert_id and o.quiet_until is not null)::boolean as waits
 from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any($2::uuid[]) and e.due_at <= coalesce($1::timestamptz, now())
 `
@@ -164,10 +162,12 @@ type EscalationStepsRow struct {
 	State        string
 	Routing      []byte
 	Void         bool
+	Waits        bool
 }
 
 // Which steps of alerts, which the transaction holds, are due still, and which of them are void:
-// while the alert is snoozed, and where its rule is deleted.
+// while the alert is snoozed, and where its rule is deleted. Waits tells that quiet hours hold messages
+// about the alert.
 func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams) ([]EscalationStepsRow, error) {
 	rows, err := q.db.Query(ctx, escalationSteps, arg.Now, arg.AlertIds)
 	if err != nil {
@@ -184,6 +184,7 @@ func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams
 			&i.State,
 			&i.Routing,
 			&i.Void,
+			&i.Waits,
 		); err != nil {
 			return nil, err
 		}
@@ -222,6 +223,31 @@ func (q *Queries) EscalationTeams(ctx context.Context, tenantIds []string) ([]Es
 		return nil, err
 	}
 	return items, nil
+}
+
+const escalationWait = `-- name: EscalationWait :exec
+update alert_escalation e
+set counts_from = q.ends_at,
+    due_at = greatest(q.ends_at + e.after_minutes * interval '1 minute', coalesce($1::timestamptz, now()) + interval '1 minute')
+from (
+    select n.alert_id, max(o.quiet_until) as ends_at
+    from notification n join outbox o using (notification_id)
+    where n.alert_id = any($2::uuid[]) and o.quiet_until is not null
+    group by n.alert_id
+) q
+where e.alert_id = q.alert_id
+`
+
+type EscalationWaitParams struct {
+	Now      *time.Time
+	AlertIds []uuid.UUID
+}
+
+// Has the minutes of alerts, which the transaction holds, count from the end of the quiet hours that hold
+// messages about them.
+func (q *Queries) EscalationWait(ctx context.Context, arg EscalationWaitParams) error {
+	_, err := q.db.Exec(ctx, escalationWait, arg.Now, arg.AlertIds)
+	return err
 }
 
 const escalationWebhooks = `-- name: EscalationWebhooks :many

@@ -753,7 +753,8 @@ func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, er
 const rulesSweptBefore = `-- name: RulesSweptBefore :many
 select rule_id, swept_before_ns, (select exists (
     select from silence i
-    where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences
+    where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences,
+       (select exists (select from webhook w where w.quiet_hours is not null and w.deleted_at is null))::boolean as quiet
 from rule_state
 where rule_id = any($1::uuid[])
 order by rule_id
@@ -764,11 +765,13 @@ type RulesSweptBeforeRow struct {
 	RuleID        uuid.UUID
 	SweptBeforeNs int64
 	Silences      bool
+	Quiet         bool
 }
 
 // The start times before which rules raise nothing any more, because retention may have
 // deleted their alerts of that time. None moves until the transaction ends. Each row also
-// tells whether any silence has begun and is not over, which saves a look for those.
+// tells whether any silence has begun and is not over, and whether any webhook has quiet hours, which saves
+// looks for those.
 func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]RulesSweptBeforeRow, error) {
 	rows, err := q.db.Query(ctx, rulesSweptBefore, ruleIds)
 	if err != nil {
@@ -778,7 +781,12 @@ func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]
 	items := []RulesSweptBeforeRow{}
 	for rows.Next() {
 		var i RulesSweptBeforeRow
-		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs, &i.Silences); err != nil {
+		if err := rows.Scan(
+			&i.RuleID,
+			&i.SweptBeforeNs,
+			&i.Silences,
+			&i.Quiet,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -441,7 +441,7 @@ func (q *Queries) BodiesOf(ctx context.Context, notificationIds []uuid.UUID) ([]
 }
 
 const notificationGet = `-- name: NotificationGet :one
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, o.attempts as owed_attempts, w.name as webhook_name,
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, o.attempts as owed_attempts, w.name as webhook_name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
@@ -478,6 +478,7 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 		&i.NotificationStatus.DigestID,
 		&i.NotificationStatus.DigestSize,
 		&i.NotificationStatus.SilenceID,
+		&i.NotificationStatus.QuietUntil,
 		&i.OwedAttempts,
 		&i.WebhookName,
 		&i.AlertTitle,
@@ -486,7 +487,7 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 }
 
 const notificationsOfAlert = `-- name: NotificationsOfAlert :many
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, o.attempts as owed_attempts, w.name as webhook_name,
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, o.attempts as owed_attempts, w.name as webhook_name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
@@ -530,6 +531,7 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 			&i.NotificationStatus.DigestID,
 			&i.NotificationStatus.DigestSize,
 			&i.NotificationStatus.SilenceID,
+			&i.NotificationStatus.QuietUntil,
 			&i.OwedAttempts,
 			&i.WebhookName,
 			&i.AlertTitle,

@@ -102,7 +102,10 @@ type AlertEscalation struct {
 	AlertID      uuid.UUID
 	TenantID     string
 	AfterMinutes int32
-	DueAt        time.Time
+	DueAt        *time.Time
+	CountsFrom   *time.Time
+	VoidMinutes  []int32
+	VoidAt       []time.Time
 }
 
 type AlertRead struct {
@@ -294,6 +297,7 @@ type NotificationStatus struct {
 	DigestID       *uuid.UUID
 	DigestSize     *int32
 	SilenceID      *uuid.UUID
+	QuietUntil     *time.Time
 }
 
 type Outbox struct {
@@ -316,6 +320,7 @@ type Outbox struct {
 	Followed       bool
 	ExpiresAt      *time.Time
 	Reached        string
+	QuietUntil     *time.Time
 }
 
 type OutboxSample struct {
@@ -653,6 +658,7 @@ type Webhook struct {
 	EventAgeSeconds   int32
 	Preset            string
 	SlackThreads      bool
+	QuietHours        []byte
 }
 
 type WebhookIncident struct {

@@ -374,7 +374,7 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        ) * 1000000), 0), 0)::bigint as next_us,
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
-cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
+cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
 cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for, held_since from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
@@ -552,7 +552,7 @@ func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.U
 }
 
 const webhookByID = `-- name: WebhookByID :many
-select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads from webhook w where w.webhook_id = any($1::uuid[])
+select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours from webhook w where w.webhook_id = any($1::uuid[])
 `
 
 type WebhookByIDRow struct {
@@ -596,6 +596,7 @@ func (q *Queries) WebhookByID(ctx context.Context, webhookIds []uuid.UUID) ([]We
 			&i.Webhook.EventAgeSeconds,
 			&i.Webhook.Preset,
 			&i.Webhook.SlackThreads,
+			&i.Webhook.QuietHours,
 		); err != nil {
 			return nil, err
 		}

@@ -330,7 +330,8 @@ with waiting as (
     select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from outbox o
     where o.notification_id = any($2::uuid[]) and o.webhook_id = any($3::uuid[])
-      and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
+      and (o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
+           or o.quiet_until is not null and o.after_id is null and $4::boolean)
     for update
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at)
@@ -344,7 +345,7 @@ with waiting as (
 ), hastened as (
     update outbox o
     set due_at = case when o.after_id is null then now() end, ready_at = case when o.after_id is null then clock_timestamp() end, since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
-        claim_token = null, claimed_by = null, begun_at = null, expires_at = null,
+        claim_token = null, claimed_by = null, begun_at = null, expires_at = null, quiet_until = null,
         body_at = case when o.notification_id not in (select anew.notification_id from anew) then o.body_at end
     from waiting
     where o.notification_id = waiting.notification_id
@@ -364,7 +365,7 @@ type RetryWaitingParams struct {
 // Makes notifications due that wait for their next attempt, with a new schedule
 // and under the next generation. One that is being attempted is left alone, and
 // one that has not been attempted since it was last sent again is due already, or
-// waits for an earlier one of its alert.
+// waits for an earlier one of its alert. One that quiet hours hold is due where it is chosen by itself.
 // A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
 func (q *Queries) RetryWaiting(ctx context.Context, arg RetryWaitingParams) (int64, error) {
 	result, err := q.db.Exec(ctx, retryWaiting,

@@ -59,6 +59,18 @@ func (q *Queries) SlackMessageAdd(ctx context.Context, arg SlackMessageAddParams
 	return err
 }
 
+const slackMessageAlerts = `-- name: SlackMessageAlerts :exec
+select from alert where alert_id = any($1::uuid[]) order by alert_id for share
+`
+
+// Holds the alerts of messages that are about to be entered, in the order of their ids. That orders the entry
+// against whoever changes an alert, assigns or snoozes it: one of both sees the other. It is a statement of its own,
+// so that the one after it sees what was committed meanwhile.
+func (q *Queries) SlackMessageAlerts(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, slackMessageAlerts, alertIds)
+	return err
+}
+
 const slackMessageFind = `-- name: SlackMessageFind :one
 select m.webhook_id from slack_message m
 join webhook w on w.webhook_id = m.webhook_id
@@ -85,18 +97,6 @@ func (q *Queries) SlackMessageFind(ctx context.Context, arg SlackMessageFindPara
 	var webhook_id uuid.UUID
 	err := row.Scan(&webhook_id)
 	return webhook_id, err
-}
-
-const slackMessageLock = `-- name: SlackMessageLock :exec
-select from alert where alert_id = $1 for share
-`
-
-// Holds the alert of a message that is about to be entered. That orders the entry against
-// whoever changes the alert, assigns or snoozes it: one of both sees the other. It is a statement
-// of its own, so that the one after it sees what was committed meanwhile.
-func (q *Queries) SlackMessageLock(ctx context.Context, alertID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, slackMessageLock, alertID)
-	return err
 }
 
 const slackPerson = `-- name: SlackPerson :one
@@ -195,7 +195,7 @@ with due as (
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads,
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours,
        h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by
 from claimed c
 join slack_message m using (message_id)
@@ -310,6 +310,7 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.Webhook.EventAgeSeconds,
 			&i.Webhook.Preset,
 			&i.Webhook.SlackThreads,
+			&i.Webhook.QuietHours,
 			&i.Assignee,
 			&i.AssignedBy,
 			&i.AssignedAt,
@@ -470,7 +471,7 @@ func (q *Queries) SlackUpdatesHold(ctx context.Context, arg SlackUpdatesHoldPara
 }
 
 const slackWebhook = `-- name: SlackWebhook :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
 `
 
 // Finds a webhook before it is known whose it is. Only what proves a request is
@@ -506,6 +507,7 @@ func (q *Queries) SlackWebhook(ctx context.Context, webhookID uuid.UUID) (Webhoo
 		&i.EventAgeSeconds,
 		&i.Preset,
 		&i.SlackThreads,
+		&i.QuietHours,
 	)
 	return i, err
 }

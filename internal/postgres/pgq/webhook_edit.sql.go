@@ -34,7 +34,7 @@ func (q *Queries) WebhookReferencesForget(ctx context.Context, webhookID uuid.UU
 }
 
 const webhookToEdit = `-- name: WebhookToEdit :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook
 where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 for update
 `
@@ -76,6 +76,7 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 		&i.EventAgeSeconds,
 		&i.Preset,
 		&i.SlackThreads,
+		&i.QuietHours,
 	)
 	return i, err
 }
@@ -84,14 +85,14 @@ const webhookUpdate = `-- name: WebhookUpdate :one
 update webhook
 set name = $1, secrets = $2, url_host = $3, signed = $4, body_template = $5,
     operators = $6, timeout_ms = $7, max_concurrent = $8, rate_per_second = $9, digest_above = $10, slack_channel = $11, slack_threads = $12,
-    events = $13, event_age_seconds = $14,
-    former_secret_until = $15::timestamptz,
-    disabled_reason = case when $16::boolean then '' else disabled_reason end,
-    held_until = case when $17::boolean then null else held_until end,
-    enabled = $16::boolean,
+    events = $13, event_age_seconds = $14, quiet_hours = $15,
+    former_secret_until = $16::timestamptz,
+    disabled_reason = case when $17::boolean then '' else disabled_reason end,
+    held_until = case when $18::boolean then null else held_until end,
+    enabled = $17::boolean,
     version = version + 1, updated_at = now()
-where webhook_id = $18
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads
+where webhook_id = $19
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours
 `
 
 type WebhookUpdateParams struct {
@@ -109,6 +110,7 @@ type WebhookUpdateParams struct {
 	SlackThreads      bool
 	Events            []string
 	EventAgeSeconds   int32
+	QuietHours        []byte
 	FormerSecretUntil *time.Time
 	Enabled           bool
 	Release           bool
@@ -132,6 +134,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		arg.SlackThreads,
 		arg.Events,
 		arg.EventAgeSeconds,
+		arg.QuietHours,
 		arg.FormerSecretUntil,
 		arg.Enabled,
 		arg.Release,
@@ -166,6 +169,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		&i.EventAgeSeconds,
 		&i.Preset,
 		&i.SlackThreads,
+		&i.QuietHours,
 	)
 	return i, err
 }

@@ -159,7 +159,7 @@ func (q *Queries) WebhookDelete(ctx context.Context, webhookID uuid.UUID) error 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -198,16 +198,17 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.EventAgeSeconds,
 		&i.Preset,
 		&i.SlackThreads,
+		&i.QuietHours,
 	)
 	return i, err
 }
 
 const webhookInsert = `-- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, preset)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, quiet_hours, preset)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11, $12, $13, $14, $15, $16, $17, $18, $19)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads
+        $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours
 `
 
 type WebhookInsertParams struct {
@@ -229,6 +230,7 @@ type WebhookInsertParams struct {
 	SlackThreads    bool
 	Events          []string
 	EventAgeSeconds int32
+	QuietHours      []byte
 	Preset          string
 }
 
@@ -252,6 +254,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		arg.SlackThreads,
 		arg.Events,
 		arg.EventAgeSeconds,
+		arg.QuietHours,
 		arg.Preset,
 	)
 	var i Webhook
@@ -283,12 +286,13 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.EventAgeSeconds,
 		&i.Preset,
 		&i.SlackThreads,
+		&i.QuietHours,
 	)
 	return i, err
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -345,6 +349,7 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.EventAgeSeconds,
 			&i.Preset,
 			&i.SlackThreads,
+			&i.QuietHours,
 		); err != nil {
 			return nil, err
 		}
@@ -375,16 +380,17 @@ func (q *Queries) WebhookLock(ctx context.Context, arg WebhookLockParams) (uuid.
 }
 
 const webhookNames = `-- name: WebhookNames :many
-select webhook_id, name, enabled, preset from webhook
+select webhook_id, name, enabled, preset, quiet_hours from webhook
 where tenant_id = $1 and deleted_at is null
 order by name collate "C"
 `
 
 type WebhookNamesRow struct {
-	WebhookID uuid.UUID
-	Name      string
-	Enabled   bool
-	Preset    string
+	WebhookID  uuid.UUID
+	Name       string
+	Enabled    bool
+	Preset     string
+	QuietHours []byte
 }
 
 func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookNamesRow, error) {
@@ -401,6 +407,7 @@ func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookN
 			&i.Name,
 			&i.Enabled,
 			&i.Preset,
+			&i.QuietHours,
 		); err != nil {
 			return nil, err
 		}

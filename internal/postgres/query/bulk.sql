@@ -105,7 +105,7 @@ select a.alert_id,
         or coalesce(r.about->>'owner' = any(@teams::text[]), false)
         or coalesce(h.assignee = any(@assignees::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
-       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
+       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until
 from alert a
 join rule r using (rule_id)
 left join alert_assignment h using (alert_id)
@@ -116,7 +116,7 @@ cross join lateral (
            count(*) filter (where s.status = 'RETRYING') as retrying,
            count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
            count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
-           min(s.next_attempt_at) as next_attempt_at
+           min(s.next_attempt_at) as next_attempt_at, min(s.quiet_until) as quiet_until
     from notification_status s where s.alert_id = a.alert_id
 ) d
 where a.tenant_id = @tenant_id and a.alert_id = any(@alert_ids::uuid[]);

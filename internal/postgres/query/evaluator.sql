@@ -127,10 +127,12 @@ returning revision;
 -- name: RulesSweptBefore :many
 -- The start times before which rules raise nothing any more, because retention may have
 -- deleted their alerts of that time. None moves until the transaction ends. Each row also
--- tells whether any silence has begun and is not over, which saves a look for those.
+-- tells whether any silence has begun and is not over, and whether any webhook has quiet hours, which saves
+-- looks for those.
 select rule_id, swept_before_ns, (select exists (
     select from silence i
-    where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences
+    where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences,
+       (select exists (select from webhook w where w.quiet_hours is not null and w.deleted_at is null))::boolean as quiet
 from rule_state
 where rule_id = any(@rule_ids::uuid[])
 order by rule_id

@@ -6,11 +6,14 @@ order by webhook_id
 for key share;
 
 -- name: EventTargets :many
--- Which of some alerts each of these webhooks was notified of when they were raised or escalated.
+-- Which of some alerts each of these webhooks was notified of when they were raised or escalated; not
+-- where the message was of no use any more when quiet hours were over.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null and n.generation = 0
-  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
+  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
+  and not exists (select from settlement s
+                  where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin');
 
 -- name: FollowedLock :exec
 -- Locks the open messages of some alerts for some webhooks, so that none is gathered into a
@@ -28,16 +31,19 @@ for no key update of o;
 -- reason how many there were. Nothing is written where a webhook is deleted. What a silence
 -- suppresses (no silence is the nil id) is settled at once. So is what follows when all
 -- earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
--- of an alert is not notified of its end.
+-- of an alert is not notified of its end. What quiet hours hold (the past is none) waits outside of the queue
+-- until they are over, and its age counts from there.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
 ), wanted as (
     select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
+           case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until,
            a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id,
-                 unnest(@reasons::text[]) as reason, unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id) i
+                 unnest(@reasons::text[]) as reason, unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id,
+                 unnest(@quiet_untils::timestamptz[]) as quiet_until) i
     join alert a on a.alert_id = i.alert_id
     where (select count(*) from held) = cardinality(@held_ids::uuid[])
 ), open as materialized (
@@ -60,20 +66,22 @@ with held as materialized (
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', clock_timestamp(), false, t.silence_id
     from wanted t where t.silence_id is not null returning notification_id
 ), sent as (
-    insert into outbox (notification_id, webhook_id, after_id, ready_at, due_at, expires_at)
-    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id,
-           case when l.notification_id is null then now() end, case when l.notification_id is null then now() end,
-           now() + case when t.event then w.event_age_seconds * interval '1 s' when t.reason = 'REMINDER' then r.re_notify_minutes * interval '1 min' end
+    insert into outbox (notification_id, webhook_id, after_id, quiet_until, ready_at, due_at, expires_at)
+    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id, t.quiet_until,
+           case when l.notification_id is null and t.quiet_until is null then now() end,
+           case when l.notification_id is null and t.quiet_until is null then now() end,
+           coalesce(t.quiet_until, now()) + case when t.event then w.event_age_seconds * interval '1 s' when t.reason = 'REMINDER' then r.re_notify_minutes * interval '1 min' end
     from wanted t join webhook w on w.webhook_id = t.webhook_id join rule r on r.rule_id = t.rule_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
     where t.silence_id is null
 )
-select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed from wanted;
+select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed, (silence_id is null and quiet_until is not null)::boolean as quiet from wanted;
 
 -- name: FollowingFree :many
 -- Makes due what waits for a message that is not in the outbox any more. The digests of a
 -- replay wait for that.
 update outbox o
-set after_id = null, ready_at = clock_timestamp(), due_at = clock_timestamp(), since = clock_timestamp()
+set after_id = null, ready_at = case when o.quiet_until is null then clock_timestamp() end,
+    due_at = case when o.quiet_until is null then clock_timestamp() end, since = clock_timestamp()
 where o.after_id is not null and not exists (select from outbox p where p.notification_id = o.after_id)
   and not exists (select from replay p where p.replay_id = o.after_id and p.ended_at is null)
 returning o.webhook_id;

@@ -1,8 +1,8 @@
--- name: SlackMessageLock :exec
--- Holds the alert of a message that is about to be entered. That orders the entry against
--- whoever changes the alert, assigns or snoozes it: one of both sees the other. It is a statement
--- of its own, so that the one after it sees what was committed meanwhile.
-select from alert where alert_id = @alert_id for share;
+-- name: SlackMessageAlerts :exec
+-- Holds the alerts of messages that are about to be entered, in the order of their ids. That orders the entry
+-- against whoever changes an alert, assigns or snoozes it: one of both sees the other. It is a statement of its own,
+-- so that the one after it sees what was committed meanwhile.
+select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for share;
 
 -- name: SlackMessageAdd :exec
 -- Enters the channel and ts of a message, under the lock on its alert, and requests an update where

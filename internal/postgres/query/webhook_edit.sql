@@ -9,7 +9,7 @@ for update;
 update webhook
 set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, body_template = @body_template,
     operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel, slack_threads = @slack_threads,
-    events = @events, event_age_seconds = @event_age_seconds,
+    events = @events, event_age_seconds = @event_age_seconds, quiet_hours = @quiet_hours,
     former_secret_until = sqlc.narg(former_secret_until)::timestamptz,
     disabled_reason = case when @enabled::boolean then '' else disabled_reason end,
     held_until = case when @release::boolean then null else held_until end,

@@ -10,15 +10,15 @@ limit @most::int;
 select * from webhook where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null;
 
 -- name: WebhookNames :many
-select webhook_id, name, enabled, preset from webhook
+select webhook_id, name, enabled, preset, quiet_hours from webhook
 where tenant_id = @tenant_id and deleted_at is null
 order by name collate "C";
 
 -- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, preset)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel, slack_threads, events, event_age_seconds, quiet_hours, preset)
 values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled, @operators,
-        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel, @slack_threads, @events, @event_age_seconds, @preset)
+        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel, @slack_threads, @events, @event_age_seconds, @quiet_hours, @preset)
 returning *;
 
 -- name: WebhookLock :one

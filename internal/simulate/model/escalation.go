@@ -14,10 +14,29 @@ import (
 // undoWithin is for how long what a person did can be undone.
 const undoWithin = 10 * time.Minute
 
-// Escalation is the row beside an alert that escalates: its next step, and when that is due.
+// Escalation is the row beside an alert that escalates: its next step, and when that is due; without an
+// instant, there is none. Void are the steps that were void since the last one that was taken, for an undo.
 type Escalation struct {
 	AfterMinutes int
 	DueAt        time.Time
+	// CountsFrom is the end of the quiet hours from which the minutes count, the zero time for when the
+	// alert fired.
+	CountsFrom time.Time
+	Void       []VoidStep
+}
+
+// VoidStep is a step that was void, and when that was found.
+type VoidStep struct {
+	AfterMinutes int
+	At           time.Time
+}
+
+// Next returns the minutes of the next step, 0 for none.
+func (e Escalation) Next() int {
+	if e.DueAt.IsZero() {
+		return 0
+	}
+	return e.AfterMinutes
 }
 
 // DueStep is a step that was found to be due: what it is by then, and whether it is void.
@@ -39,7 +58,7 @@ func (db *Postgres) startEscalation(id uuid.UUID) {
 		return
 	}
 	first := a.Routing.Escalation()[0].AfterMinutes
-	db.escalations.put(id, Escalation{first, a.FiredAt.Add(minutes(first))})
+	db.escalations.put(id, Escalation{AfterMinutes: first, DueAt: a.FiredAt.Add(minutes(first))})
 }
 
 // startEscalations does so for what a commit raised.
@@ -54,43 +73,29 @@ func (db *Postgres) startEscalations(b *evaluator.Batch, inserted map[uuid.UUID]
 	}
 }
 
-// resumeEscalation has an alert that fires again, after what was done since an instant is undone, take
-// the first step that came after that.
+// resumeEscalation has an alert that fires again, after what was done at an instant is undone, take the
+// first step that was void since.
 func (db *Postgres) resumeEscalation(id uuid.UUID, since, now time.Time) {
-	a := db.alerts.rows[id]
-	if a.State != alerts.Firing || !a.Routing.Escalates() || !db.has(EscalationResumes) {
+	e, there := db.escalations.get(id)
+	if !there || db.alerts.rows[id].State != alerts.Firing || !db.has(EscalationResumes) {
 		return
 	}
-	for _, p := range db.replays.rows {
-		if p.RuleID == a.RuleID && !p.CreatedAt.After(a.FiredAt) && a.StartNS >= p.FromNS && a.StartNS < p.ToNS {
-			return
+	first := 0
+	for _, v := range e.Void {
+		if !v.At.Before(since) && (first == 0 || v.AfterMinutes < first) {
+			first = v.AfterMinutes
 		}
 	}
-	for _, n := range db.NotificationsOf(id) {
-		if n.Reason == notify.ReasonEscalated && n.About == uuid.Nil && n.CreatedAt.After(since) {
-			since = n.CreatedAt
-		}
-	}
-	for _, step := range a.Routing.Escalation() {
-		due := a.FiredAt.Add(minutes(step.AfterMinutes))
-		if !due.After(since) {
-			continue
-		}
-		if e, there := db.escalations.get(id); there && e.AfterMinutes <= step.AfterMinutes {
-			return
-		}
-		if due.Before(now) {
-			due = now
-		}
-		db.escalations.put(id, Escalation{step.AfterMinutes, due})
-		return
+	if first > 0 {
+		e.AfterMinutes, e.DueAt = first, now
+		db.escalations.put(id, e)
 	}
 }
 
 // dueStep returns the step of an alert that is due.
 func (db *Postgres) dueStep(id uuid.UUID, now time.Time) (DueStep, bool) {
 	e, there := db.escalations.get(id)
-	if !there || e.DueAt.After(now) {
+	if !there || e.DueAt.IsZero() || e.DueAt.After(now) {
 		return DueStep{}, false
 	}
 	a := db.alerts.rows[id]
@@ -137,6 +142,15 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 	if !there {
 		return nil
 	}
+	e := db.escalations.rows[a.ID]
+	if until := db.quietUntil(a.ID); !step.Void && !until.IsZero() {
+		e.CountsFrom, e.DueAt = until, until.Add(minutes(e.AfterMinutes))
+		if least := now.Add(time.Minute); e.DueAt.Before(least) {
+			e.DueAt = least
+		}
+		db.escalations.put(a.ID, e)
+		return nil
+	}
 	var webhooks []uuid.UUID
 	next := 0
 	for _, s := range a.Routing.Escalation() {
@@ -156,16 +170,39 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 	if !db.has(EscalationMoves) {
 		db.log.commit()
 	}
-	if next == 0 {
+	if next == 0 && !step.Void {
 		db.escalations.remove(a.ID)
 		return nil
 	}
-	at := a.FiredAt.Add(minutes(next))
-	if least := now.Add(minutes(min(next-step.AfterMinutes, 5))); at.Before(least) {
-		at = least
+	if step.Void {
+		e.Void = append(slices.Clone(e.Void), VoidStep{e.AfterMinutes, now})
+	} else {
+		e.Void = nil
 	}
-	db.escalations.put(a.ID, Escalation{next, at})
+	if e.DueAt = (time.Time{}); next > 0 {
+		from := a.FiredAt
+		if !e.CountsFrom.IsZero() {
+			from = e.CountsFrom
+		}
+		e.AfterMinutes, e.DueAt = next, from.Add(minutes(next))
+		if least := now.Add(minutes(min(next-step.AfterMinutes, 5))); e.DueAt.Before(least) {
+			e.DueAt = least
+		}
+	}
+	db.escalations.put(a.ID, e)
 	return nil
+}
+
+// quietUntil returns the end of the quiet hours that hold messages about an alert, the zero time where
+// none do.
+func (db *Postgres) quietUntil(id uuid.UUID) (until time.Time) {
+	of, _ := db.ofAlert.get(id)
+	for _, message := range of {
+		if o, open := db.outbox.get(message); open && o.QuietUntil.After(until) {
+			until = o.QuietUntil
+		}
+	}
+	return until
 }
 
 // follow writes messages about an alert behind the earlier ones, each of which a silence may suppress.

@@ -10,6 +10,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/notify"
+	"tocsin/rules"
 )
 
 // silent reports whether a replica has a heartbeat that is too old.
@@ -200,7 +201,10 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 		}
 	}
 	db.startEscalations(b, inserted)
-	silenced := db.silenced(b.Instances, now)
+	silenced, severities := db.silenced(b.Instances, now), map[uuid.UUID]rules.Severity{}
+	for i := range b.Instances {
+		severities[b.Instances[i].ID] = b.Instances[i].Severity
+	}
 	for i := range b.Notifications {
 		n := &b.Notifications[i]
 		if inserted[n.AlertID] || !db.has(KnownNotNotified) && db.alerts.has(n.AlertID) {
@@ -216,6 +220,9 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 			}
 			if b.Replay != nil && b.Replay.Messages == evaluator.ReplayDigest {
 				db.gatherReplayed(b.Replay, n, now)
+				continue
+			}
+			if b.Replay == nil && db.quiet(n.ID, severities[n.AlertID], now) {
 				continue
 			}
 			done.Notifications[n.WebhookID]++

@@ -28,7 +28,7 @@ const (
 func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]OutboxRow) {
 	rows = map[uuid.UUID][]OutboxRow{}
 	for _, o := range db.outbox.rows {
-		if db.has(MessagesInOrder) && db.waits(o.ID) || o.Replay != uuid.Nil {
+		if db.has(MessagesInOrder) && db.waits(o.ID) || o.Replay != uuid.Nil || !o.QuietUntil.IsZero() {
 			continue
 		}
 		rows[o.WebhookID] = append(rows[o.WebhookID], o)

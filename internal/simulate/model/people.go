@@ -192,9 +192,10 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 		switch {
 		case !waiting || o.Token != 0 && o.DueAt.After(now) && db.has(RetryLeavesClaims):
 			return ErrConflict
-		case o.Attempts <= o.BegunFrom:
+		case o.Attempts <= o.BegunFrom && (o.QuietUntil.IsZero() || db.waits(id)):
 			return nil
 		}
+		o.QuietUntil = time.Time{}
 		db.unknown(&o)
 		o.Generation++
 		o.DueAt, o.ReadyAt, o.Since, o.Counted, o.BegunFrom, o.Alone = now, now, now, 0, o.Attempts, true

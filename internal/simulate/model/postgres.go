@@ -90,6 +90,8 @@ type OutboxRow struct {
 	Reached string
 	// Replay is the replay that a digest waits for; nil where it does not wait.
 	Replay uuid.UUID
+	// QuietUntil is until when quiet hours hold it; zero where they do not.
+	QuietUntil time.Time
 }
 
 // claimed reports whether somebody has begun an attempt and stored no outcome.

@@ -119,7 +119,9 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			}, now); err != nil {
 				return err
 			}
-			done.Notifications[n.WebhookID]++
+			if !db.quiet(notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), changes[i].Instance.Severity, now) {
+				done.Notifications[n.WebhookID]++
+			}
 		}
 	}
 	return nil

@@ -2501,6 +2501,11 @@ export interface components {
              * @description The next attempt of those that wait.
              */
             nextAttemptAt?: string;
+            /**
+             * Format: date-time
+             * @description Until when quiet hours hold the first of those that they hold.
+             */
+            quietUntil?: string;
             /** @description Attempted without success so far. */
             retrying: number;
             /** @description Not to be sent because of a silence. */
@@ -2901,9 +2906,14 @@ export interface components {
             lastStatusCode?: number;
             /**
              * Format: date-time
-             * @description Absent once the notification is settled.
+             * @description Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
              */
             nextAttemptAt?: string;
+            /**
+             * Format: date-time
+             * @description Until when the quiet hours of the webhook hold the notification; absent where they do not. Retrying it sends it at once.
+             */
+            quietUntil?: string;
             reason: components["schemas"]["NotificationReason"];
             /** @description When people sent it again, oldest first. In the answer for one notification only. */
             retries?: components["schemas"]["NotificationRetry"][];
@@ -3113,6 +3123,12 @@ export interface components {
              */
             type: string;
         };
+        /**
+         * @description When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
+         *     they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
+         *     `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+         */
+        QuietHours: components["schemas"]["Calendar"][];
         /** @description Either `ids` or `filter`. */
         ReadRequest: {
             filter?: components["schemas"]["AlertFilter"];
@@ -3554,6 +3570,11 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
+            /**
+             * Format: date-time
+             * @description Until when its quiet hours would hold the message at present; absent where they would not.
+             */
+            quietUntil?: string;
             /** @description The names of the routes that lead to it; empty of the default, and of a rule's own webhooks. */
             routes: string[];
         };
@@ -4675,6 +4696,7 @@ export interface components {
             /** @description Whether it hears of rules that cannot be evaluated. */
             operators: boolean;
             preset?: components["schemas"]["WebhookPreset"];
+            quietHours?: components["schemas"]["QuietHours"];
             /** Format: double */
             ratePerSecond: number;
             /**
@@ -4758,6 +4780,7 @@ export interface components {
              */
             operators?: boolean;
             preset?: components["schemas"]["PresetDefinition"];
+            quietHours?: components["schemas"]["QuietHours"];
             /**
              * Format: double
              * @description Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -4823,6 +4846,7 @@ export interface components {
              */
             operators?: boolean;
             preset?: components["schemas"]["PresetEdit"];
+            quietHours?: components["schemas"]["QuietHours"];
             /**
              * Format: double
              * @description Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.

@@ -67,7 +67,7 @@ function Retry({ notification }: { notification: Notification }) {
     },
     onSettled: () => refreshDeliveries(cache),
   });
-  const word = retryWord(notification.status);
+  const word = retryWord(notification);
   if (word === undefined) return null;
   const delivered = notification.status === "DELIVERED";
   return (
@@ -181,7 +181,12 @@ function Body({ notification }: { notification: Notification }) {
             <Next at={notification.nextAttemptAt} webhookId={webhookId} />
           </Field>
         )}
-        {!notification.nextAttemptAt && !notification.settledAt && (
+        {notification.quietUntil && (
+          <Field name="Held until">
+            <ExactTime at={notification.quietUntil} />, by the quiet hours of the webhook
+          </Field>
+        )}
+        {!notification.nextAttemptAt && !notification.quietUntil && !notification.settledAt && (
           <Field name="Next attempt">once the earlier messages of the alert are delivered or have failed</Field>
         )}
         {notification.settledAt && (

@@ -25,6 +25,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
     status,
     lastError,
     nextAttemptAt,
+    quietUntil,
     settledAt,
     createdAt,
     alertTitle,
@@ -79,7 +80,8 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
         </span>
       ) : (
         <span className={`${styles.next} ${styles.settled}`}>
-          {settledAt ? <Took from={createdAt} to={settledAt} /> : "waits for earlier messages"}
+          {settledAt && <Took from={createdAt} to={settledAt} />}
+          {!settledAt && (quietUntil ? <>held until {exactTime(quietUntil)}</> : "waits for earlier messages")}
         </span>
       )}
       <span className={styles.ago}>

@@ -1,4 +1,4 @@
-import type { Attempt, Notification, NotificationReason, NotificationStatus } from "../api/client";
+import type { Attempt, Notification, NotificationReason } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
 import { counted, number } from "../ui/words";
 
@@ -56,8 +56,8 @@ export function attemptsWord(count: number, settled: boolean): string {
   return counted(count, "attempt");
 }
 
-/** What a person's retry does to a message of a status; undefined where it is due already. */
-export function retryWord(status: NotificationStatus): string | undefined {
+/** What a person's retry does to a message; undefined where it is due already. */
+export function retryWord({ status, quietUntil }: Pick<Notification, "status" | "quietUntil">): string | undefined {
   switch (status) {
     case "FAILED":
     case "EXHAUSTED":
@@ -71,7 +71,7 @@ export function retryWord(status: NotificationStatus): string | undefined {
     case "DELIVERED":
       return "Send again";
     case "PENDING":
-      return undefined;
+      return quietUntil === undefined ? undefined : "Send now";
   }
 }
 

@@ -91,7 +91,12 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
           at={h.at}
           what={
             <>
-              {h.notification.attemptCount === 0 ? "Waiting to be sent" : "Next attempt"} · {address(h.notification)}
+              {h.notification.quietUntil
+                ? "Held by quiet hours until then"
+                : h.notification.attemptCount === 0
+                  ? "Waiting to be sent"
+                  : "Next attempt"}{" "}
+              · {address(h.notification)}
             </>
           }
         />

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { DeliverySummary } from "../api/client";
-import { ago } from "../ui/time";
+import { ago, exactTime } from "../ui/time";
 import { deliveryWords } from "./delivery";
 
 const now = Date.parse("2026-11-21T10:00:00Z");
@@ -9,6 +9,10 @@ const nextAttemptAt = "2026-11-21T10:00:48Z";
 test.each([
   [{ total: 0, delivered: 0, retrying: 0, failed: 0, suppressed: 0 }, undefined],
   [{ total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 }, ["delivered", "1/1", "1 of 1 message delivered"]],
+  [
+    { total: 2, delivered: 1, retrying: 0, failed: 0, suppressed: 0, quietUntil: "2026-11-25T06:00:00Z" },
+    ["pending", "held", `1 of 2 messages delivered, held by quiet hours until ${exactTime("2026-11-25T06:00:00Z")}`],
+  ],
   [{ total: 2, delivered: 0, retrying: 0, failed: 0, suppressed: 0 }, ["pending", "0/2", "0 of 2 messages delivered"]],
   [
     { total: 2, delivered: 1, retrying: 1, failed: 0, suppressed: 0, nextAttemptAt },

@@ -1,11 +1,12 @@
 import type { DeliverySummary } from "../api/client";
+import { exactTime } from "../ui/time";
 import { messagesWord, number, plural } from "../ui/words";
 
 export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
 /** The state of an alert's messages, as short as a row needs it, and in a sentence; the worst first. `next` says when the next attempt is: "in 48 s". */
 export function deliveryWords(
-  { total, delivered, retrying, failed, suppressed, nextAttemptAt }: DeliverySummary,
+  { total, delivered, retrying, failed, suppressed, nextAttemptAt, quietUntil }: DeliverySummary,
   next: string,
 ): { tone: DeliveryTone; short: string; long: string } | undefined {
   if (total === 0) return undefined;
@@ -25,6 +26,9 @@ export function deliveryWords(
       short: nextAttemptAt === undefined ? "retrying" : `retry ${when}`,
       long: `${of}, ${number(retrying)} to be retried`,
     };
+  }
+  if (quietUntil !== undefined) {
+    return { tone: "pending", short: "held", long: `${of}, held by quiet hours until ${exactTime(quietUntil)}` };
   }
   if (suppressed > 0 && delivered + suppressed === total) {
     const all = suppressed === total;

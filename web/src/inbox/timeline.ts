@@ -48,6 +48,7 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
     if (notification.settledAt && !notification.attempts?.some(decides)) {
       happenings.push({ kind: "settled", at: notification.settledAt, notification });
     }
+    if (notification.quietUntil) happenings.push({ kind: "next", at: notification.quietUntil, notification });
     if (notification.nextAttemptAt) happenings.push({ kind: "next", at: notification.nextAttemptAt, notification });
   }
   // What will happen stands last, whatever the clocks of the machines say.

@@ -9,6 +9,7 @@ import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import formStyles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
+import { exactTime } from "../ui/time";
 import { type Draft, noQuestion, problemsOf, type Question, requestOf, unmetWords, wrongPairs } from "./policy";
 import styles from "./routing.module.css";
 import { Escalation } from "./Steps";
@@ -111,6 +112,14 @@ function Answer({ data }: { data: RoutingTestAnswer }) {
             {name} is disabled: its messages wait until it is enabled.
           </p>
         ))}
+      {webhooks.map(
+        ({ id, name, quietUntil }) =>
+          quietUntil && (
+            <p key={id} className={styles.sub}>
+              {name} has quiet hours: the message is held until {exactTime(quietUntil)}.
+            </p>
+          ),
+      )}
       <Escalation steps={escalation} webhooks={all} />
       {suppressedBy && (
         <p className={styles.sub}>At present the silence “{suppressedBy.name}” suppresses the messages.</p>

@@ -1,11 +1,10 @@
-import { Checkbox, Input, TagsInput, TextInput } from "@mantine/core";
+import { Checkbox, Input, TagsInput } from "@mantine/core";
 import type { GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
+import { CalendarFields } from "../ui/CalendarFields";
 import { Choice } from "../ui/Choice";
 import styles from "../ui/form.module.css";
-import { ZoneInput } from "../ui/ZoneInput";
-import { weekdays } from "./check";
-import { type Calendar, initialCalendar, initialValues } from "./definition";
+import { initialCalendar, initialValues } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import { SuggestInput } from "./SuggestInput";
 
@@ -76,8 +75,6 @@ function Members({ editor, groupBy }: { editor: Editor; groupBy: GroupBy }) {
 /** When exchanges are expected. */
 function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
   const { calendar } = form.values;
-  const set = (change: Partial<Calendar>) =>
-    form.setFieldValue("calendar", { ...(calendar ?? initialCalendar()), ...change });
   return (
     <>
       <Checkbox
@@ -89,51 +86,11 @@ function Hours({ editor: { form, errorOf } }: { editor: Editor }) {
         }
       />
       {calendar && (
-        <>
-          <Input.Wrapper label="Weekdays" labelElement="div" error={errorOf("calendar.weekdays")}>
-            <div className={styles.choices}>
-              {[...weekdays.slice(1), weekdays[0]].map((day) => (
-                <Checkbox
-                  key={day}
-                  size="xs"
-                  label={day.charAt(0) + day.slice(1).toLowerCase()}
-                  checked={calendar.weekdays.includes(day)}
-                  onChange={(event) =>
-                    set({
-                      weekdays: weekdays.filter((one) =>
-                        one === day ? event.currentTarget.checked : calendar.weekdays.includes(one),
-                      ),
-                    })
-                  }
-                />
-              ))}
-            </div>
-          </Input.Wrapper>
-          <div className={styles.three}>
-            {(
-              [
-                ["from", "From"],
-                ["to", "To (24:00 for midnight)"],
-              ] as const
-            ).map(([field, label]) => (
-              <TextInput
-                key={field}
-                label={label}
-                placeholder="HH:MM"
-                autoComplete="off"
-                value={calendar[field]}
-                error={errorOf(`calendar.${field}`)}
-                onChange={(event) => set({ [field]: event.currentTarget.value })}
-              />
-            ))}
-            <ZoneInput
-              label="Time zone"
-              value={calendar.timeZone}
-              error={errorOf("calendar.timeZone")}
-              onChange={(timeZone) => set({ timeZone })}
-            />
-          </div>
-        </>
+        <CalendarFields
+          value={calendar}
+          onChange={(changed) => form.setFieldValue("calendar", changed)}
+          errorOf={(field) => errorOf(`calendar.${field}`)}
+        />
       )}
     </>
   );

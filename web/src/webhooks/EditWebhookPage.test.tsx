@@ -66,6 +66,33 @@ describe("a webhook", () => {
     expect(saved[0]?.edit).toMatchObject({ name: "erp 2", enabled: true });
   });
 
+  test("gets quiet hours", async () => {
+    const { user, router } = open("/webhooks/w1");
+    await name();
+    await user.click(screen.getByRole("button", { name: "Add quiet hours" }));
+    const entry = within(screen.getByRole("group", { name: "Quiet hours 1" }));
+    await user.click(entry.getByRole("checkbox", { name: "Sat" }));
+    await user.clear(entry.getByLabelText("From"));
+    await user.type(entry.getByLabelText("From"), "22:00");
+    await user.clear(entry.getByLabelText("Time zone"));
+    await user.type(entry.getByLabelText("Time zone"), "Europe/Berlin");
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/webhooks"));
+    expect(saved[0]?.edit.quietHours).toEqual([
+      { timeZone: "Europe/Berlin", weekdays: ["SUN", "MON", "TUE", "WED", "THU", "FRI"], from: "22:00", to: "07:00" },
+    ]);
+  });
+
+  test("has quiet hours that are removed", async () => {
+    webhook = { ...webhook, quietHours: [{ timeZone: "UTC", weekdays: ["SAT", "SUN"], from: "00:00", to: "24:00" }] };
+    const { user } = open("/webhooks/w1");
+    await name();
+    await user.click(screen.getByRole("button", { name: "Remove quiet hours 1" }));
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await waitFor(() => expect(saved).toHaveLength(1));
+    expect(saved[0]?.edit).not.toHaveProperty("quietHours");
+  });
+
   test("that somebody else has changed meanwhile shows both versions, and keeps what was written", async () => {
     const { user } = open("/webhooks/w1");
     await user.type(await name(), " of mine");

@@ -10,6 +10,7 @@ import styles from "../ui/form.module.css";
 import { BodyField } from "./BodyField";
 import { eventWords, type Values } from "./form";
 import { kinds } from "./kinds";
+import { QuietHours } from "./QuietHours";
 import { ReceiverFields } from "./Receivers";
 
 const posterChoices = [
@@ -97,6 +98,7 @@ export function WebhookFields({ form, webhook }: Props) {
         </Checkbox.Group>
       </FormSection>
       {!isSlack && !isService && <Request form={form} {...(webhook ? { webhook } : {})} />}
+      <QuietHours form={form} />
       <Pace form={form} {...(isService && receiver ? { receiver } : {})} />
     </>
   );

@@ -25,6 +25,7 @@ export type Values = {
   operators: boolean;
   events: WebhookEvent[];
   eventMaxAgeSeconds: string;
+  quietHours: NonNullable<WebhookDefinition["quietHours"]>;
   timeoutSeconds: string;
   maxConcurrent: string;
   ratePerSecond: string;
@@ -47,6 +48,7 @@ export const fields = [
   "operators",
   "events",
   "eventMaxAgeSeconds",
+  "quietHours",
   "timeoutSeconds",
   "maxConcurrent",
   "ratePerSecond",
@@ -76,6 +78,7 @@ export const blank: Values = {
   operators: false,
   events: [],
   eventMaxAgeSeconds: "",
+  quietHours: [],
   timeoutSeconds: "",
   maxConcurrent: "",
   ratePerSecond: "",
@@ -130,6 +133,7 @@ export function valuesOf(webhook: Webhook): Values {
     operators,
     events: [...webhook.events].sort(),
     eventMaxAgeSeconds: String(webhook.eventMaxAgeSeconds),
+    quietHours: webhook.quietHours ?? [],
     timeoutSeconds: String(webhook.timeoutSeconds),
     maxConcurrent: String(webhook.maxConcurrent),
     ratePerSecond: String(webhook.ratePerSecond),
@@ -160,7 +164,7 @@ function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, event
 /** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
 export function definition(values: Values): WebhookDefinition {
   if (values.kind === "generic" && values.service) return serviceDefinition(values);
-  const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events } = values;
+  const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events, quietHours } = values;
   const { channel, botToken, signingSecret: slackSecret, threads } = slack;
   const isBot = kind === "slack" && bot;
   return {
@@ -178,6 +182,7 @@ export function definition(values: Values): WebhookDefinition {
       : { url }),
     ...(operators ? { operators } : {}),
     ...(events.length > 0 ? { events } : {}),
+    ...(quietHours.length > 0 ? { quietHours } : {}),
     ...(kind === "generic" && headers.trim() ? { headers: parseHeaders(headers) } : {}),
     ...(kind === "generic" && bodyTemplate ? { bodyTemplate } : {}),
     ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
@@ -186,12 +191,13 @@ export function definition(values: Values): WebhookDefinition {
 }
 
 function serviceDefinition(values: Values): WebhookDefinition {
-  const { name, receiver, inputs, operators, events } = values;
+  const { name, receiver, inputs, operators, events, quietHours } = values;
   return {
     name,
     kind: "generic",
     preset: { id: receiver, inputs: Object.fromEntries(Object.entries(inputs).filter(([, text]) => text !== "")) },
     events,
+    ...(quietHours.length > 0 ? { quietHours } : {}),
     ...(operators ? { operators } : {}),
     ...pace(values),
   };
@@ -199,13 +205,14 @@ function serviceDefinition(values: Values): WebhookDefinition {
 
 /** The edit of a webhook that is for a service: its secrets stay where nothing is typed, other inputs are as they stand. */
 function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhook): WebhookEdit {
-  const { name, inputs, operators, events } = values;
+  const { name, inputs, operators, events, quietHours } = values;
   const open = Object.keys(preset?.inputs ?? {});
   return {
     name,
     enabled,
     operators,
     events,
+    ...(quietHours.length > 0 ? { quietHours } : {}),
     preset: {
       inputs: Object.fromEntries(Object.entries(inputs).filter(([input, text]) => text !== "" || open.includes(input))),
     },
@@ -218,8 +225,7 @@ function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhoo
 export function editOf(values: Values, webhook: Webhook): WebhookEdit {
   if (webhook.preset) return serviceEdit(values, webhook);
   const { enabled, slack: before, secretsProblem } = webhook;
-  const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators, events } =
-    values;
+  const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators } = values;
   const { channel, botToken, signingSecret: slackSecret, threads } = slack;
   const isBot = kind === "slack" && bot;
   const anew = secretsProblem !== undefined;
@@ -227,7 +233,8 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
     name,
     enabled,
     operators,
-    events,
+    events: values.events,
+    ...(values.quietHours.length > 0 ? { quietHours: values.quietHours } : {}),
     ...(isBot && {
       slack: {
         channel,
@@ -254,6 +261,7 @@ const names = {
   operators: "For operators",
   events: "Events",
   eventMaxAgeSeconds: "Maximum age of events (s)",
+  quietHours: "Quiet hours",
   timeoutSeconds: "Timeout (s)",
   maxConcurrent: "Concurrent requests",
   ratePerSecond: "Messages per second",
@@ -261,6 +269,9 @@ const names = {
 } as const;
 
 type Comparable = keyof typeof names;
+
+const hoursWords = ({ weekdays, from, to, timeZone }: Values["quietHours"][number]) =>
+  `${weekdays.join(" ")} ${from}–${to} ${timeZone}`;
 
 /** The fields that can be compared: secrets are never shown. */
 function comparable(values: Values): Record<Comparable, string> {
@@ -273,6 +284,7 @@ function comparable(values: Values): Record<Comparable, string> {
     operators: values.operators ? "yes" : "no",
     events: values.events.map((event) => eventWords[event]).join(", "),
     eventMaxAgeSeconds: values.eventMaxAgeSeconds,
+    quietHours: values.quietHours.map(hoursWords).join("; "),
     timeoutSeconds: values.timeoutSeconds,
     maxConcurrent: values.maxConcurrent,
     ratePerSecond: values.ratePerSecond,
@@ -310,6 +322,7 @@ export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly 
     operators: own("operators").operators,
     events: own("events").events,
     eventMaxAgeSeconds: own("eventMaxAgeSeconds").eventMaxAgeSeconds,
+    quietHours: own("quietHours").quietHours,
     timeoutSeconds: own("timeoutSeconds").timeoutSeconds,
     maxConcurrent: own("maxConcurrent").maxConcurrent,
     ratePerSecond: own("ratePerSecond").ratePerSecond,

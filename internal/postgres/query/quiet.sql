@@ -1,0 +1,103 @@
+-- name: QuietTargets :many
+-- Which of some alerts (that are not critical, nor about Tocsin itself) a webhook with quiet hours would be
+-- notified of, and the instant by which these are decided.
+select t.alert_id::uuid as alert_id, t.webhook_id::uuid as webhook_id, w.quiet_hours, clock_timestamp()::timestamptz as now
+from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id) t
+join webhook w on w.webhook_id = t.webhook_id and w.quiet_hours is not null
+join alert a on a.alert_id = t.alert_id and a.severity <> 'CRITICAL' and not a.health;
+
+-- name: NotificationQuiet :execrows
+-- Records notifications that quiet hours hold, under the conditions of [NotificationInsert].
+with held as materialized (
+    select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
+), given as (
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@alert_ids::uuid[]) as alert_id,
+           unnest(@rule_ids::uuid[]) as rule_id, unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@reasons::text[]) as reason,
+           unnest(@quiet_untils::timestamptz[]) as quiet_until
+), recorded as (
+    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+    select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason from given
+    where (select count(*) from held) = cardinality(@held_ids::uuid[])
+    returning notification_id
+)
+insert into outbox (notification_id, webhook_id, ready_at, due_at, quiet_until)
+select g.notification_id, g.webhook_id, null, null, g.quiet_until
+from recorded join given g using (notification_id);
+
+-- name: QuietWaiting :many
+-- The webhooks for which quiet hours hold messages, and the present.
+select w.webhook_id, w.quiet_hours, coalesce(sqlc.narg(now)::timestamptz, now())::timestamptz as now
+from webhook w
+where exists (select from outbox o where o.webhook_id = w.webhook_id and o.quiet_until is not null)
+order by w.webhook_id;
+
+-- name: QuietMove :exec
+-- Moves the end of what is held for a webhook whose quiet hours were edited. What is locked just now is
+-- moved the next time.
+with moved as (
+    select o.notification_id from outbox o
+    where o.webhook_id = @webhook_id and o.quiet_until > @now::timestamptz and o.quiet_until <> @ends_at::timestamptz
+    for no key update skip locked
+)
+update outbox o
+set quiet_until = @ends_at::timestamptz, expires_at = o.expires_at - o.quiet_until + @ends_at::timestamptz
+where o.notification_id = any(array(select moved.notification_id from moved));
+
+-- name: QuietOver :many
+-- Alerts about which a webhook has messages whose quiet hours are over, each once, that come after one.
+select distinct n.alert_id::uuid as alert_id
+from outbox o join notification n using (notification_id)
+where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz and n.alert_id > @after_id::uuid
+order by 1
+limit @most;
+
+-- name: QuietLock :exec
+-- Locks what is held about alerts for a webhook, in the order in which others lock the messages of alerts.
+select from notification n join outbox o using (notification_id)
+where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = @webhook_id::uuid and o.quiet_until is not null
+order by o.notification_id
+for no key update of o;
+
+-- name: QuietRead :many
+-- The messages about alerts, which the transaction holds, whose quiet hours are over, in the order in
+-- which they were written; whether somebody looks after the alert, longer than that can be undone, and
+-- whether the webhook was notified of it before.
+select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
+       (a.state = 'ACKNOWLEDGED' and a.acknowledged_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
+        or a.state = 'RESOLVED' and a.resolved_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
+        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now()))
+       )::boolean as handled,
+       exists (
+           select from notification e
+           left join digest_member m on m.notification_id = e.notification_id
+           left join settlement s on s.notification_id = coalesce(m.digest_id, e.notification_id)
+           left join outbox x on x.notification_id = e.notification_id
+           where e.alert_id = n.alert_id and e.webhook_id = n.webhook_id and e.about is null and x.quiet_until is null
+             and coalesce(s.status not in ('SUPPRESSED', 'DISCARDED'), true)
+       )::boolean as notified
+from notification n
+join outbox o using (notification_id)
+join alert a on a.alert_id = n.alert_id
+where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = @webhook_id::uuid
+  and o.quiet_until <= coalesce(sqlc.narg(now)::timestamptz, now())
+order by n.alert_id, n.created_at, n.notification_id;
+
+-- name: QuietDiscard :exec
+-- Ends messages, which the transaction holds, that are of no use any more: the attempt is recorded as not made.
+with gone as (
+    delete from outbox o where o.notification_id = any(@ids::uuid[]) returning o.notification_id, o.attempts
+)
+insert into settlement (notification_id, tenant_id, status, discarded_by, attempt, claim_token, replica, started_at, verdict, error,
+                        response, duration_us)
+select g.notification_id, n.tenant_id, 'DISCARDED', @discarded_by::text, g.attempts + 1, random_token(), '', now(), 'NOT_MADE', @why::text, '', 0
+from gone g join notification n using (notification_id);
+
+-- name: QuietRelease :exec
+-- Puts messages, which the transaction holds, into the queue, or has them wait for an earlier one that is
+-- still open. How old they may become counts from here on.
+update outbox o
+set quiet_until = null, since = clock_timestamp(), expires_at = o.expires_at - o.quiet_until + coalesce(sqlc.narg(now)::timestamptz, now()),
+    after_id = p.notification_id,
+    ready_at = case when p.notification_id is null then clock_timestamp() end, due_at = case when p.notification_id is null then clock_timestamp() end
+from outbox r left join outbox p on p.notification_id = r.after_id
+where r.notification_id = any(@ids::uuid[]) and o.notification_id = r.notification_id;

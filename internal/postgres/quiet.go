@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// Whoever writes messages about alerts that are not critical looks at the quiet hours of the webhooks in the
+// same transaction, and decides by the clock of Postgres that the statement returns. What is held is in the
+// outbox, but in no queue, and bears the end of the hours. A sweep of any replica takes what is over: it
+// locks the alerts, decides which messages are of use still, and puts these into the queue, in one
+// transaction. So each is released or ended once, whatever dies and however many replicas look, and what
+// people do to the alert comes before or after. The sweep also moves the end where quiet hours were edited:
+// no lock stands between an edit and those who write.
+
+// target is a webhook that is notified of an alert.
+type target struct{ alert, webhook uuid.UUID }
+
+// quietTargets returns until when quiet hours hold messages about alerts for webhooks, of those that they
+// hold. What cannot be read holds nothing.
+func quietTargets(ctx context.Context, q *pgq.Queries, alertIDs, webhookIDs []uuid.UUID) (map[target]time.Time, error) {
+	rows, err := q.QuietTargets(ctx, pgq.QuietTargetsParams{AlertIds: alertIDs, WebhookIds: webhookIDs})
+	if err != nil {
+		return nil, fmt.Errorf("read quiet hours: %w", err)
+	}
+	until := map[target]time.Time{}
+	ends := map[uuid.UUID]time.Time{}
+	for _, row := range rows {
+		end, known := ends[row.WebhookID]
+		if !known {
+			end = quietHoursOf(row.QuietHours).Until(row.Now)
+			ends[row.WebhookID] = end
+		}
+		if end.After(row.Now) {
+			until[target{row.AlertID, row.WebhookID}] = end
+		}
+	}
+	return until, nil
+}
+
+// quietHoursOf reads stored quiet hours; none where there are none, or where they cannot be read.
+func quietHoursOf(text []byte) (hours notify.QuietHours) {
+	if text == nil || strictly(text, &hours) != nil {
+		return nil
+	}
+	return hours
+}
+
+// quietColumn returns quiet hours as they are stored.
+func quietColumn(hours notify.QuietHours) ([]byte, error) {
+	if len(hours) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(hours)
+	if err != nil {
+		return nil, fmt.Errorf("encode quiet hours: %w", err)
+	}
+	return text, nil
+}
+
+// holdQuiet writes those notifications about new alerts that quiet hours hold, and returns the others.
+func holdQuiet(ctx context.Context, q *pgq.Queries, list []notify.Notification) (others []notify.Notification, err error) {
+	alertIDs, webhookIDs := make([]uuid.UUID, len(list)), make([]uuid.UUID, len(list))
+	for i := range list {
+		alertIDs[i], webhookIDs[i] = list[i].AlertID, list[i].WebhookID
+	}
+	until, err := quietTargets(ctx, q, alertIDs, webhookIDs)
+	if err != nil || len(until) == 0 {
+		return list, err
+	}
+	var p pgq.NotificationQuietParams
+	webhooks := map[uuid.UUID]bool{}
+	for i := range list {
+		n := &list[i]
+		end, is := until[target{n.AlertID, n.WebhookID}]
+		if !is {
+			others = append(others, *n)
+			continue
+		}
+		p.NotificationIds, p.TenantIds, p.AlertIds = append(p.NotificationIds, n.ID), append(p.TenantIds, n.TenantID), append(p.AlertIds, n.AlertID)
+		p.RuleIds, p.WebhookIds, p.Reasons = append(p.RuleIds, n.RuleID), append(p.WebhookIds, n.WebhookID), append(p.Reasons, string(n.Reason))
+		p.QuietUntils, webhooks[n.WebhookID] = append(p.QuietUntils, end), true
+	}
+	p.HeldIds = slices.Collect(maps.Keys(webhooks))
+	written, err := q.NotificationQuiet(ctx, p)
+	if err == nil && int(written) != len(p.NotificationIds) {
+		err = errNoWebhook
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write notifications that quiet hours hold: %w", err)
+	}
+	return others, nil
+}
+
+const (
+	// mostQuiet is how many alerts are looked for at once, quietAtOnce how many share a transaction.
+	mostQuiet   = 1000
+	quietAtOnce = 100
+)
+
+// EndQuiet puts into the queue what quiet hours have held until now (nil is Postgres's clock), and ends what
+// is of no use any more. It returns how many messages are due for each webhook. One alert about which that
+// fails holds up no other.
+func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, err error) {
+	webhooks, err := s.alone().QuietWaiting(ctx, now)
+	if err != nil {
+		return nil, fmt.Errorf("find webhooks with quiet hours: %w", err)
+	}
+	due = map[uuid.UUID]int{}
+	var failed []error
+	for _, w := range webhooks {
+		move := pgq.QuietMoveParams{WebhookID: w.WebhookID, Now: w.Now, EndsAt: quietHoursOf(w.QuietHours).Until(w.Now)}
+		if err := s.alone().QuietMove(ctx, move); err != nil {
+			failed = append(failed, fmt.Errorf("move end of quiet hours: %w", err))
+		}
+		if err := s.endQuietOf(ctx, w, now, due); err != nil {
+			failed = append(failed, fmt.Errorf("end quiet hours of webhook %s: %w", w.WebhookID, err))
+		}
+	}
+	return due, errors.Join(failed...)
+}
+
+// endQuietOf releases what is over for one webhook.
+func (s *Outbox) endQuietOf(ctx context.Context, w pgq.QuietWaitingRow, now *time.Time, due map[uuid.UUID]int) error {
+	var failed []error
+	for after := uuid.Nil; ; {
+		ids, err := s.alone().QuietOver(ctx, pgq.QuietOverParams{WebhookID: w.WebhookID, Now: w.Now, AfterID: after, Most: mostQuiet})
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("find what is over: %w", err))...)
+		}
+		for some := range slices.Chunk(ids, quietAtOnce) {
+			released, err := s.releaseApart(ctx, w.WebhookID, some, now)
+			if released > 0 {
+				due[w.WebhookID] += released
+			}
+			if err != nil {
+				failed = append(failed, err)
+			}
+		}
+		if len(ids) < mostQuiet {
+			return errors.Join(failed...)
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// releaseApart releases the messages about some alerts in one transaction, or, where that fails, in one
+// for each.
+func (s *Outbox) releaseApart(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
+	if released, err = s.release(ctx, webhook, alertIDs, now); err == nil || len(alertIDs) == 1 {
+		return released, err
+	}
+	var failed []error
+	for _, id := range alertIDs {
+		n, err := s.release(ctx, webhook, []uuid.UUID{id}, now)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("alert %s: %w", id, err))
+		}
+		released += n
+	}
+	return released, errors.Join(failed...)
+}
+
+func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		released = 0
+		if err := q.AlertLockMany(ctx, alertIDs); err != nil {
+			return err
+		}
+		if err := q.QuietLock(ctx, pgq.QuietLockParams{AlertIds: alertIDs, WebhookID: webhook}); err != nil {
+			return err
+		}
+		rows, err := q.QuietRead(ctx, pgq.QuietReadParams{AlertIds: alertIDs, WebhookID: webhook, Now: now, UndoWithin: undoWithin})
+		if err != nil {
+			return err
+		}
+		send, end := afterQuiet(rows)
+		if len(end) > 0 {
+			if err := q.QuietDiscard(ctx, pgq.QuietDiscardParams{Ids: end, DiscardedBy: notify.DiscardedByTocsin, Why: notify.NeedlessAfterQuiet}); err != nil {
+				return fmt.Errorf("end what is of no use: %w", err)
+			}
+		}
+		if len(send) > 0 {
+			if err := q.QuietRelease(ctx, pgq.QuietReleaseParams{Ids: send, Now: now}); err != nil {
+				return fmt.Errorf("release: %w", err)
+			}
+		}
+		released = len(send)
+		if len(rows) == 0 {
+			return nil
+		}
+		return q.AlertTouchMany(ctx, alertIDs)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return released, nil
+}
+
+// afterQuiet decides which messages are sent and which ones end; rows are ordered by alert.
+func afterQuiet(rows []pgq.QuietReadRow) (send, end []uuid.UUID) {
+	for len(rows) > 0 {
+		n := slices.IndexFunc(rows, func(r pgq.QuietReadRow) bool { return r.AlertID != rows[0].AlertID })
+		if n < 0 {
+			n = len(rows)
+		}
+		held := make([]notify.Reason, n)
+		for i := range held {
+			held[i] = notify.Reason(rows[i].Reason)
+		}
+		for i, sent := range notify.AfterQuiet(rows[0].Handled, rows[0].Notified, held) {
+			if sent {
+				send = append(send, rows[i].NotificationID)
+			} else {
+				end = append(end, rows[i].NotificationID)
+			}
+		}
+		rows = rows[n:]
+	}
+	return send, end
+}

@@ -1,0 +1,50 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"tocsin/notify"
+)
+
+// TestASlackMessageIsEnteredWhileSomebodyActs has an outcome be stored while somebody holds the alert and
+// then needs the message: neither waits for the other for ever.
+func TestASlackMessageIsEnteredWhileSomebodyActs(t *testing.T) {
+	t.Parallel()
+	n := newNapping(t)
+	n.exec(t, `update outbox set claim_token = 7, claimed_by = 'a', attempts = 1, begun_at = now(), due_at = now() + interval '1 hour'`)
+	id := notify.ID(n.alert, n.webhook, notify.ReasonFired, 0)
+	tx, err := n.conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from alert where alert_id = $1 for update`, n.alert); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error, 1)
+	go func() {
+		done, err := n.db.Outbox().Settle(t.Context(), []notify.Settlement{{
+			TenantID: tenant, NotificationID: id, WebhookID: n.webhook, WebhookVersion: 1, Token: 7, Attempt: 1, Replica: "a",
+			Outcome:  notify.Outcome{Verdict: notify.VerdictDelivered, Duration: time.Millisecond},
+			Decision: notify.Decision{Status: notify.Delivered, Counts: true},
+			Message:  &notify.Message{Posted: notify.Posted{Channel: "C1", TS: "1.1"}, AlertID: n.alert, Reason: notify.ReasonFired, Shown: "FIRING"},
+		}})
+		if err == nil && done[0].Fenced {
+			t.Error("the claim did not stand")
+		}
+		settled <- err
+	}()
+	n.waits(t)
+	if _, err := tx.Exec(t.Context(), `select from outbox where notification_id = $1 for no key update`, id); err != nil {
+		t.Errorf("whoever acts on the alert: %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-settled; err != nil {
+		t.Errorf("whoever stores the outcome: %v", err)
+	}
+	if got := one[int](t, n.conn, `select count(*) from slack_message`); got != 1 {
+		t.Errorf("%d messages are entered", got)
+	}
+}

@@ -1,0 +1,89 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"tocsin/rules"
+)
+
+// QuietHours are when a webhook is not notified of what is not critical: the hours of each calendar.
+// What would be sent within them is held until they are over.
+//
+// What a webhook was not notified of before the hours began, it is notified of once when they are over, if
+// the alert still fires and nobody looks after it; see [AfterQuiet]. Messages about Tocsin itself, and those
+// of replays, which a person asks for, are never held.
+type QuietHours []rules.Calendar
+
+// Bounds of quiet hours.
+const (
+	MaxQuietHours = 10
+	quietDays     = 8
+)
+
+// Check reports quiet hours that cannot be meant.
+func (q QuietHours) Check() error {
+	if len(q) > MaxQuietHours {
+		return fmt.Errorf("at most %d entries", MaxQuietHours)
+	}
+	for i := range q {
+		if len(q[i].Weekdays) == 0 {
+			return fmt.Errorf("entry %d names no weekday", i+1)
+		}
+	}
+	// A week in which no clocks are moved.
+	at := time.Date(2026, time.January, 12, 0, 0, 0, 0, time.UTC)
+	until, err := rules.Until(at, quietDays, q)
+	if err != nil {
+		return err
+	}
+	if until.Equal(at.AddDate(0, 0, quietDays)) {
+		return errors.New("they would never end")
+	}
+	return nil
+}
+
+// Until returns when the quiet hours end in which an instant lies; the instant itself where it lies in none,
+// and where the hours cannot be used: then nothing is held.
+func (q QuietHours) Until(at time.Time) time.Time {
+	if len(q) == 0 {
+		return at
+	}
+	until, err := rules.Until(at, quietDays, q)
+	if err != nil {
+		return at
+	}
+	return until
+}
+
+// NeedlessAfterQuiet is why a message ends as DISCARDED that quiet hours held.
+const NeedlessAfterQuiet = "Not sent: held by the quiet hours of the webhook, and of no use when they were over, " +
+	"because the alert was acknowledged, resolved or snoozed before, or another message about it had waited as well"
+
+// AfterQuiet decides what is sent of the messages about one alert that the quiet hours of a webhook have
+// held, in the order in which they were written. Of those that tell that the alert fires, the first one is
+// sent, unless somebody looks after the alert by now (handled). What else happened to the alert is sent where
+// the webhook was notified of the alert before: whoever has not heard of an alert is not notified of its end.
+func AfterQuiet(handled, notified bool, held []Reason) []bool {
+	send, fires := make([]bool, len(held)), false
+	for i, reason := range held {
+		if reason.fires() {
+			send[i], fires = !handled && !fires, true
+		} else {
+			send[i] = notified
+		}
+	}
+	return send
+}
+
+// fires reports whether a message tells that an alert fires.
+func (r Reason) fires() bool {
+	switch r {
+	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated:
+		return true
+	case ReasonResolved, ReasonAcknowledged, ReasonReopened, ReasonRuleFailing, ReasonRuleRecovered, ReasonSourceFailing, ReasonSourceRecovered,
+		ReasonWebhookOff, ReasonWebhookFailing, ReasonUndelivered, ReasonDigest:
+	}
+	return false
+}
