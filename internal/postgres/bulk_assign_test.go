@@ -185,7 +185,7 @@ func TestAssigningManyIsOneEntryOfTheAuditLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, err := conn.Query(t.Context(), `select coalesce(object_id, '*') || ' ' || coalesce(before->>'assignee', '-') || ' ' || coalesce(after->>'assignee', '-')
+	rows, err := conn.Query(t.Context(), `select coalesce(nullif(object_id, ''), '*') || ' ' || coalesce(before->>'assignee', '-') || ' ' || coalesce(after->>'assignee', '-')
 		|| ' ' || coalesce(after->>'alerts', '1') from audit where tenant_id = 'default' and object_kind = 'alert' order by audit_id`)
 	if err != nil {
 		t.Fatal(err)
