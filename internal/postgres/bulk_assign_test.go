@@ -177,7 +177,8 @@ func TestAssigningManyIsOneEntryOfTheAuditLog(t *testing.T) {
 	all := alerts.Filter{States: []alerts.State{alerts.Firing}}
 	id := uuid.New()
 	for _, of := range []api.BulkAssignment{
-		{ID: uuid.New(), Assignee: "bo@x", Filter: alerts.Filter{IDs: []uuid.UUID{alertID("1")}}}, {ID: id, Assignee: "ada@x", Reassign: true, Filter: all},
+		{ID: uuid.New(), Assignee: "bo@x", Filter: alerts.Filter{IDs: []uuid.UUID{alertID("1")}}},
+		{ID: id, Assignee: "ada@x", Reassign: true, Filter: all},
 		{ID: uuid.New(), Filter: all},
 	} {
 		of.Actor = "ada@x"
