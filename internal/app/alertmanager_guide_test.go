@@ -81,8 +81,8 @@ func TestTheGuideFromAlertmanagerHolds(t *testing.T) {
 	// Three orders fail because ERP is unreachable: each has an alert, and one message tells of the cause. Another error
 	// notifies the team meanwhile.
 	const notified = `select r.name || ' ' || n.reason || ' ' || coalesce(w.name, 'nobody') || ' ' || count(*)
-		from alert a join rule r using (rule_id) left join notification n using (alert_id) left join webhook w using (webhook_id)
-		group by r.name, n.reason, w.name order by 1 collate "C"`
+		from alert a join rule r using (rule_id) left join notification n using (alert_id) left join webhook w on w.webhook_id = n.webhook_id
+		group by r.name, n.reason, w.name order by r.name, n.reason nulls first, w.name`
 	w.fail(w.ch.Now(t), "a", "b", "c")
 	w.until("the cause is an alert", func() bool {
 		return len(w.column(`select alert_id::text from alert join rule using (rule_id) where name = 'ERP unreachable'`)) == 1

@@ -173,8 +173,11 @@ func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 	t.Parallel()
 	h := newHandled(t)
 	everything := []choice{
-		{action: "acknowledge", value: h.alert}, {action: "resolve", value: h.alert}, {action: "assign", value: h.alert},
-		{action: "snooze", value: h.alert + " 1h", at: time.Now()}, {action: "snooze", value: h.alert + " end"},
+		{action: "acknowledge", value: h.alert},
+		{action: "resolve", value: h.alert},
+		{action: "assign", value: h.alert},
+		{action: "snooze", value: h.alert + " 1h", at: time.Now()},
+		{action: "snooze", value: h.alert + " end"},
 	}
 	for user, want := range map[string]string{
 		"U3": "In Tocsin, vi@example.com has the role viewer, which may not act on alerts: that needs the role operator. Nothing was done.",

@@ -177,7 +177,8 @@ func TestAssigningManyIsOneEntryOfTheAuditLog(t *testing.T) {
 	all := alerts.Filter{States: []alerts.State{alerts.Firing}}
 	id := uuid.New()
 	for _, of := range []api.BulkAssignment{
-		{ID: uuid.New(), Assignee: "bo@x", Filter: alerts.Filter{IDs: []uuid.UUID{alertID("1")}}}, {ID: id, Assignee: "ada@x", Reassign: true, Filter: all},
+		{ID: uuid.New(), Assignee: "bo@x", Filter: alerts.Filter{IDs: []uuid.UUID{alertID("1")}}},
+		{ID: id, Assignee: "ada@x", Reassign: true, Filter: all},
 		{ID: uuid.New(), Filter: all},
 	} {
 		of.Actor = "ada@x"
@@ -185,7 +186,7 @@ func TestAssigningManyIsOneEntryOfTheAuditLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, err := conn.Query(t.Context(), `select coalesce(object_id, '*') || ' ' || coalesce(before->>'assignee', '-') || ' ' || coalesce(after->>'assignee', '-')
+	rows, err := conn.Query(t.Context(), `select coalesce(nullif(object_id, ''), '*') || ' ' || coalesce(before->>'assignee', '-') || ' ' || coalesce(after->>'assignee', '-')
 		|| ' ' || coalesce(after->>'alerts', '1') from audit where tenant_id = 'default' and object_kind = 'alert' order by audit_id`)
 	if err != nil {
 		t.Fatal(err)

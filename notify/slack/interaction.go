@@ -177,7 +177,7 @@ func ReadPress(body []byte) (press Press, found bool, err error) {
 
 // read takes over what an action asks for, and reports whether it is Tocsin's.
 func (p *Press) read(action pressedAction) (bool, error) {
-	value, more := action.Value, ""
+	value := action.Value
 	switch action.ActionID {
 	case actionAcknowledge:
 		p.Deed = DeedAcknowledge
@@ -187,14 +187,15 @@ func (p *Press) read(action pressedAction) (bool, error) {
 		p.Deed = DeedAssign
 		value, p.Was, _ = strings.Cut(value, " ")
 	case actionSnooze:
-		value, more, _ = strings.Cut(action.Selected.Value, " ")
-		if more == snoozeEnd {
+		alert, chosen, _ := strings.Cut(action.Selected.Value, " ")
+		value = alert
+		if chosen == snoozeEnd {
 			p.Deed = DeedUnsnooze
 			break
 		}
 		p.Deed = DeedSnooze
 		var err error
-		if p.For, err = time.ParseDuration(more); err != nil || p.For <= 0 {
+		if p.For, err = time.ParseDuration(chosen); err != nil || p.For <= 0 {
 			return false, errors.New("the choice is no time to snooze")
 		}
 		if p.At = instantOf(action.At); p.At.IsZero() {

@@ -168,6 +168,9 @@ describe("many alerts", () => {
   test("are passed to somebody from the bar, and those of others only where that is meant", async () => {
     world.alerts = [anAlert(5), anAlert(6, { assignee: "cy@example.com", assignedBy: "cy@example.com" })];
     const { asked } = assigningMany();
+    server.use(
+      http.get(api("/alerts/groups"), () => HttpResponse.json({ items: [{ count: world.alerts.length }], asOf: "T" })),
+    );
     const { user } = open("/inbox?q=orders&fold=none");
     await waitFor(() => expect(rows()).toHaveLength(2));
     const hand = async (reassign: boolean) => {
