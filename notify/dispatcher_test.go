@@ -85,7 +85,7 @@ func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duratio
 	defer o.mu.Unlock()
 	o.renewals++
 	if o.lost {
-		return nil, nil
+		return map[notify.Held]time.Duration{}, nil
 	}
 	return standing(held, lease), nil
 }

@@ -125,7 +125,7 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 		}
 	}
 	// A server that takes connections, and never shakes hands.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
