@@ -139,7 +139,11 @@ describe("every page", { timeout: 540_000 }, () => {
           await settled(opened);
           const found = await accessibility(opened);
           // Forced colours are the system's, which is why nothing is said of their contrast.
-          assert.deepEqual(theme === "forced colours" ? found.filter((one) => !/contrast/.test(one)) : found, [], where);
+          assert.deepEqual(
+            theme === "forced colours" ? found.filter((one) => !/contrast/.test(one)) : found,
+            [],
+            where,
+          );
           assert.deepEqual(await opened.evaluate(tooWide), [], where);
         }
         if (device !== "desktop") continue;
