@@ -42,33 +42,26 @@ run: build ## Build everything, start databases, Tocsin and demo traffic, and pr
 test: test-go test-web test-browser ## Run every test, against real databases and in a real browser
 
 # What takes longest begins first, so that no processor is idle at the end.
-longest = ./internal/app ./internal/clickhouse ./cmd/devstack/internal/stack ./internal/postgres ./api
+longest = ./internal/app ./cmd/devstack/internal/torture ./internal/clickhouse ./cmd/devstack/internal/stack ./internal/postgres ./api
 
-# Without the race detector: the presets' tests compute alone, torture is about processes, and its checker reads all that
-# they wrote. The simulation the detector has run its goroutines in an order of its own choice, so that no seed repeats
-# itself, and crashes in timers of bubbles (Go 1.26.8).
-unraced = ./cmd/devstack/internal/torture ./internal/simulate ./notify/preset ./internal/explore
-raced   = $$(go list ./... | grep -vxF $(patsubst ./%,-e tocsin/%,$(unraced)))
-
-go_test = TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run -- go test -timeout $(TIMEOUT)
+go_test = TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run -- go test $(RACE) -timeout $(TIMEOUT)
 
 # Only for the continuous integration, whose machines are busy with others' work as well: a test that failed may pass by
 # itself. It is named, and is to be repaired; see internal/checks for what is never tried again.
 again = [ "$${CI:-}" = true ] && [ -s bin/failed-tests ] && while read -r package pattern; do \
-		echo "Trying again: $$package $$pattern"; $(go_test) $(1) -count=1 -run "$$pattern" "$$package" </dev/null || exit 1; \
+		echo "Trying again: $$package $$pattern"; $(go_test) -count=1 -run "$$pattern" "$$package" </dev/null || exit 1; \
 		echo "UNSTABLE: passed by itself: $$package $$pattern"; done < bin/failed-tests
-
-# tested FLAGS,PACKAGES: runs their tests and reports what failed and what took long.
-tested = set -o pipefail; $(go_test) $(1) -json -shuffle=on $(if $(RUN),-run '$(RUN)') $(2) $(if $(CHECKS),-rapid.checks=$(CHECKS)) \
-		| go run ./internal/checks tests bin/failed-tests || { $(call again,$(1)); }
 
 .PHONY: test-go
 test-go: bin/devstack bin/tocsin ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m, CHECKS=1000 of a package with properties)
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
-	$(call tested,$(RACE),$(if $(filter ./...,$(PKG)),$(longest) $(raced),$(PKG)))
-	$(if $(filter ./...,$(PKG)),$(call tested,,$(unraced)))
+	set -o pipefail; $(go_test) -json -shuffle=on $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),$(longest)) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS)) \
+		| go run ./internal/checks tests bin/failed-tests || { $(again); }
 	@# Modules of their own, without the race detector: what they compile is mostly others'.
 	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+	@# Without the race detector, which has goroutines run in an order of its own choice, so that no seed
+	@# repeats itself, and crashes in timers of bubbles (Go 1.26.8).
+	$(if $(filter ./...,$(PKG)),go test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./internal/simulate ./internal/explore)
 	$(if $(filter ./...,$(PKG)),go -C internal/bench test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 .PHONY: test-web

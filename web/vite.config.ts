@@ -38,7 +38,5 @@ export default defineConfig({
     // Machines of the continuous integration are busy with others' work as well. What passes at its second try is shown.
     retry: process.env.CI === "true" ? 1 : 0,
     css: false,
-    // Vitest leaves one processor alone, which is half of those that a small machine has.
-    maxWorkers: "100%",
   },
 });

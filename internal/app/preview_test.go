@@ -165,16 +165,16 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	// Exchanges that take no time, in bursts: all are visible from their start.
-	begin := time.Now().Add(-9 * time.Minute)
+	begin := time.Now().Add(-18 * time.Minute)
 	var list []rules.Exchange
-	for i := range 80 {
-		ns := begin.Add(time.Duration(random.IntN(2)) * 4 * time.Minute).Add(time.Duration(random.IntN(120_000)) * time.Millisecond).UnixNano()
+	for i := range 160 {
+		ns := begin.Add(time.Duration(random.IntN(4)) * 4 * time.Minute).Add(time.Duration(random.IntN(120_000)) * time.Millisecond).UnixNano()
 		list = append(list, rules.Exchange{
 			TenantID: tenant, ExecutionID: fmt.Sprint("c-", i), StartTimeNS: ns, EndTimeNS: &ns, Environment: "production",
 			Application: "orders", Route: fmt.Sprintf("route-%d", random.IntN(3)), Status: rules.Failed, ErrorType: "T", ErrorMessage: "m",
 		})
 	}
-	w.ch.Insert(t, append(list, list[:10]...)...)
+	w.ch.Insert(t, append(list, list[:20]...)...)
 	hook := w.webhook("hook")
 	for i, d := range []rules.Definition{
 		{Threshold: 8, WindowSeconds: 60},
@@ -188,7 +188,7 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 			t.Fatal(err)
 		}
 		previewer := w.previewer(nil)
-		got, err := previewer.Preview(t.Context(), preview.Request{TenantID: tenant, Definition: d, RuleID: rule.ID, Version: 1, Last: 10 * time.Minute})
+		got, err := previewer.Preview(t.Context(), preview.Request{TenantID: tenant, Definition: d, RuleID: rule.ID, Version: 1, Last: 20 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,11 @@ func (w *world) checkMessage(id uuid.UUID) {
 			w.violate("P3", "message %s is stored as delivered, and no receiver said so", short(id))
 		}
 	}
-	if s := m.Settlement; s != nil && s.Status == notify.Discarded && !known.discarded {
+	settled := known.settled
+	if known.settled = ""; m.Settlement != nil {
+		known.settled = m.Settlement.Status
+	}
+	if s := m.Settlement; known.settled == notify.Discarded && settled != known.settled && !known.discarded && !t.inFailover {
 		a, _ := w.db.Alert(m.AlertID)
 		if since, is := a.LookedAfter(); m.Reason != notify.ReasonEscalated || !is || s.SettledAt.Sub(since) < undoable {
 			w.violate("P3", "message %s is given up by nobody", short(id))

@@ -240,17 +240,25 @@ func (known *alertTruth) firstAhead() int {
 func (w *world) checkSnooze(a *model.Alert, known *alertTruth) {
 	row, there := w.db.Snoozed(a.ID)
 	if known.reminderOf == nil {
-		known.reminderOf = map[uuid.UUID]bool{}
+		known.reminderOf = map[uuid.UUID]time.Time{}
 	}
 	var fresh []model.Notification
 	var notified []uuid.UUID
-	present := map[uuid.UUID]bool{}
+	was := known.snooze
+	present := map[uuid.UUID]time.Time{}
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		switch n.Reason { //nolint:exhaustive // nobody is reminded of the others
 		case notify.ReasonSnoozeEnded:
-			if present[n.ID] = true; !known.reminderOf[n.ID] {
+			set, seen := known.reminderOf[n.ID]
+			if !seen {
 				w.checkNotificationID(&n)
 				fresh = append(fresh, n)
+				if was != nil {
+					set = was.SnoozedAt
+				}
+			}
+			if present[n.ID] = set; there && set.Equal(row.SnoozedAt) {
+				w.violate("P2", "message %s reminds of alert %s, of which the snooze is to end still", short(n.ID), short(a.ID))
 			}
 		case notify.ReasonFired, notify.ReasonEscalated:
 			if !slices.Contains(notified, n.WebhookID) {
@@ -260,7 +268,6 @@ func (w *world) checkSnooze(a *model.Alert, known *alertTruth) {
 	}
 	known.reminderOf = present
 	slices.SortFunc(notified, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	was := known.snooze
 	switch {
 	case w.truth.inFailover:
 		if known.snooze = nil; there {
@@ -268,7 +275,7 @@ func (w *world) checkSnooze(a *model.Alert, known *alertTruth) {
 		}
 	case len(fresh) > 0:
 		known.snooze = nil
-		w.checkReminded(a, was, there, fresh, notified)
+		w.checkReminded(a, was, fresh, notified)
 	case was != nil && !there:
 		known.snooze = nil
 		if a.State != alerts.Resolved && len(notified) > 0 {
@@ -277,7 +284,7 @@ func (w *world) checkSnooze(a *model.Alert, known *alertTruth) {
 	}
 }
 
-func (w *world) checkReminded(a *model.Alert, was *model.Snooze, there bool, fresh []model.Notification, notified []uuid.UUID) {
+func (w *world) checkReminded(a *model.Alert, was *model.Snooze, fresh []model.Notification, notified []uuid.UUID) {
 	w.stats.Reminded++
 	switch got := webhooksOf(fresh); {
 	case was == nil:
@@ -286,8 +293,6 @@ func (w *world) checkReminded(a *model.Alert, was *model.Snooze, there bool, fre
 		w.violate("P2", "message %s reminds of alert %s, which is snoozed until %s", short(fresh[0].ID), short(a.ID), w.instant(was.Until.UnixNano()))
 	case a.State == alerts.Resolved:
 		w.violate("P2", "message %s reminds of alert %s, which is resolved", short(fresh[0].ID), short(a.ID))
-	case there:
-		w.violate("P2", "message %s reminds of alert %s, of which the snooze is to end still", short(fresh[0].ID), short(a.ID))
 	case !slices.Equal(got, notified):
 		w.violate("P2", "the end of the snooze of alert %s notifies the webhooks %v, and %v were notified of the alert", short(a.ID), got, notified)
 	}

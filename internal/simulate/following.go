@@ -94,17 +94,28 @@ func (w *world) lookAfter() {
 			id = some[w.rand.IntN(len(some))]
 		}
 	}
-	switch w.rand.IntN(8) {
-	case 0, 1, 2:
+	soon := time.Duration(20+w.rand.IntN(300)) * time.Second
+	switch w.rand.IntN(9) {
+	case 0, 1:
 		w.deed(alerts.Acknowledged, id, ids[w.rand.IntN(len(ids))])
-	case 3:
+	case 2:
 		w.deed(alerts.Resolved, id)
-	case 4, 5:
-		w.snooze(id, time.Duration(20+w.rand.IntN(300))*time.Second)
-	case 6:
+	case 3, 4:
+		w.snooze(id, soon)
+	case 5:
 		w.cancelSnooze(id)
+	case 6:
+		w.undo(3)
+	case 7: // in error, which is seen later
+		w.deed(alerts.Acknowledged, id)
+		w.check()
+		w.run(soon)
+		w.undo(1)
 	default:
-		w.undo()
+		w.snooze(id, time.Hour)
+		w.check()
+		w.run(soon)
+		w.cancelSnooze(id)
 	}
 }
 
@@ -127,13 +138,13 @@ func (w *world) deed(to alerts.State, ids ...uuid.UUID) {
 	w.truth.deeds = append(w.truth.deeds, d)
 }
 
-// undo takes one of the last deeds back.
-func (w *world) undo() {
+// undo takes one of the last deeds back, of so many.
+func (w *world) undo(last int) {
 	n := len(w.truth.deeds)
 	if n == 0 {
 		return
 	}
-	d := w.truth.deeds[n-1-w.rand.IntN(min(n, 3))]
+	d := w.truth.deeds[n-1-w.rand.IntN(min(n, last))]
 	done, _ := w.db.Action(d.id)
 	restored, err := w.db.Undo(d.id)
 	if err != nil {

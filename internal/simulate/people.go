@@ -51,7 +51,9 @@ func (w *world) begin() {
 		w.addRule()
 	}
 	if w.conf.routed {
-		w.editPolicy()
+		for range w.conf.tenants {
+			w.editPolicy()
+		}
 	}
 }
 

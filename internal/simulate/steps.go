@@ -9,6 +9,11 @@ import (
 
 // step is one step of a storm.
 func (w *world) step() {
+	if w.conf.routed && w.rand.IntN(8) == 0 {
+		w.lookAfter()
+		w.check()
+		return
+	}
 	switch n := w.rand.IntN(100); {
 	case n < 14:
 		for range 1 + w.rand.IntN(6) {

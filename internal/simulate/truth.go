@@ -10,6 +10,7 @@ import (
 
 	"tocsin/evaluator"
 	"tocsin/internal/simulate/model"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -408,10 +409,10 @@ type alertTruth struct {
 	// says that nothing but replays raises the alert.
 	resumedSince time.Time
 	onlyReplays  bool
-	// snooze is that which a person set and which has not ended, reminderOf the reminders of those
-	// that have.
+	// snooze is that which a person set and which has not ended, reminderOf is when that was set of which
+	// each message reminds.
 	snooze     *model.Snooze
-	reminderOf map[uuid.UUID]bool
+	reminderOf map[uuid.UUID]time.Time
 }
 
 // beginning names an attempt: a failover can take one back, and its number with it.
@@ -427,6 +428,7 @@ type messageTruth struct {
 	delivered, generation int
 	// begun are the attempts that the store has recorded before their calls.
 	begun map[beginning]time.Time
-	// discarded says that a person gave it up.
+	// settled is how it ended, when that was last looked at; discarded says that a person gave it up.
+	settled   notify.Status
 	discarded bool
 }

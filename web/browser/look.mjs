@@ -11,17 +11,6 @@ export async function idle(opened) {
   await opened.evaluate(() => new Promise((done) => requestIdleCallback(() => done(), { timeout: 1000 })));
 }
 
-/** Waits until a page that has been changed from outside is drawn, and nothing on it moves any more; 1 s at most. */
-export async function settled(opened) {
-  await opened.evaluate(async () => {
-    const late = new Promise((done) => setTimeout(done, 1000));
-    const drawn = new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-    await Promise.race([late, drawn]);
-    const ending = document.getAnimations().filter((one) => one.effect?.getComputedTiming().endTime !== Infinity);
-    await Promise.race([late, Promise.allSettled(ending.map((one) => one.finished))]);
-  });
-}
-
 /** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
 export function tooWide() {
   const mayReach = (element) => {
@@ -43,7 +32,7 @@ function unchecked(incomplete) {
 
 /** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
 export async function accessibility(opened) {
-  if (!(await opened.evaluate(() => "axe" in window))) await opened.evaluate(axe);
+  await opened.evaluate(axe);
   const look = () =>
     opened.evaluate(() =>
       window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),

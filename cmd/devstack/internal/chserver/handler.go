@@ -84,17 +84,16 @@ func (f *front) boundTransfer(w http.ResponseWriter, r *http.Request) func() boo
 
 // run brings a connection into the state that the request asks for and runs its statement there.
 func (f *front) run(ctx context.Context, req *request, resp *response) (chdb.Stats, error) {
+	conn, release, err := f.sessions.acquire(req)
+	if err != nil {
+		return chdb.Stats{}, err
+	}
+	defer release()
 	setup, refused := req.setup()
 	if refused != nil {
 		return chdb.Stats{}, refused
 	}
-	conn, err := f.sessions.acquire(req, req.state(setup))
-	if err != nil {
-		return chdb.Stats{}, err
-	}
-	clean := false
-	defer func() { conn.give(clean && ctx.Err() == nil) }()
-	if setup != "" && !conn.ready {
+	if setup != "" {
 		if _, err := conn.Exec(ctx, chdb.Statement{SQL: setup}); err != nil {
 			return chdb.Stats{}, err
 		}
@@ -103,19 +102,16 @@ func (f *front) run(ctx context.Context, req *request, resp *response) (chdb.Sta
 	if err != nil {
 		return chdb.Stats{}, err
 	}
-	stats := chdb.Stats{}
 	switch {
 	case content.data != nil:
 		resp.setFormat(req.format)
-		stats, err = f.insert(ctx, conn.Conn, req, content)
+		return f.insert(ctx, conn, req, content)
 	case req.isHandshake(content.text):
 		resp.setFormat(req.format)
-		err = f.identity.writeHandshake(resp, req.revision)
+		return chdb.Stats{}, f.identity.writeHandshake(resp, req.revision)
 	default:
-		stats, err = f.query(ctx, conn.Conn, req, resp, content.text)
+		return f.query(ctx, conn, req, resp, content.text)
 	}
-	clean = err == nil && (content.data != nil || onlyReads(content.text))
-	return stats, err
 }
 
 // query runs a statement and copies its result.

@@ -117,22 +117,6 @@ func TestPlainHTTP(t *testing.T) {
 		want(t, s.curl(t, "GET", query("SELECT getSetting('log_comment')", "log_comment", `it's \ "so"`), ""), 200, `it\'s \\ "so"`+"\n")
 	})
 
-	t.Run("a request leaves nothing to the next one", func(t *testing.T) {
-		for _, statement := range []string{"CREATE TEMPORARY TABLE left_behind (a UInt8) ENGINE = Memory", "SET max_threads = 7", "USE system"} {
-			want(t, s.curl(t, "POST", nil, statement), 200, "")
-		}
-		for range 2 {
-			want(t, s.curl(t, "POST", nil, "SELECT getSetting('max_threads') = 7, currentDatabase(), getSetting('max_block_size') = 77"), 200, "0\tdefault\t0\n")
-			want(t, s.curl(t, "POST", nil, "SELECT 1 SETTINGS max_block_size = 77"), 200, "1\n")
-			want(t, s.curl(t, "POST", query("", "param_a", "1"), "SELECT {a:UInt8}"), 200, "1\n")
-			for _, statement := range []string{"SELECT * FROM left_behind", "SELECT {a:UInt8}"} {
-				if got := s.curl(t, "POST", nil, statement); got.status == 200 {
-					t.Errorf("%s answers %q", statement, got.body)
-				}
-			}
-		}
-	})
-
 	t.Run("exceptions", func(t *testing.T) {
 		wantException(t, s.curl(t, "POST", nil, "SELECT * FROM nowhere"), 404, 60)
 		wantException(t, s.curl(t, "POST", nil, "SELEC"), 400, 62)

@@ -202,16 +202,6 @@ func (q *request) setup() (string, *chdb.Error) {
 	return text.String(), nil
 }
 
-// state names what a connection is after a setup, and with which parameters its statement runs.
-func (q *request) state(setup string) string {
-	names := make([]string, len(q.params))
-	for i := range q.params {
-		names[i] = q.params[i].Name
-	}
-	slices.Sort(names)
-	return setup + "\x00" + strings.Join(names, "\x00")
-}
-
 // escape makes text safe between quotes.
 func escape(text string, quote rune) string {
 	return strings.NewReplacer(`\`, `\\`, string(quote), `\`+string(quote)).Replace(text)

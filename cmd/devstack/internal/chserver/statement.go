@@ -111,13 +111,6 @@ func clientClause(text string) string {
 	return ""
 }
 
-// onlyReads tells whether a statement is a query, which leaves its connection as it was.
-func onlyReads(text string) bool {
-	scan := scanner{text: text}
-	first := scan.next()
-	return first.is("SELECT") || first.is("WITH")
-}
-
 // hasWord tells whether the statement contains one of the keywords, outside strings and comments.
 func hasWord(text string, words ...string) bool {
 	scan := scanner{text: text}
