@@ -108,7 +108,7 @@ func takesOver(ctx context.Context, config *pgx.ConnConfig, first uint32) (bool,
 		case ctx.Err() != nil:
 			return false, ctx.Err()
 		case err != nil:
-			return false, nil //nolint:nilerr // There are no more server connections.
+			return false, nil // There are no more server connections.
 		case taken == first:
 			return true, nil
 		}

@@ -173,12 +173,20 @@ func tocsin(t *testing.T, postgres string, settings []string, args ...string) *e
 	return cmd
 }
 
-// says runs the program to its end and checks what it prints and whether it succeeds.
+// says runs the program to its end, or for two minutes, and checks what it prints and whether it succeeds.
 func says(t *testing.T, succeeds bool, text string, cmd *exec.Cmd) {
 	t.Helper()
-	out, err := cmd.CombinedOutput()
-	if (err == nil) != succeeds || !strings.Contains(string(out), text) {
-		t.Errorf("%s: %v, want %q:\n%s", strings.Join(cmd.Args[1:], " "), err, text, out)
+	const bound = 2 * time.Minute
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Start()
+	if err == nil {
+		late := time.AfterFunc(bound, func() { _ = cmd.Process.Kill() })
+		err = cmd.Wait()
+		late.Stop()
+	}
+	if (err == nil) != succeeds || !strings.Contains(out.String(), text) {
+		t.Errorf("%s: %v, want %q:\n%s", strings.Join(cmd.Args[1:], " "), err, text, out.String())
 	}
 }
 
