@@ -206,7 +206,9 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 }
 
 // id returns a message of the alert, the first of a reason.
-func (n *quiet) id(reason notify.Reason) uuid.UUID { return notify.ID(n.alert, n.webhook, reason, 0) }
+func (n *quiet) id(reason notify.Reason) uuid.UUID {
+	return one[uuid.UUID](n.t, n.conn, `select notification_id from notification where alert_id = $1 and reason = $2 order by generation limit 1`, n.alert, reason)
+}
 
 func (n *quiet) retry(reason notify.Reason) {
 	n.t.Helper()
