@@ -130,8 +130,10 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 		want      []string
 	}{
 		"nothing": {func(*quiet) {}, []string{"FIRED due"}},
-		"acknowledged": {func(n *quiet) { n.act(alerts.Acknowledge); long(n) },
-			[]string{"FIRED DISCARDED", "ACKNOWLEDGED DISCARDED"}},
+		"acknowledged": {func(n *quiet) {
+			n.act(alerts.Acknowledge)
+			long(n)
+		}, []string{"FIRED DISCARDED", "ACKNOWLEDGED DISCARDED"}},
 		"acknowledged just before": {func(n *quiet) {
 			n.act(alerts.Acknowledge)
 			n.exec(n.t, `update alert set acknowledged_at = $1`, n.ends)
@@ -165,8 +167,11 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			n.act(alerts.Resolve)
 		}, []string{"FIRED DISCARDED", "RESOLVED DISCARDED"}},
 		"delivered before, and resolved": {func(n *quiet) { n.delivered(); n.act(alerts.Resolve) }, []string{"FIRED DELIVERED", "RESOLVED due"}},
-		"delivered before, and handled": {func(n *quiet) { n.delivered(); n.act(alerts.Acknowledge); n.act(alerts.Resolve) },
-			[]string{"FIRED DELIVERED", "ACKNOWLEDGED due", "RESOLVED behind"}},
+		"delivered before, and handled": {func(n *quiet) {
+			n.delivered()
+			n.act(alerts.Acknowledge)
+			n.act(alerts.Resolve)
+		}, []string{"FIRED DELIVERED", "ACKNOWLEDGED due", "RESOLVED behind"}},
 		"the webhook is deleted": {func(n *quiet) {
 			n.exec(n.t, `delete from rule_webhook`)
 			if err := n.db.Webhooks().Delete(n.t.Context(), tenant, n.webhook); err != nil {
