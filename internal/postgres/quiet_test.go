@@ -130,8 +130,10 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 		want      []string
 	}{
 		"nothing": {func(*quiet) {}, []string{"FIRED due"}},
-		"acknowledged": {func(n *quiet) { n.act(alerts.Acknowledge); long(n) },
-			[]string{"FIRED DISCARDED", "ACKNOWLEDGED DISCARDED"}},
+		"acknowledged": {func(n *quiet) {
+			n.act(alerts.Acknowledge)
+			long(n)
+		}, []string{"FIRED DISCARDED", "ACKNOWLEDGED DISCARDED"}},
 		"acknowledged just before": {func(n *quiet) {
 			n.act(alerts.Acknowledge)
 			n.exec(n.t, `update alert set acknowledged_at = $1`, n.ends)
@@ -165,8 +167,11 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			n.act(alerts.Resolve)
 		}, []string{"FIRED DISCARDED", "RESOLVED DISCARDED"}},
 		"delivered before, and resolved": {func(n *quiet) { n.delivered(); n.act(alerts.Resolve) }, []string{"FIRED DELIVERED", "RESOLVED due"}},
-		"delivered before, and handled": {func(n *quiet) { n.delivered(); n.act(alerts.Acknowledge); n.act(alerts.Resolve) },
-			[]string{"FIRED DELIVERED", "ACKNOWLEDGED due", "RESOLVED behind"}},
+		"delivered before, and handled": {func(n *quiet) {
+			n.delivered()
+			n.act(alerts.Acknowledge)
+			n.act(alerts.Resolve)
+		}, []string{"FIRED DELIVERED", "ACKNOWLEDGED due", "RESOLVED behind"}},
 		"the webhook is deleted": {func(n *quiet) {
 			n.exec(n.t, `delete from rule_webhook`)
 			if err := n.db.Webhooks().Delete(n.t.Context(), tenant, n.webhook); err != nil {
@@ -206,7 +211,9 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 }
 
 // id returns a message of the alert, the first of a reason.
-func (n *quiet) id(reason notify.Reason) uuid.UUID { return notify.ID(n.alert, n.webhook, reason, 0) }
+func (n *quiet) id(reason notify.Reason) uuid.UUID {
+	return one[uuid.UUID](n.t, n.conn, `select notification_id from notification where alert_id = $1 and reason = $2 order by generation limit 1`, n.alert, reason)
+}
 
 func (n *quiet) retry(reason notify.Reason) {
 	n.t.Helper()

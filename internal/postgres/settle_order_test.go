@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/notify"
 )
 
@@ -13,7 +15,7 @@ func TestASlackMessageIsEnteredWhileSomebodyActs(t *testing.T) {
 	t.Parallel()
 	n := newNapping(t)
 	n.exec(t, `update outbox set claim_token = 7, claimed_by = 'a', attempts = 1, begun_at = now(), due_at = now() + interval '1 hour'`)
-	id := notify.ID(n.alert, n.webhook, notify.ReasonFired, 0)
+	id := one[uuid.UUID](t, n.conn, `select notification_id from notification`)
 	tx, err := n.conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
