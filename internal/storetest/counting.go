@@ -42,11 +42,11 @@ func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string
 	return c
 }
 
-// step commits a step, and returns whether it was made, and how many were notified.
-func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) (made bool, notified int) {
+// step commits a step of the group orders, and returns whether it was made, and how many were notified.
+func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, reason notify.Reason) (made bool, notified int) {
 	l.Helper()
 	b := l.batch()
-	b.Changes = []evaluator.Change{l.change(r, step, id, group, reason)}
+	b.Changes = []evaluator.Change{l.change(r, step, id, "orders", reason)}
 	done := l.commit(b)
 	return len(done.Inserted)+len(done.Changed) == 1, done.Notifications[l.webhook]
 }
@@ -74,7 +74,7 @@ func windowSteps(l *law) {
 	first, second := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}, uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 2}
 	expect := func(what string, step alerts.Step, id uuid.UUID, reason notify.Reason, wantMade bool) {
 		l.Helper()
-		made, notified := l.step(&r, step, id, "orders", reason)
+		made, notified := l.step(&r, step, id, reason)
 		l.equal(what, made, wantMade)
 		want := 0
 		if wantMade && reason != "" {

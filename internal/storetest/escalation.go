@@ -13,7 +13,8 @@ import (
 // escalatingRouting escalates to the webhook after 5 minutes, to operators after 15 and to both after 60.
 func (l *law) escalatingRouting() *alerts.Routing {
 	return &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{Name: "all", WebhookIDs: []uuid.UUID{l.webhook}, Escalation: []alerts.EscalationStep{
-		{AfterMinutes: 5, WebhookIDs: []uuid.UUID{l.webhook}}, {AfterMinutes: 15, WebhookIDs: []uuid.UUID{l.operators}},
+		{AfterMinutes: 5, WebhookIDs: []uuid.UUID{l.webhook}},
+		{AfterMinutes: 15, WebhookIDs: []uuid.UUID{l.operators}},
 		{AfterMinutes: 60, WebhookIDs: []uuid.UUID{l.webhook, l.operators}},
 	}}}}
 }
@@ -221,14 +222,14 @@ func snoozeVoid(l *law) {
 func snoozeQuiet(l *law) {
 	r := l.windowRule()
 	id := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}
-	made, _ := l.step(&r, alerts.Raise, id, "orders", notify.ReasonFired)
+	made, _ := l.step(&r, alerts.Raise, id, notify.ReasonFired)
 	l.equal("made", made, true)
 	l.must(l.Snooze(id, time.Minute))
-	made, notified := l.step(&r, alerts.Remind, id, "orders", notify.ReasonReminder)
+	made, notified := l.step(&r, alerts.Remind, id, notify.ReasonReminder)
 	l.equal("reminded while it is snoozed", made || notified > 0, false)
 	l.remind("the snooze ends", 61*time.Second, 1)
 	l.hold("a")
-	made, _ = l.step(&r, alerts.Remind, id, "orders", notify.ReasonReminder)
+	made, _ = l.step(&r, alerts.Remind, id, notify.ReasonReminder)
 	l.equal("reminded afterwards", made, true)
 }
 
