@@ -77,31 +77,35 @@ func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.Sta
 	return err == nil, err
 }
 
-// mostReminders is how many snoozes one call ends.
+// mostReminders is how many snoozes are looked for at once.
 const mostReminders = 1000
 
 // Remind ends the snoozes that are over by now (nil is Postgres's clock), and reminds the
 // webhooks that were notified of the alerts. It returns how many messages there are for each
 // of them, and how many silences suppress. One alert about which that fails holds up no other.
 func (s *Outbox) Remind(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
-	over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, Most: mostReminders})
-	if err != nil {
-		return nil, 0, fmt.Errorf("find snoozes that are over: %w", err)
-	}
 	due = map[uuid.UUID]int{}
+	after := pgq.SnoozeDueRow{} // before all
 	var failed []error
-	for _, row := range over {
-		done, err := s.remind(ctx, row, now)
+	for {
+		over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, AfterUntil: after.Until, AfterID: after.AlertID, Most: mostReminders})
 		if err != nil {
-			failed = append(failed, fmt.Errorf("end snooze of alert %s: %w", row.AlertID, err))
-			continue
+			return due, suppressed, errors.Join(append(failed, fmt.Errorf("find snoozes that are over: %w", err))...)
 		}
-		for webhook, n := range done.due {
-			due[webhook] += n
+		for _, row := range over {
+			done, err := s.remind(ctx, row, now)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("end snooze of alert %s: %w", row.AlertID, err))
+				continue
+			}
+			addUp(due, done.due)
+			suppressed += done.suppressed
 		}
-		suppressed += done.suppressed
+		if len(over) < mostReminders {
+			return due, suppressed, errors.Join(failed...)
+		}
+		after = over[len(over)-1]
 	}
-	return due, suppressed, errors.Join(failed...)
 }
 
 // remind ends one snooze.

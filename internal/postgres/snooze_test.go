@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -343,4 +344,21 @@ func TestAWindowRuleDoesNotRemindOfWhatIsSnoozed(t *testing.T) {
 		t.Error("its next reminder follows at once")
 	}
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
+}
+
+// TestSnoozesThatCannotEndHoldUpNoOther has more snoozes fail than are looked for at once.
+func TestSnoozesThatCannotEndHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	n := newNapping(t)
+	if failing := len(n.write(t, n.page()).Inserted); failing < 1000 {
+		t.Fatalf("%d alerts are fewer than are looked for at once", failing)
+	}
+	n.exec(t, `insert into alert_snooze (alert_id, tenant_id, until, snoozed_by, snoozed_at)
+		select alert_id, tenant_id, now() + case alert_id when $1 then interval '2 minutes' else interval '1 minute' end, 'ada@x', now() from alert`, n.alert)
+	n.exec(t, `create function poison() returns trigger language plpgsql as $$ begin raise 'poison'; end $$`)
+	n.exec(t, fmt.Sprintf(`create trigger poison before delete on alert_snooze for each row when (old.alert_id <> '%s') execute function poison()`, n.alert))
+	due, _, err := n.db.Outbox().Remind(t.Context(), new(time.Now().Add(5*time.Minute)))
+	if err == nil || due[n.webhook] != 1 {
+		t.Errorf("%v, %v; want one reminder, and why there are no others", due, err)
+	}
 }

@@ -149,25 +149,33 @@ func (q *Queries) SnoozeCancel(ctx context.Context, arg SnoozeCancelParams) (Sno
 }
 
 const snoozeDue = `-- name: SnoozeDue :many
-select alert_id, tenant_id from alert_snooze
-where until <= coalesce($1::timestamptz, now())
+select alert_id, tenant_id, until from alert_snooze
+where until <= coalesce($1::timestamptz, now()) and (until, alert_id) > ($2::timestamptz, $3::uuid)
 order by until, alert_id
-limit $2
+limit $4
 `
 
 type SnoozeDueParams struct {
-	Now  *time.Time
-	Most int32
+	Now        *time.Time
+	AfterUntil time.Time
+	AfterID    uuid.UUID
+	Most       int32
 }
 
 type SnoozeDueRow struct {
 	AlertID  uuid.UUID
 	TenantID string
+	Until    time.Time
 }
 
-// Alerts whose snooze is over, the longest first.
+// Alerts whose snooze is over, the longest first, that come after one.
 func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeDueRow, error) {
-	rows, err := q.db.Query(ctx, snoozeDue, arg.Now, arg.Most)
+	rows, err := q.db.Query(ctx, snoozeDue,
+		arg.Now,
+		arg.AfterUntil,
+		arg.AfterID,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +183,7 @@ func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeD
 	items := []SnoozeDueRow{}
 	for rows.Next() {
 		var i SnoozeDueRow
-		if err := rows.Scan(&i.AlertID, &i.TenantID); err != nil {
+		if err := rows.Scan(&i.AlertID, &i.TenantID, &i.Until); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -113,7 +113,7 @@ func (q *Queries) SampleMissing(ctx context.Context) (bool, error) {
 
 const sampleOutbox = `-- name: SampleOutbox :exec
 with walked as materialized (
-    select o.notification_id, o.webhook_id from outbox o limit $1
+    select o.notification_id, o.webhook_id from outbox o where o.ready_at is not null limit $1
 ), scale as (
     select case when count(*) < $1 then 1
            else greatest(1, pg_stat_get_live_tuples('outbox'::regclass)::double precision / count(*)) end as factor
@@ -127,7 +127,8 @@ group by n.tenant_id
 on conflict (tenant_id, at) do nothing
 `
 
-// Of a very long outbox a part is counted, and taken for the whole.
+// Of a very long outbox a part is counted, and taken for the whole. What waits for another message, or for the
+// end of quiet hours, is not counted.
 func (q *Queries) SampleOutbox(ctx context.Context, most int32) error {
 	_, err := q.db.Exec(ctx, sampleOutbox, most)
 	return err

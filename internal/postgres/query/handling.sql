@@ -37,9 +37,9 @@ delete from alert_snooze where alert_id = @alert_id
 returning snoozed_at, (snoozed_at > now() - @undo_within::interval)::boolean as undone;
 
 -- name: SnoozeDue :many
--- Alerts whose snooze is over, the longest first.
-select alert_id, tenant_id from alert_snooze
-where until <= coalesce(sqlc.narg(now)::timestamptz, now())
+-- Alerts whose snooze is over, the longest first, that come after one.
+select alert_id, tenant_id, until from alert_snooze
+where until <= coalesce(sqlc.narg(now)::timestamptz, now()) and (until, alert_id) > (@after_until::timestamptz, @after_id::uuid)
 order by until, alert_id
 limit @most;
 

@@ -9,9 +9,10 @@ select date_trunc('minute', now()), sqlc.narg(lag_ms)::bigint, @partitions, @par
 on conflict (at) do nothing;
 
 -- name: SampleOutbox :exec
--- Of a very long outbox a part is counted, and taken for the whole.
+-- Of a very long outbox a part is counted, and taken for the whole. What waits for another message, or for the
+-- end of quiet hours, is not counted.
 with walked as materialized (
-    select o.notification_id, o.webhook_id from outbox o limit @most
+    select o.notification_id, o.webhook_id from outbox o where o.ready_at is not null limit @most
 ), scale as (
     select case when count(*) < @most then 1
            else greatest(1, pg_stat_get_live_tuples('outbox'::regclass)::double precision / count(*)) end as factor
