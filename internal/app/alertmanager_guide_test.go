@@ -60,7 +60,7 @@ func TestTheGuideFromAlertmanagerHolds(t *testing.T) {
 	f.does(0, []string{"5 created, 1 updated"}, "apply", "-f", f.write("tocsin.yaml", examples[0]))
 
 	ran := 0
-	for _, block := range fences(t, guide, "sh") {
+	for _, block := range fences(t, guide, "sh example") {
 		for line := range strings.Lines(block) {
 			args := words(strings.TrimSpace(line))
 			if len(args) < 3 || args[0] != "tocsin" {

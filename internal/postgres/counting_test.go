@@ -247,7 +247,7 @@ func TestStormOfGroupsIsFewStatements(t *testing.T) {
 	for n, changes := range [][]evaluator.Change{raise, end} {
 		begun := time.Now()
 		done, err := postgres.ApplyChanges(t.Context(), w.db, changes)
-		if err != nil || len(done.Inserted)+len(done.Changed) != 1000 || done.Notifications[w.webhook] != 1000 || done.Statements > 7 {
+		if err != nil || len(done.Inserted)+len(done.Changed) != 1000 || done.Notifications[w.webhook] != 1000 || done.Statements > 8 {
 			t.Fatalf("%d new, %d changed, %v by %d statements, %v", len(done.Inserted), len(done.Changed), done.Notifications, done.Statements, err)
 		}
 		t.Logf("storm %d took %v", n, time.Since(begun))

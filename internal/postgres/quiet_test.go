@@ -177,7 +177,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			if err := n.db.Webhooks().Delete(n.t.Context(), tenant, n.webhook); err != nil {
 				n.t.Error(err)
 			}
-		}, []string{"FIRED FAILED"}},
+		}, []string{"FIRED DISCARDED"}},
 		"the alert is deleted": {func(n *quiet) { n.exec(n.t, `delete from alert`) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
