@@ -1,54 +1,58 @@
 // Package evaluator judges exchanges by rules and raises alerts, each once.
 //
-// Progress belongs to partitions. A partition is a share of the tenants; its checkpoint
-// is one row in Postgres, which is lease, fence and cursor at once. Postgres is
-// authoritative: what a commit did not write did not happen, and the next pass does the
-// same work again.
+// Progress is stored per partition. A partition is a share of the tenants. Its checkpoint is
+// one row in Postgres that holds the lease, the fencing token and the cursor. Postgres is
+// authoritative: what no commit wrote did not happen, and the next pass does the same work
+// again.
 //
 //	hold ──▶ rules ──▶ observe ──▶ plan ──▶ ┌ read ──▶ judge ──▶ commit ┐ ──▶ the next range
 //	                                         └───────────────────────────┘
 //
-// A pass observes the source's clock and the fingerprints of recent seconds, plans what
-// to read (see package backlog), and takes one range after the other through the same
-// loop: read a page, judge it by every rule of the partition, commit what it raises
-// together with how far that takes the partition. What is new and what changed shortly
-// before comes first; then window rules; then, in what is left of the interval, the older
-// look-back, the rules that are exceptions (see exception.go), and what people asked to be
-// judged again (see replay.go).
+// A pass observes the source's clock and the fingerprints of recent seconds, and plans what
+// to read (see package backlog). Each range goes through the same loop: read a page, judge
+// it by every rule of the partition, and commit the alerts together with the new progress.
+// The order within a pass is:
 //
-// What holds, and why:
+//  1. exchanges that are new, or changed shortly before the watermark;
+//  2. window rules, which come first after a pass that had no time for them;
+//  3. in the rest of the interval: the older look-back, the rules that are exceptions (see
+//     exception.go), and replays, which people asked for (see replay.go).
 //
-//   - No exchange twice: an alert is unique by rule and execution id in the database, and
-//     its id is derived from both. Judging an exchange again changes nothing, and an alert
-//     that a failover took away comes back with the same id.
+// The guarantees, and what they rest on:
 //
-//   - No exchange skipped: the cursor moves only in a transaction that writes what was
-//     raised up to there and, as the backfill mark, from where on anything behind it is
-//     left to judge. Pages are cut at positions, never within one.
+//   - No exchange is alerted twice. An alert is unique by rule and execution id in the
+//     database, and its id is derived from both. Judging an exchange again changes nothing,
+//     and an alert that a failover took away comes back with the same id.
 //
-//   - What becomes visible behind the cursor changes the fingerprint of its second or
-//     minute, which is then judged again (see package backlog), for as long as the rules
-//     look back. A fingerprint counts as judged only if the server that gave it answered
-//     the scan as well: a server that lags may delay an alert, and never hides one.
+//   - No exchange is skipped. The cursor moves only in a transaction that also writes what
+//     was raised up to it, and the backfill mark: the start time from which exchanges behind
+//     the cursor are left to judge. Pages end at positions, never within one.
 //
-//   - A stale holder changes nothing: each commit is a compare-and-set on the
-//     checkpoint's token, revision and rules revision. Every change of a rule moves the
-//     latter, so no commit judges by rules that have changed.
+//   - Late exchanges are found. An exchange that becomes visible behind the cursor changes
+//     the fingerprint of its second or minute, which is then judged again (see package
+//     backlog). This covers the look-back of the rules. A fingerprint counts as judged only
+//     if the server that gave it also answered the scan: a server that lags may delay an
+//     alert, but never hides one.
 //
-//   - What is remembered is valid only for the last own revision. Another holder, a failover that
-//     lost commits, or a restored backup makes the process judge the look-back again.
+//   - A stale holder changes nothing. Each commit is a compare-and-set on the checkpoint's
+//     token, revision and rules revision. Every change of a rule increases the rules
+//     revision, so no commit uses rules that have changed.
 //
-//   - No cursor follows a clock of the source that is ahead of Postgres's.
+//   - Memory is valid only for the revision that the process committed last. After another
+//     holder, a failover that lost commits, or a restored backup, the process judges the
+//     look-back again.
+//
+//   - No cursor follows a clock of the source that is more than a minute ahead of Postgres's.
 //
 //   - A source that cannot be read is announced once, after [SourceGrace]. A rule that
-//     cannot be evaluated is announced once and left out, while the others go on.
+//     cannot be evaluated is announced once and left out, and the others continue.
 //
-//   - A replay changes nothing about what the rule raises by itself: that keeps its
-//     messages. No pass waits for a replay, nor does a replay have a rule fail.
+//   - A replay does not change what the rule raises by itself, nor the messages about it. No
+//     pass waits for a replay, and a replay never makes a rule fail.
 //
-//   - No partition waits for another one: each pass has its own deadline, and one that
-//     panics ends nothing else. Within a pass no tenant holds up what is new of the others
-//     for longer than its share.
+//   - No partition waits for another. Each pass has its own deadline, and a pass that panics
+//     does not end the others. Within a pass, no tenant delays new exchanges of the others for
+//     longer than its share.
 package evaluator
 
 import (

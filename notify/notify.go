@@ -2,7 +2,7 @@
 //
 // A notification is one message: one alert, one webhook, one reason. It is written in the
 // transaction that raises the alert, together with a row in the outbox, which is the work
-// that is left. The record (notifications, bodies, attempts, settlements) only grows; the
+// left to do. The record (notifications, bodies, attempts, settlements) only grows. The
 // outbox is small and hot, and a row leaves it in the transaction that settles its message.
 //
 //	          ┌─────────── repeated later ───────────┐
@@ -11,54 +11,58 @@
 //	          ▲                    │
 //	          └── lease lapses ◀───┘ process dies
 //
-// Postgres is authoritative, and its clock alone is compared with leases. A [Dispatcher]
-// makes one pass after the other, each when something has become due or a call has ended,
-// and no transaction is open during a call:
+// Postgres is authoritative, and leases are compared only with its clock. A [Dispatcher]
+// makes one pass after another, each when something has become due or a call has ended.
+// No transaction is open during a call. A message goes through these steps:
 //
-//   - Claim ([Store].Claim) takes due rows for the slots that are free, shared out over the
-//     webhooks (slots.go), with SKIP LOCKED, under a lease and a token of its own for each
-//     row. In the same transaction it renders and stores bodies that are not there yet, and
-//     records that the attempts begin. A body is rendered once: every attempt sends the same
-//     bytes under the same webhook-id, with the secrets of a receiver as they are by then. A
-//     message that cannot be read or rendered ends as FAILED, an event that is too old as
-//     DISCARDED, what is older than its receiver takes as EXHAUSTED: they use up no rate, are no probe, and the next pass follows at once. Where one
-//     row makes a claim fail for all, each webhook is claimed for by itself, until that row ends.
+//   - Claim ([Store].Claim) takes due rows for the free slots, which are distributed over
+//     the webhooks (slots.go). It uses SKIP LOCKED, and each row gets a lease and a token.
+//     The same transaction renders and stores bodies that do not exist yet, and records that
+//     the attempts begin. A body is rendered once: every attempt sends the same bytes under
+//     the same webhook-id; only a receiver's secrets are filled in at the call.
+//     A message that cannot be read or rendered ends as FAILED, an event that is too old as
+//     DISCARDED, and a message that is older than its receiver accepts as EXHAUSTED. These
+//     use up no rate and are no probe, and the next pass follows at once. If one row makes
+//     the claim fail for all, each webhook is claimed for separately, until that row ends.
 //   - Check: right after the claim's commit, and sent with it, one query asks which webhooks
 //     have been edited, switched off or held since, or do not answer. Their attempts are
-//     recorded as not made, and cost nothing; neither is one made that took so long to begin
-//     that its lease may be over, nor one of a message that this process knows to have arrived.
+//     recorded as not made, and cost nothing. The same happens to an attempt that took so
+//     long to begin that its lease may be over, and to an attempt of a message that this
+//     process knows to have arrived.
 //   - Call ([Sender]): the outcome is one [Verdict], and [Policy].Decide says what follows.
-//     Until it is stored, leases are renewed (leases.go), and nothing else begins at a webhook
-//     whose outcome was bad. Once its claim may be over, a call makes no request any more: what has left is
-//     waited for, and of what has not the attempt is recorded as not made.
-//   - Settle stores many outcomes together (batch.go), each under its token. Whoever lost its
-//     lease settles nothing: its outcome is kept on its attempt. A success ends the message
-//     all the same, because it has arrived. Where a message has several recipients and not
-//     all of them took it, those that did are kept in the outbox, and the next attempt is for
-//     the others.
+//     Until the outcome is stored, the lease is renewed (leases.go), and if the outcome is
+//     bad, nothing else begins at the webhook. Once its claim may be over, a call makes no
+//     further request: it waits for the answer to a request that has left, and an attempt
+//     whose request has not left is recorded as not made.
+//   - Settle stores many outcomes together (batch.go), each under its token. A process that
+//     lost its lease settles nothing: the outcome is kept on its attempt. A success still
+//     ends the message, because it has arrived. If only some of several recipients took a
+//     message, they are kept in the outbox, and the next attempt is for the others.
 //
-// What a crash does: before the claim commits, nothing has happened. Between the claim and
-// the settlement the message may have been sent; the attempt stays without outcome, which
-// an operator sees, and the message is claimed again when the lease lapses. That is the one
-// window in which a crash sends a message twice; receivers can drop the repeat by its
-// webhook-id. A process that runs on while its store is away sends nothing again that it
-// knows to have arrived.
+// A crash before the claim commits changes nothing. After a crash between the claim and the
+// settlement, the message may have been sent: the attempt stays without outcome, which an
+// operator sees, and the message is claimed again when the lease expires. Only in this
+// window does a crash send a message twice; receivers can drop the repeat by its webhook-id.
+// A process that runs while its store is away does not send again what it knows to have
+// arrived.
 //
 // # Bad receivers
 //
-// A receiver that does not answer is left alone by a breaker, one that asks for a pause is
-// held, and one that is gone is switched off; the messages wait. [BreakerPolicy.Next] folds
-// the outcomes of a batch into the state of the webhook, under a lock on it.
+// If a receiver does not answer, its circuit breaker opens; if it asks for a pause, the
+// webhook is held; if it is gone, the webhook is switched off. The messages wait.
+// [BreakerPolicy.Next] applies the outcomes of a batch to the state of the webhook, under a
+// lock on it.
 //
 //	closed ──failures in a row──▶ open ──pause is over──▶ half-open
 //	   ▲                            ▲                      │   │
 //	   │                            └──probe fails, longer─┘   │
 //	   └──────────────────────answered─────────────────────────┘
 //
-// After a pause, of either kind, one message goes first, the probe. The claim grants it, and
-// what a rate allows, under the same lock, so that both hold over all replicas. Pauses in a
-// row grow. Once a receiver has asked for them for longer than the schedule lasts, what has
-// waited for as long is EXHAUSTED; what waited for other reasons is not. Slow receivers share half of the slots. Operators are notified, once
+// After either kind of pause one message goes first, the probe. The claim grants the probe,
+// and what a rate allows, under the same lock, so that both hold over all replicas.
+// Consecutive pauses grow. If a receiver asks for pauses for longer than the schedule lasts,
+// messages that have waited for it that long are EXHAUSTED; messages that waited for other
+// reasons are not. Slow receivers share half of the slots. Operators are notified, once
 // each, of a message that is refused or exhausted, of a breaker that has been open for ten
 // minutes, and of a webhook that was switched off.
 //
@@ -66,35 +70,36 @@
 //
 // A message that a silence suppresses is settled as SUPPRESSED in the transaction that writes
 // it, and names the silence. It is never in the outbox, and nothing waits for it. A person may
-// send it all the same.
+// still send it.
 //
 // # Quiet hours
 //
-// What is not critical waits where the webhook has quiet hours ([QuietHours]): in the outbox, but in no
-// queue. When they are over, [AfterQuiet] decides what of it is sent, and the rest ends as DISCARDED.
+// If a webhook has quiet hours ([QuietHours]), messages that are not critical wait in the
+// outbox, but in no queue. When the hours are over, [AfterQuiet] decides which are sent, and
+// the others end as DISCARDED.
 //
 // # Storms
 //
-// When more messages wait un-attempted for a webhook than its bound, the next look gathers
+// If more messages wait un-attempted for a webhook than its bound, the next look combines
 // them into a [Digest], oldest first: a notification with a row in the outbox like any other.
-// One statement writes it, names its members, and takes their rows out of the outbox, so
-// that each notification belongs to exactly one message, its own or its digest's, and has
-// its status. What was attempted once is never gathered.
+// One statement writes the digest, names its members, and takes their rows out of the outbox.
+// So each notification belongs to exactly one message, its own or its digest's, and has the
+// status of that message. A message that was attempted is never combined.
 //
 // # Wake-ups
 //
 // A commit that writes messages wakes the dispatcher of its own process directly, and the
-// others over the bus; both name the webhooks. A wake-up carries no truth. Without any, a
-// dispatcher looks when something is known to become due, and from time to time.
+// others over the bus. Both wake-ups name the webhooks. Nothing relies on a wake-up: without
+// one, a dispatcher looks when something is known to become due, and from time to time.
 //
 // # What a person does
 //
-// A person may send again what is settled, and make due what waits for its next attempt.
-// That begins a generation: the schedule starts anew, attempts go on counting, and the
-// webhook-id names the generation, so that no receiver takes the message for a repeat. A
-// body that was refused, or is a fallback, is rendered anew. A late success of an earlier
-// generation is kept on its attempt and does not end the retry. A person may also discard
-// what has not been delivered.
+// A person may send a settled message again, and make a message due that waits for its next
+// attempt. This begins a generation: the schedule starts again, attempts continue counting,
+// and the webhook-id names the generation, so that no receiver takes the message for a
+// repeat. A body that was refused, or is a fallback, is rendered again. A late success of an
+// earlier generation is kept on its attempt and does not end the retry. A person may also
+// discard a message that has not been delivered.
 package notify
 
 import (
