@@ -58,7 +58,7 @@ type ReapRequest struct {
 	// Self is the replica that asks; it never means itself.
 	Self string
 	// DeadAfter is the silence after which a replica's leases are released,
-	// If both are due, the beat comes first.
+	// ForgetAfter the silence after which its row is deleted.
 	DeadAfter, ForgetAfter time.Duration
 }
 
