@@ -23,6 +23,7 @@
 // ([access.As]) and recorded in the audit log. Errors also leave through one place (problem.go): a
 // fault's kind becomes a status. An error without a kind becomes a 500 that shows only the request
 // id, under which the log has the details.
+//
 // Streams of events hold no database connection. One poller for each tenant
 // asks for the inbox's pulse while at least one page listens; a page that reads
 // too slowly is cut off and connects anew.
