@@ -1,38 +1,38 @@
 // Package alerts holds what rules raised, and what people do about it.
 //
-// An alert instance is raised once, for one exchange, by one rule; the database
-// holds that by a unique constraint. A PER_EXCHANGE alert stays FIRING until a
-// person acts, unless its rule says that age or evidence resolves it ([rules.Resolution]):
+// An alert instance is raised once, for one exchange, by one rule. A unique constraint of the
+// database ensures this. A PER_EXCHANGE alert stays FIRING until a person acts, unless its rule
+// says that age or evidence resolves it ([rules.Resolution]):
 //
 //	FIRING ──acknowledge──▶ ACKNOWLEDGED ──resolve, age, evidence──▶ RESOLVED
 //	   └──────────────resolve, age, evidence───────────────────────────▲
 //
-// Whatever resolved it, the next exchange that fails raises an alert of its own.
+// However the alert was resolved, the next exchange that fails raises a new alert.
 //
-// The alert of a window rule stands for a group of exchanges. It opens when the
-// threshold is reached (of an absence, when the number is below it), and closes when that
-// is no longer so; at most one is open for each rule and group. [Window.Next] decides:
+// The alert of a window rule is about a group of exchanges. It opens when the threshold is reached
+// (of an absence, when the number is below it), and closes when this is no longer so. Each rule and
+// group has at most one open alert. [Window.Next] decides:
 //
 //	PENDING ──for duration──▶ FIRING ──acknowledge──▶ ACKNOWLEDGED
 //	   └─below─▶ (gone)          ├───────below───────────────┴──▶ RESOLVED
 //	                             └──────resolve──▶ RESOLVED, held ──below──▶ RESOLVED
 //
-// An alert that a person resolves is held: its group raises no other one until the
-// value has been below the threshold once or, where the person chose a time, until that
-// is over, or until the rule was armed anew. So a person who resolves an alert about
-// something that goes on is left in peace.
+// An alert that a person resolves is held: its group raises no other alert until the value has been
+// below the threshold once, until the time that the person chose is over, or until the rule is
+// armed anew. A person who resolves an alert about something that goes on is therefore not
+// disturbed again.
 //
-// An edit of the condition arms the rule anew, and counting begins with the edit. It
-// keeps the alerts that are open, until the new condition has been below the threshold
-// for a whole window. An edit after which the rule groups by something else, or counts no
-// more, resolves them: nobody can tell any more whether their groups are below it.
+// An edit of the condition arms the rule anew, and counting begins with the edit. Open alerts stay
+// until the new condition has been below the threshold for a whole window. If the rule then groups
+// by something else, or counts no more, the edit resolves them: nothing can show any more whether
+// their groups are below the threshold.
 //
-// An alert about the health of a rule fires when the rule cannot be evaluated
-// and resolves when it can again. One about a webhook fires when it is switched
-// off, and resolves when a person enables it.
+// An alert about the health of a rule fires when the rule cannot be evaluated, and resolves when it
+// can again. An alert about a webhook fires when the webhook is switched off, and resolves when a
+// person enables it.
 //
-// An action on an alert that is already where the action leads changes nothing
-// and succeeds, so that two people who press the same button both see it done.
+// An action that leads to the state that the alert already has changes nothing and succeeds. Two
+// people who press the same button therefore both see it done.
 package alerts
 
 import (
@@ -46,7 +46,7 @@ import (
 	"tocsin/rules"
 )
 
-// State is where an alert stands.
+// State is the state of an alert.
 type State string
 
 // The states.
@@ -78,7 +78,7 @@ type Instance struct {
 	RuleVersion int64
 	// RuleName is the rule's present name; it is read, never stored with the alert.
 	RuleName string
-	// About is what the rule tells at present, likewise.
+	// About is what the rule says at present, likewise.
 	About    rules.About
 	Severity rules.Severity
 	State    State
@@ -87,9 +87,8 @@ type Instance struct {
 	// Exchange is the cleaned exchange; its execution id is the key under which
 	// the alert is unique for its rule. Of a count it is the newest that matched.
 	Exchange rules.Exchange
-	// Signature is what the alerts of its issue share beside application and route. It
-	// is set where one alert is read alone, and nil elsewhere and of an alert that is not
-	// about one exchange.
+	// Signature is what the alerts of its issue share besides application and route. It is set only
+	// if a single alert is read and the alert is about one exchange; otherwise it is nil.
 	Signature *string
 	// Count is what a window rule counted or measured, nil for other rules.
 	Count *Count
@@ -107,18 +106,17 @@ type Instance struct {
 	// Late says that the exchange became visible behind the rule's cursor, and
 	// the look-back found it.
 	Late bool
-	// LateBy is the time from the end of the exchange (its start, where the source
-	// does not tell the end) to FiredAt, never negative. It holds everything in
-	// between: the delay of the source, the settle time, the interval of the rule,
-	// and time in which nothing ran. It is nil where the alert is not about one
-	// exchange, and in alerts that are older than the record of it.
+	// LateBy is the time from the end of the exchange (its start, if the source has no end) to
+	// FiredAt, and is never negative. It includes the delay of the source, the settle time, the
+	// interval of the rule, and any time in which nothing ran. It is nil if the alert is not about
+	// one exchange, or is older than this field.
 	LateBy *time.Duration
 	// FiredAt is the instant of the commit, by Postgres's clock.
 	FiredAt                    time.Time
 	AcknowledgedAt, ResolvedAt *time.Time
 	AcknowledgedBy, ResolvedBy string
-	// Assignee is who handles the alert, empty for nobody. It is set where alerts are listed
-	// or read alone.
+	// Assignee is who handles the alert; empty is nobody. It is set in lists of alerts, and if a
+	// single alert is read.
 	Assignee, AssignedBy string
 	AssignedAt           *time.Time
 	// SnoozedUntil is when somebody wants to be reminded of the alert; nil where nobody does,
@@ -183,8 +181,8 @@ func (a *Instance) FireMode() rules.FireMode {
 type Count struct {
 	// Mode is the fire mode; absent is COUNT_IN_WINDOW.
 	Mode rules.FireMode `json:"mode,omitempty"`
-	// Observed is how many exchanges matched; of durations, how many lasted at least as
-	// long as the rule says.
+	// Observed is the number of exchanges that matched. For durations, it is the number of
+	// exchanges that lasted at least as long as the rule says.
 	Observed int64 `json:"observed"`
 	// Threshold is the number that a count has to reach or an absence is below, 0 in other
 	// modes.
@@ -203,8 +201,8 @@ type Count struct {
 	// ToNS is where the window ended, exclusive, in nanoseconds since the Unix epoch; 0 in
 	// alerts that are older than the record of it.
 	ToNS int64 `json:"toNs,omitempty"`
-	// Fired is, of an alert that Tocsin resolved because of its value, what was counted when it
-	// last notified of it; else nil.
+	// Fired is set if Tocsin resolved the alert because of its value: it is the count at the last
+	// notification. Otherwise it is nil.
 	Fired *Count `json:"fired,omitempty"`
 
 	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
@@ -267,7 +265,7 @@ func share(part, whole int64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Counts tells how many alerts of a tenant are in each state.
+// Counts is the number of alerts of a tenant in each state.
 type Counts struct {
 	Pending, Firing, Acknowledged, Resolved int64
 }

@@ -15,9 +15,9 @@ func (s State) Snoozable() error {
 	return fault.New(fault.Conflict, "the alert is resolved; a resolved alert cannot be snoozed")
 }
 
-// Reassign reports whether an alert passes from one assignee to another one; empty is
-// nobody. Was is whom the one who asks took for the assignee: who has not seen the last
-// change does not undo it. Its error is a conflict that says why the alert cannot pass.
+// Reassign reports whether an alert passes from one assignee to another; empty is nobody. Was is
+// the assignee that the caller knew of, so that a caller who has not seen the last change does not
+// undo it. The error is a conflict that says why the alert cannot pass.
 func (s State) Reassign(from, was, to string) (bool, error) {
 	switch {
 	case s == Pending:

@@ -32,7 +32,7 @@ func derived(ms int64, rule uuid.UUID, key []byte) uuid.UUID {
 	sum := h.Sum(nil)
 	var id uuid.UUID
 	copy(id[6:], sum)
-	// Instants before 1970 are not told apart from it: the hash does that.
+	// Instants before 1970 all get 0 here; the hash distinguishes them.
 	ms = max(ms, 0)
 	for i := range 6 {
 		id[i] = byte(ms >> (40 - 8*i))

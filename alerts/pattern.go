@@ -62,7 +62,7 @@ func (p piece) pattern() string {
 	case strings.HasPrefix(p.shown, "#"):
 		return `\S+`
 	}
-	// A quotation: what opens it, and all up to what closes it.
+	// A quotation: its opening rune, and the text up to its closing rune.
 	quotes := []rune(p.shown)
 	first, last := regexp.QuoteMeta(string(quotes[0])), regexp.QuoteMeta(string(quotes[len(quotes)-1]))
 	return first + "[^" + last + "]*" + last

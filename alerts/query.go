@@ -55,7 +55,7 @@ type Filter struct {
 	// own, and to what is assigned to the users among them; nil is no restriction, and an empty
 	// one matches nothing.
 	MineOf []rules.Target
-	// Assignees are those whom alerts are assigned to; the empty one stands for nobody.
+	// Assignees selects alerts by assignee; an empty string is nobody.
 	Assignees []string
 	// Snoozed restricts to what is snoozed, or is not; nil is no restriction.
 	Snoozed *bool
@@ -87,7 +87,7 @@ const (
 
 // Group is alerts that are folded into one.
 type Group struct {
-	// Key is the rule's id or the signature; of an issue it only tells groups apart.
+	// Key is the rule's id or the signature. For issues, it only distinguishes groups.
 	Key string
 	// Rank orders issues: 2 for critical, 1 for warning, 0 for info and other folds.
 	Rank int64

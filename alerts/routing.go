@@ -13,8 +13,8 @@ type Routing struct {
 	Version int64 `json:"version"`
 	// Routes are those of the policy that the alert took, in their order.
 	Routes []RouteTaken `json:"routes,omitempty"`
-	// DefaultWebhookIDs are those of the policy's default, where the alert took no route, and
-	// DefaultEscalation is how it escalates then.
+	// DefaultWebhookIDs are the webhooks of the policy's default if the alert took no route.
+	// DefaultEscalation is its escalation in that case.
 	DefaultWebhookIDs []uuid.UUID      `json:"defaultWebhookIds,omitempty"`
 	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 }

@@ -14,10 +14,9 @@ const (
 	maxSignedBytes    = 2 << 10
 )
 
-// Signature returns what exchanges that failed alike have in common: the error
-// type and the first line of the message, in which "#" stands for each word that
-// holds a digit and "…" for each quotation. It is clean text of at most 200
-// characters, empty for an exchange without an error.
+// Signature returns what similar failures have in common: the error type and the first line of the
+// message, with "#" in place of each word that holds a digit and "…" in place of each quotation. It
+// is clean text of at most 200 characters, and empty for an exchange without an error.
 func Signature(e *rules.Exchange) string {
 	kind := strings.TrimSpace(rules.CleanText(e.ErrorType, maxSignedBytes))
 	message := generalized(rules.CleanText(e.ErrorMessage, maxSignedBytes))
@@ -47,7 +46,7 @@ func firstLine(message string) string {
 	return line
 }
 
-// piece is a part of a message, and what stands for it in a signature.
+// piece is a part of a message, and its replacement in a signature.
 type piece struct{ text, shown string }
 
 // pieces cuts a line at its words, quotations and the characters between them.
@@ -78,8 +77,8 @@ func pieces(line string) []piece {
 	return list
 }
 
-// generalWord keeps a word without a digit, and of one with digits what stands
-// between and around, such as the punctuation at its end.
+// generalWord keeps a word without a digit. Of a word with digits it keeps the characters between
+// and around them, such as the punctuation at its end.
 func generalWord(word string) string {
 	if !strings.ContainsFunc(word, unicode.IsDigit) {
 		return word

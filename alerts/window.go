@@ -13,8 +13,8 @@ type Window struct {
 	Mode rules.FireMode
 	// Threshold is the number that a count has to reach, or that an absence is below.
 	Threshold int64
-	// Measure is what the other modes compare. A ratio has to reach its percentage in the
-	// short window as well, where there is one.
+	// Measure is what the other modes compare. If there is a short window, a ratio has to reach its
+	// percentage in that one as well.
 	rules.Measure
 
 	For, ReNotify   time.Duration
@@ -50,13 +50,13 @@ type Open struct {
 
 // Value is what a rule measured for a group.
 type Value struct {
-	// Observed is how many exchanges matched; of durations, how many lasted at least as
-	// long as the rule says. Volume is how many exchanges they are compared with, and is
-	// not set for counts. Short are those of the short window.
+	// Observed is the number of exchanges that matched; for durations, the number that lasted at
+	// least as long as the rule says. Volume is the number of exchanges that they are compared
+	// with, and is not set for counts. Short are the same numbers of the short window.
 	Observed, Volume           int64
 	ShortObserved, ShortVolume int64
-	// ArmedAt is when the rule was armed: created, enabled, or given another condition.
-	// What ended before is not counted.
+	// ArmedAt is when the rule was armed: created, enabled, or given another condition. Exchanges
+	// that ended before are not counted.
 	ArmedAt time.Time
 	// Partial says that the window began before that.
 	Partial bool
@@ -149,15 +149,15 @@ func (w *Window) Reached(v Value) bool {
 	}
 }
 
-// Next decides by the value at an instant. Open is nil when no alert of the group is
-// open or held; its instants, ArmedAt and now are by one clock.
+// Next decides by the value at an instant. Open is nil if no alert of the group is open or held.
+// Its instants, ArmedAt and now are by one clock.
 //
-// Of an alert that is older than the arming, a partial window says nothing about whether
-// things got better, since what the alert was about is not counted. Only a whole window
-// resolves it. A hold that is older than the arming ends.
+// If an alert is older than the arming, a partial window does not show whether things got better,
+// because the exchanges that the alert was about are not counted. Only a whole window resolves such
+// an alert. A hold that is older than the arming ends.
 //
-// An absence that is inconclusive, or at a time at which nothing is expected, raises
-// nothing and reminds of nothing. What is pending when that time begins is dropped.
+// An absence that is inconclusive, or that falls into a time at which nothing is expected, raises
+// no alert and sends no reminder. A pending alert is dropped when that time begins.
 func (w *Window) Next(open *Open, v Value, now time.Time) Step {
 	reached := w.Reached(v)
 	older := open != nil && open.Since.Before(v.ArmedAt)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Activity tells how much happened lately.
+// Activity reports how much happened lately.
 type Activity interface {
 	// Raised counts the alerts about exchanges that were raised in the hour that
 	// ends with the present minute, by Postgres's clock.

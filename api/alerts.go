@@ -88,8 +88,7 @@ func (s *server) alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.
 	return q, err
 }
 
-// alertFilter reads a filter. Path is what stands before its fields' names in
-// the words of the request.
+// alertFilter reads a filter. Path is the prefix of its fields' names in the request.
 func (s *server) alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filter, error) {
 	out := alerts.Filter{
 		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,

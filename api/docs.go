@@ -44,7 +44,7 @@ type described struct {
 	kind string
 	// role is the least that may call it.
 	role access.Role
-	// changes tells whether a call may change anything.
+	// changes says whether a call may change anything.
 	changes bool
 }
 
@@ -172,7 +172,7 @@ type operation struct {
 	// no GET changes nothing.
 	Role    access.Role `json:"x-tocsin-role"`
 	Changes *bool       `json:"x-tocsin-changes"`
-	// Method and Path are those under which the operation stands.
+	// Method and Path are the operation's place in the description.
 	Method, Path string
 }
 

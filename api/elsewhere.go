@@ -23,14 +23,14 @@ type Provider interface {
 	Finish(ctx context.Context, cookie string, query url.Values) (access.NewAccount, string, error)
 }
 
-// Recogniser finds or makes the account of whom a provider vouches for. It
-// returns [access.ErrRefused] where there is none and none may be made, and a
-// conflict where the e-mail address is somebody else's.
+// Recogniser finds or makes the account of a person whom a provider vouches for. It returns
+// [access.ErrRefused] if there is no account and none may be made, and a conflict if the e-mail
+// address is that of another account.
 type Recogniser interface {
 	Recognise(ctx context.Context, who access.NewAccount) (access.Account, error)
 }
 
-// Elsewhere lets people in whom somebody else vouches for.
+// Elsewhere lets people sign in at another provider.
 type Elsewhere struct {
 	Provider Provider
 	Accounts Recogniser
@@ -104,8 +104,8 @@ func (s *server) endElsewhere(c echo.Context) error {
 	return c.Redirect(http.StatusFound, returnTo)
 }
 
-// backWith sends a browser back to the page, which says what went wrong. The
-// page gets the kind of problem alone, so that nobody can put words on it.
+// backWith sends a browser back to the page, which says what went wrong. The page gets only the
+// kind of problem, so that nobody can make it show a text of their choice.
 func (s *server) backWith(c echo.Context, returnTo string, err error) error {
 	problem := "unavailable"
 	theirs, ok := errors.AsType[*oidc.Error](err)

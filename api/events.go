@@ -16,7 +16,7 @@ import (
 	"tocsin/alerts"
 )
 
-// Pulse tells whether an inbox has changed.
+// Pulse says whether an inbox has changed.
 type Pulse interface {
 	// Pulse returns the present state of an inbox.
 	Pulse(ctx context.Context, tenant string) (InboxState, error)
@@ -42,7 +42,7 @@ const writeTimeout = 10 * time.Second
 // maxMissed bounds the alerts that a returning page is notified of.
 const maxMissed = 1000
 
-// Missed tells a returning page what it has missed.
+// Missed says to a returning page what it has missed.
 type Missed interface {
 	// ChangedSince counts the alerts that changed after the pulse of a fingerprint,
 	// at most limit; known is false for a text that is no fingerprint.
@@ -113,8 +113,8 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 	}
 }
 
-// stillMay returns why the caller of a stream may follow it no more. What cannot
-// be found out in time is no reason, and holds up no beat for long.
+// stillMay returns why the caller of a stream may not follow it any more. If this cannot be found
+// out in time, it returns nil, so that no beat is held up for long.
 func stillMay(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
@@ -142,14 +142,14 @@ func (o *eventWriter) begin(heartbeat time.Duration) error {
 	return o.beat("retry: 2000\n", heartbeat)
 }
 
-// beat tells the page that the stream lives, and by when to hear so again. A
-// comment would keep the connection open as well, but no browser tells of one.
+// beat shows the page that the stream lives, and when to expect the next beat. A comment would keep
+// the connection open as well, but browsers do not report comments.
 func (o *eventWriter) beat(head string, every time.Duration) error {
 	return o.named(head, "beat", BeatEvent{IntervalSeconds: every.Seconds()})
 }
 
-// missed tells what changed since the event of an id, nil where that is not
-// known. A page that is not notified reads its list anew all the same.
+// missed returns what changed since the event of an id, nil if that is not known. A page that gets
+// nil reads its list anew.
 func (s *server) missed(ctx context.Context, id string) *MissedAlerts {
 	if s.Missed == nil {
 		return nil

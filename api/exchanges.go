@@ -60,8 +60,8 @@ func (s *server) SearchExchanges(ctx context.Context, req SearchExchangesRequest
 	return answer, err
 }
 
-// fromSource makes of what a source says an answer of 503, the reason in the log:
-// Tocsin goes on without its source, but for what is read there at once.
+// fromSource turns an error of the source into an answer of 503, with the reason in the log.
+// Without its source Tocsin goes on, except for requests that read the source directly.
 func fromSource(what string, err error) error {
 	err = fmt.Errorf("%s: %w", what, err)
 	if fault.KindOf(err) != fault.Internal || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -225,7 +225,7 @@ func (s *server) GetUsualDuration(ctx context.Context, req GetUsualDurationReque
 	return answer, nil
 }
 
-// named restricts to a name, where there is one.
+// named restricts to a name, if there is one.
 func named(name string) []string {
 	if name == "" {
 		return nil

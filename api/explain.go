@@ -18,8 +18,8 @@ type Explainer interface {
 	// Standings returns what is stored of each rule of a tenant, with its alert about the
 	// exchange of a key, by name.
 	Standings(ctx context.Context, tenant, key string) ([]explain.Standing, error)
-	// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix
-	// epoch, where a rule of the tenant has an alert about it.
+	// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix epoch,
+	// if a rule of the tenant has an alert about it.
 	AlertedStart(ctx context.Context, tenant, key string) (startNS int64, found bool, err error)
 }
 
@@ -78,7 +78,7 @@ func explanationAnswer(x *explain.Explanation) RuleExplanation {
 	return answer
 }
 
-// maxDetailBytes bounds a detail, which may tell the problem of a rule.
+// maxDetailBytes bounds a detail, which may quote the problem of a rule.
 const maxDetailBytes = 4 << 10
 
 // explained reads the exchange that is to be explained.

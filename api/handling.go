@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxAssignees bounds the list of people whom alerts can be assigned to.
+// maxAssignees bounds the list of possible assignees.
 const maxAssignees = 1000
 
 // AssignAlert answers POST /alerts/{id}/assign.
@@ -25,7 +25,7 @@ func (s *server) AssignAlert(ctx context.Context, req AssignAlertRequestObject) 
 	return AssignAlert200JSONResponse(alertAnswer(&a)), nil
 }
 
-// checkAssignee returns what is wrong with whom the caller wants to assign, whoever is known.
+// checkAssignee returns what is wrong with an assignee, whoever the users are.
 func checkAssignee(who Identity, assignee string) error {
 	if err := texts("assignee", []string{assignee}, maxNameBytes); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// StatusSource tells how the system is doing.
+// StatusSource says how the system is doing.
 type StatusSource interface {
 	Status(ctx context.Context, tenant string) (SystemStatus, error)
 }
@@ -93,7 +93,7 @@ type health struct {
 	mu     sync.Mutex
 	seen   []Dependency
 	seenAt time.Time
-	// down remembers what the log already tells.
+	// down holds the dependencies whose failure is already in the log.
 	down map[string]bool
 
 	// draining is set when this process is about to end.
@@ -190,9 +190,9 @@ type readiness struct {
 	Missing []string `json:"missing"`
 }
 
-// GetStatus answers GET /status. It answers while Postgres does not, because
-// that is when somebody looks; where people sign in they are not recognised then,
-// and /readyz tells.
+// GetStatus answers GET /status. It also answers while Postgres does not, because that is when
+// people look. If people sign in, they are not recognised then, and /readyz shows the problem
+// instead.
 func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
 	dependencies := s.health.look(ctx)
 	ready := !slices.ContainsFunc(dependencies, func(d Dependency) bool { return !d.Reachable })

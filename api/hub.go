@@ -33,8 +33,8 @@ type event struct {
 	changed []uuid.UUID
 }
 
-// hub tells pages when an inbox has changed. It has one poller for each tenant
-// to which somebody listens; the poller ends with its last listener.
+// hub notifies pages when an inbox has changed. It has one poller for each tenant that has
+// listeners; the poller ends with its last listener.
 type hub struct {
 	pulse    Pulse
 	log      *slog.Logger
@@ -69,8 +69,8 @@ func newHub(pulse Pulse, log *slog.Logger, interval time.Duration, limit int) *h
 	return &hub{pulse: pulse, log: log, interval: interval, limit: limit, topics: map[string]*topic{}}
 }
 
-// join begins to listen to a tenant's inbox. What is already known of it comes
-// first. The caller must leave. Ctx lends its values, not its end, to the poller.
+// join begins to listen to a tenant's inbox. The listener first gets what is already known. The
+// caller must leave. The poller uses the values of ctx, but does not end with it.
 func (h *hub) join(ctx context.Context, tenant string) (*listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,8 +163,8 @@ func (h *hub) look(ctx context.Context, tenant string) (InboxState, error) {
 	return h.pulse.Pulse(ctx, tenant)
 }
 
-// publish tells every listener of t, if ev is news, and cuts off those whose
-// buffer is full.
+// publish sends ev, if it is news, to every listener of t, and cuts off listeners whose buffer is
+// full.
 func (h *hub) publish(ctx context.Context, t *topic, ev event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

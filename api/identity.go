@@ -13,7 +13,7 @@ import (
 	"tocsin/internal/access"
 )
 
-// Identity is whom a request is for.
+// Identity is who makes a request.
 type Identity struct {
 	// Tenant owns every row that the request can see.
 	Tenant string
@@ -119,8 +119,8 @@ type (
 	callKey     struct{}
 )
 
-// identify finds out for whom a call is and whether its operation is allowed,
-// before path and body are looked at.
+// identify finds out who makes a call and whether its operation is allowed, before path and body
+// are looked at.
 func (s *server) identify(document *document) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -153,7 +153,7 @@ func (s *server) identify(document *document) echo.MiddlewareFunc {
 	}
 }
 
-// allow returns for whom a request is, if its operation is allowed.
+// allow returns who makes a request, if its operation is allowed.
 func (s *server) allow(r *http.Request, op described) (Identity, error) {
 	who, err := s.Identify(r)
 	if err != nil {

@@ -17,8 +17,8 @@ type Inbox interface {
 	List(ctx context.Context, tenant string, q alerts.Query) (alerts.Page, error)
 	Counts(ctx context.Context, tenant string) (alerts.Counts, error)
 	Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error)
-	// Act does what [alerts.State.After] allows and returns the whole alert as it
-	// stands afterwards. An alert that is already there keeps who was first.
+	// Act does what [alerts.State.After] allows and returns the whole alert after the action. An
+	// alert that already has the state keeps the name of the person who was first.
 	Act(ctx context.Context, tenant string, deed Deed) (alerts.Instance, error)
 }
 
@@ -32,12 +32,12 @@ type Deed struct {
 
 // Handling keeps who handles which alert.
 type Handling interface {
-	// Assign does what [alerts.State.Reassign] allows and returns the whole alert as it stands
-	// afterwards. An assignee who is neither the actor nor a user who may act is invalid.
+	// Assign does what [alerts.State.Reassign] allows and returns the whole alert after the change.
+	// An assignee who is neither the actor nor a user who may act is invalid.
 	Assign(ctx context.Context, tenant string, a Assignment) (alerts.Instance, error)
-	// Snooze lets an alert be quiet until an instant. What [alerts.State.Snoozable] does not
-	// allow is a conflict, and an instant that is over, or too far ahead, is invalid. Nil cancels
-	// a snooze.
+	// Snooze keeps an alert quiet until an instant. A snooze that [alerts.State.Snoozable] does not
+	// allow is a conflict. An instant that is over, or too far ahead, is invalid. Nil cancels a
+	// snooze.
 	Snooze(ctx context.Context, tenant string, z Snooze) (alerts.Instance, error)
 	// Assignees returns the names of users who may act, at most so many.
 	Assignees(ctx context.Context, tenant string, most int) ([]string, error)
@@ -65,9 +65,9 @@ type Bulk interface {
 	ActOnMany(ctx context.Context, tenant string, deed BulkDeed) (BulkCounts, error)
 	// AssignMany assigns the alerts of a filter as ActOnMany acts on them.
 	AssignMany(ctx context.Context, tenant string, of BulkAssignment) (BulkCounts, error)
-	// Undo puts back what an action changed and nothing has changed since. What
-	// can no longer be undone, or was done by another actor, is a fault of kind
-	// Conflict. Undone once more it changes nothing and says the same.
+	// Undo reverts the changes of an action that have not been changed again since. An action that
+	// can no longer be undone, or that another actor did, is a fault of kind Conflict. Repeating an
+	// undo changes nothing and returns the same.
 	Undo(ctx context.Context, tenant string, u Undo) (UndoCounts, error)
 }
 
@@ -89,7 +89,7 @@ type BulkAssignment struct {
 	// ID names the action.
 	ID    uuid.UUID
 	Actor string
-	// Filter selects the alerts. Those that neither nobody nor the actor handles are left alone,
+	// Filter selects the alerts. Alerts that somebody other than the actor handles are not touched,
 	// unless Reassign is set.
 	Filter   alerts.Filter
 	Assignee string
@@ -165,7 +165,7 @@ type Folder interface {
 type GroupQuery struct {
 	By     alerts.Fold
 	Filter alerts.Filter
-	// Actor is for whom unread alerts are counted.
+	// Actor is the person whose unread alerts are counted.
 	Actor string
 	// After continues a listing after its last group; nil begins it.
 	After *alerts.GroupMark

@@ -12,7 +12,7 @@ import (
 	"tocsin/rules"
 )
 
-// Issues tells what is known of an issue over all its alerts.
+// Issues returns what is known of an issue over all its alerts.
 type Issues interface {
 	// Issue returns an issue. One without any alert is a fault of kind NotFound.
 	Issue(ctx context.Context, tenant string, key IssueKey) (IssueRecord, error)

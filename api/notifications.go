@@ -21,15 +21,14 @@ type Notifications interface {
 
 // NotificationReader reads the record of messages.
 type NotificationReader interface {
-	// List returns notifications by (creation, id), newest first. Of their history
-	// it tells the numbers and verdicts, whether an attempt is under way, and errors.
-	// A search for a text looks at a bounded number of them; what is returned beside
-	// them is where it goes on, and nil where it is through.
+	// List returns notifications by (creation, id), newest first. Their history is limited to
+	// numbers and verdicts, errors, and whether an attempt is under way. A search for a text looks
+	// at a bounded number of notifications. The returned mark says where to continue; it is nil at
+	// the end.
 	List(ctx context.Context, tenant string, q NotificationQuery) ([]NotificationRecord, *NotificationMark, error)
-	// Counts counts messages by status, of a filter by webhook and creation alone; what
-	// else it holds is ignored.
+	// Counts counts messages by status. It uses only the webhook and the creation of the filter.
 	Counts(ctx context.Context, tenant string, f NotificationFilter) (map[notify.Status]int64, error)
-	// Flow tells how the attempts of the last 24 hours at a webhook went.
+	// Flow reports how the attempts of the last 24 hours at a webhook went.
 	Flow(ctx context.Context, tenant string, webhook uuid.UUID) (WebhookFlow, error)
 	// Get returns one notification with its history.
 	Get(ctx context.Context, tenant string, id uuid.UUID) (NotificationRecord, error)
@@ -56,11 +55,11 @@ type NotificationFilter struct {
 	Webhooks []uuid.UUID
 	Rules    []uuid.UUID
 	Alerts   []uuid.UUID
-	// Digests selects the notifications that these digests tell.
+	// Digests selects the notifications that these digests sum up.
 	Digests []uuid.UUID
 	// From and To bound the creation, From included, To not; nil is no bound.
 	From, To *time.Time
-	// OnlyMessages leaves out what a digest tells.
+	// OnlyMessages leaves out notifications that a digest sums up.
 	OnlyMessages bool
 	// Text is looked for in the titles of alerts, case ignored, or is the id of an
 	// execution or notification.
@@ -103,10 +102,10 @@ type NotificationRecord struct {
 	AlertTitle string
 	// Silence is what suppressed it, nil for others.
 	Silence *silences.Silence
-	// History holds the attempts, oldest first, with those of the digest that tells
-	// the notification.
+	// History holds the attempts, oldest first, including those of the digest that sums up the
+	// notification.
 	History []AttemptRecord
-	// Retries are those by people, oldest first; filled in for one notification alone.
+	// Retries are the retries by people, oldest first; set only if a single notification is read.
 	Retries []RetryRecord
 	// Body is what the last attempt sent, or the next one will; nil in lists, before the
 	// first attempt, and where retention has deleted it.
@@ -120,8 +119,7 @@ type AttemptRecord struct {
 	// FinishedAt is nil while the attempt is under way, or when its process died;
 	// the verdict of the outcome is then unknown.
 	FinishedAt *time.Time
-	// UnderWay is true while there is no outcome and the claim still stands,
-	// under which the attempt was begun.
+	// UnderWay is true if there is no outcome and the claim of the attempt is still valid.
 	UnderWay bool
 	// Replica is the process that made it.
 	Replica string
@@ -130,7 +128,7 @@ type AttemptRecord struct {
 	Outcome notify.Outcome
 }
 
-// mostVerdicts is how many a list tells of one notification.
+// mostVerdicts is how many verdicts a list shows of one notification.
 const mostVerdicts = 20
 
 // ListNotifications answers GET /notifications.

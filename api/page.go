@@ -70,7 +70,7 @@ func (m mark) encode() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-// decodeMark reads the cursor of a list; nil stands for the list's beginning.
+// decodeMark reads the cursor of a list; nil means the list's beginning.
 func decodeMark(list string, text *string) (*mark, error) {
 	if text == nil || *text == "" {
 		return nil, nil //nolint:nilnil // no cursor is the ordinary beginning of a list

@@ -21,7 +21,7 @@ import (
 	"tocsin/rules"
 )
 
-// Previewer tells what a rule would have raised.
+// Previewer says what a rule would have raised.
 type Previewer interface {
 	Preview(ctx context.Context, r preview.Request) (preview.Result, error)
 	Difference(ctx context.Context, before, after preview.Request) (preview.Difference, error)
@@ -55,7 +55,7 @@ func (s *server) PreviewRuleDefinition(ctx context.Context, req PreviewRuleDefin
 	}
 	named := req.Body.Definition
 	if named.Name == "" {
-		// What it is called changes nothing about what it raises.
+		// The name does not affect what the rule raises.
 		named.Name = "unnamed"
 	}
 	d, _, err := s.checkedDefinition(ctx, &named)
@@ -261,8 +261,8 @@ func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instan
 	return nil, fault.New(fault.Conflict, "the rule has no webhooks; bind one first")
 }
 
-// alertOf returns the alert that a rule would raise for an exchange, or for a
-// made-up one. Problem tells why a text is a fallback.
+// alertOf returns the alert that a rule would raise for an exchange, or for a made-up one. Problem
+// says why a text is a fallback.
 func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (a alerts.Instance, problem, err error) {
 	a = s.sample(r.FireMode)
 	e := a.Exchange
@@ -373,7 +373,7 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	return answer, nil
 }
 
-// unknownURL stands for the URL of a webhook that there is not, or that cannot be opened.
+// unknownURL is used for a webhook that does not exist, or whose URL cannot be decrypted.
 const unknownURL = "https://webhook.invalid/"
 
 // previewedWebhook returns the webhook that a preview is for.
@@ -396,7 +396,7 @@ func (s *server) previewedWebhook(ctx context.Context, b *TemplatePreviewRequest
 	return w, nil
 }
 
-// checkTemplates finds what is wrong with the templates alone.
+// checkTemplates returns what is wrong with the templates, and ignores all other faults.
 func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 	wrong := s.CheckRule(d)
 	for _, f := range s.CheckWebhook(w) {

@@ -133,7 +133,7 @@ func (s *server) presetAnswer(w *notify.Webhook) *WebhookPreset {
 	return answer
 }
 
-// leadsTo returns whom the requests of a webhook go to: scheme, host and port.
+// leadsTo returns the destination of a webhook's requests: scheme, host and port.
 func (s *server) leadsTo(w *notify.Webhook) string {
 	p := s.Receivers.Get(w.Preset)
 	if p == nil {

@@ -17,8 +17,8 @@ import (
 
 // Replayer has rules judge ranges of the past again.
 type Replayer interface {
-	// StartReplay begins a replay. What cannot be replayed now is a fault of kind Conflict,
-	// a range that cannot be replayed one of kind Invalid.
+	// StartReplay begins a replay. If nothing can be replayed now, it returns a fault of kind
+	// Conflict; if the range cannot be replayed, a fault of kind Invalid.
 	StartReplay(ctx context.Context, tenant, actor string, r ReplayRequest) (Replay, error)
 	// CancelReplay ends a replay; one that is over stays untouched.
 	CancelReplay(ctx context.Context, tenant, actor string, id uuid.UUID) (Replay, error)

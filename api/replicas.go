@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Replicas tells which processes run.
+// Replicas lists the processes that run.
 type Replicas interface {
 	// List returns every replica that has not left and is not forgotten, in the
 	// order in which they started. Replicas belong to no tenant.

@@ -18,8 +18,8 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// Policies for what a browser may do with an answer. Pages may style elements
-// in place, because component libraries do; scripts come from files alone.
+// Policies for what a browser may do with an answer. Pages may style elements in place, because
+// component libraries do; scripts may only come from files.
 const (
 	policyData = "default-src 'none'; frame-ancestors 'none'"
 	policyPage = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
@@ -119,8 +119,8 @@ func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// requestID names the request. What the client calls it does not count, so that
-// an id in the log is always one of ours.
+// requestID names the request. It ignores the client's own id, so that every id in the log was made
+// here.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := uuid.NewV7()
@@ -240,7 +240,7 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			// What Slack signs comes under the name that the Slack app has.
+			// Slack's signed requests come under the name that the Slack app has.
 			if isInteraction(r) {
 				return next(c)
 			}

@@ -186,8 +186,8 @@ func thoughtOf(b *RoutingTestExchange) (rules.Exchange, error) {
 	return e, nil
 }
 
-// routedAlert returns a stored alert, with what its rule says at present. Of a rule that is
-// gone, or cannot be read, the alert tells the labels.
+// routedAlert returns a stored alert, with the present definition of its rule. If the rule is gone
+// or cannot be read, the labels are those of the alert.
 func (s *server) routedAlert(ctx context.Context, id uuid.UUID) (about routed, err error) {
 	if about.alert, err = s.Inbox.Get(ctx, tenantOf(ctx), id); err != nil {
 		return about, fmt.Errorf("test routing: %w", err)

@@ -55,8 +55,7 @@ func ruleChangeAnswer(r *AuditRecord) (change RuleChange, err error) {
 	return change, err
 }
 
-// definitionNames renames what a row of the audit log tells, by columns, to the
-// fields of a definition.
+// definitionNames renames the columns in a row of the audit log to the fields of a definition.
 func definitionNames(row json.RawMessage) (json.RawMessage, error) {
 	if len(row) == 0 {
 		return nil, nil

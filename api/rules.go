@@ -91,8 +91,8 @@ type EvaluationHealth struct {
 	// LastRunAt is the last evaluation, NextRunAt when the rule is due; each is nil
 	// when there is none.
 	LastRunAt, NextRunAt *time.Time
-	// LastError tells a person why the last evaluation did not succeed, without
-	// secrets; empty when it did. LastErrorAt is nil then.
+	// LastError says why the last evaluation did not succeed, without secrets. It is empty if the
+	// evaluation succeeded; LastErrorAt is nil then.
 	LastError   string
 	LastErrorAt *time.Time
 }

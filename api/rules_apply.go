@@ -20,10 +20,10 @@ import (
 type RuleApplier interface {
 	// All returns every rule as of one instant, by name.
 	All(ctx context.Context, tenant string) ([]rules.Rule, error)
-	// Apply creates and edits what differs from the set, by name, and deletes the
-	// others where the set says so: all of it in one transaction, or nothing. A
-	// rule that is as the set says is not touched. What others wrote meanwhile is
-	// overwritten; two calls at once happen one after the other.
+	// Apply creates and edits the rules that differ from the set, by name, and deletes the others
+	// if the set says so: all of it in one transaction, or nothing. A rule that equals the set is
+	// not touched. Edits that others made meanwhile are overwritten. Two simultaneous calls happen
+	// one after the other.
 	Apply(ctx context.Context, tenant string, set RuleSet) (RulesDone, error)
 }
 
@@ -31,12 +31,12 @@ type RuleApplier interface {
 type RuleSet struct {
 	// Definitions are valid, and no name is there twice.
 	Definitions []rules.Definition
-	// Prune deletes the tenant's other rules; where PruneNames has any, only those with such
-	// names, in which * stands for any run of characters, and only those with all of PruneLabels.
+	// Prune deletes the tenant's other rules: if PruneNames is not empty, only those with such
+	// names, in which * matches any run of characters, and only those with all of PruneLabels.
 	Prune       bool
 	PruneNames  []string
 	PruneLabels map[string]string
-	// DryRun tells what would be done, and does nothing.
+	// DryRun reports what would be done, and does nothing.
 	DryRun bool
 }
 
@@ -265,7 +265,7 @@ func unlessEmpty[T any](list []T) []T {
 	return list
 }
 
-// changes tells the fields in which two definitions differ, as they are written.
+// changes returns the fields in which two definitions differ, as they are written.
 func (n webhookNames) changes(before, after *rules.Definition) ([]RuleFieldChange, error) {
 	was, err := fieldsOf(n.written(before))
 	if err != nil {

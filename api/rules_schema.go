@@ -10,9 +10,9 @@ import (
 // PathRulesSchema is where the JSON Schema of documents of rules is served.
 const PathRulesSchema = "/api/rules.schema.json"
 
-// RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks,
-// users, teams, routes, silences and views, for editors. It is made from the description of the API, and knows what that
-// says of each field; what depends on several fields only the server knows.
+// RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks, users, teams,
+// routes, silences and views, for editors. It is made from the description of the API, and knows
+// the constraints of each field; only the server knows constraints between several fields.
 func RulesSchema() ([]byte, error) {
 	raw, err := GetSpecJSON()
 	if err != nil {
@@ -121,8 +121,8 @@ func collect(name string, described map[string]map[string]any, into map[string]a
 	into[name] = asSchema(described[name], func(other string) { collect(other, described, into) })
 }
 
-// asSchema is a node of the description without what only generators read. Of
-// each reference it tells the name.
+// asSchema copies a node of the description without the keys that only generators read. It calls
+// refer with the name of each reference.
 func asSchema(node any, refer func(name string)) any {
 	switch node := node.(type) {
 	case map[string]any:

@@ -1,15 +1,14 @@
 // Package api answers HTTP.
 //
-// openapi.yaml is the one description of what is said: the server's types and
-// its interface are generated from it, and so are the browser's. A handler
-// turns a request into a call of one of the small interfaces that stand beside the
-// handlers, and the answer into generated types; it decides nothing that a store or a
-// domain package knows better.
+// openapi.yaml is the only description of the API: the server's types and interface are generated
+// from it, and so are the browser's. A handler turns a request into a call of one of the small
+// interfaces that are declared next to the handlers, and the answer into generated types. Decisions
+// are left to stores and domain packages.
 //
-// Every method of these interfaces acts for one tenant: what belongs to another one does not
-// exist and is a fault of kind NotFound. Errors that a caller can act upon are
-// faults; every other error is internal, logged and not shown. Slices may be
-// nil when they are empty. All methods are safe for concurrent use.
+// Every method of these interfaces acts for one tenant: objects of another tenant do not exist and
+// are a fault of kind NotFound. Errors that a caller can act upon are faults; every other error is
+// internal, logged and not shown. Slices may be nil if they are empty. All methods are safe for
+// concurrent use.
 //
 //	request ─▶ request id ─▶ log ─▶ recover ─▶ host ─▶ cross-origin ─▶ /healthz, /readyz
 //	                                                         ├──▶ /metrics: its token
@@ -18,13 +17,12 @@
 //	                                                         ├──▶ /api/v1: identity ─▶ time limit ─▶ strict JSON ─▶ handler
 //	                                                         └──▶ anything else: the web application
 //
-// Whom a request is for is decided in one place, [Options.Identify], and read
-// from the request's context everywhere else: a store is never asked without a
-// tenant. Which role an operation needs stands beside it in openapi.yaml.
-// The person who changes something is passed on in the context ([access.As]) and ends up
-// in the audit log. Every error leaves through one place as well (problem.go): a fault's
-// kind becomes a status, and an error without a kind becomes a 500 that shows
-// no more than the request id under which the log tells the rest.
+// [Options.Identify] is the one place that decides who makes a request. All other code reads this
+// from the request's context, and a store is never asked without a tenant. openapi.yaml names the
+// role that each operation needs. The person who changes something is passed on in the context
+// ([access.As]) and recorded in the audit log. Errors also leave through one place (problem.go): a
+// fault's kind becomes a status. An error without a kind becomes a 500 that shows only the request
+// id, under which the log has the details.
 //
 // Streams of events hold no database connection. One poller for each tenant
 // asks for the inbox's pulse while at least one page listens; a page that reads
@@ -87,7 +85,7 @@ type Options struct {
 	Keys          Keys
 	Reconciler    Reconciler
 	Pulse         Pulse
-	// Missed tells pages that return what they have missed; nil tells them nothing.
+	// Missed says to pages that return what they have missed; without it, they are not notified.
 	Missed Missed
 	// Receivers are those that webhooks can be for; nil is none.
 	Receivers *preset.Set
@@ -117,9 +115,8 @@ type Options struct {
 	Audit  AuditReader
 	// Elsewhere is another way in; nil means there is none.
 	Elsewhere *Elsewhere
-	// Identify says whom a request is for, or why nobody: a fault or an
-	// [echo.HTTPError]. By default it asks the Door for the request's token or
-	// session.
+	// Identify returns who makes a request, or why that is nobody: a fault or an [echo.HTTPError].
+	// By default it asks the Door for the request's token or session.
 	Identify func(*http.Request) (Identity, error)
 	// Open says that nobody has to sign in, because Identify lets everybody in.
 	Open bool
@@ -133,12 +130,12 @@ type Options struct {
 	// DeadAfter is the silence after which a replica is shown as dead; 1 min by default.
 	DeadAfter time.Duration
 
-	// ListenAddress is where the server listens, "host:port". Its host may be
-	// used in requests; where it is no certain one, any IP address may.
+	// ListenAddress is where the server listens, "host:port". Its host may be used in requests; if
+	// it is not a specific host, any IP address may be used.
 	ListenAddress string
 	// PublicURL is how people reach the server, when that is not its address.
 	PublicURL string
-	// TrustedProxies may say in X-Forwarded-For for whom they ask.
+	// TrustedProxies may name the client in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 
 	Log *slog.Logger
@@ -220,7 +217,7 @@ type Server struct {
 type server struct {
 	Options
 
-	// secure tells whether people come over https alone.
+	// secure says whether people come only over https.
 	secure    bool
 	validator *rules.Validator
 	// previews holds a token for each preview under way.
@@ -265,9 +262,9 @@ func New(o Options) (*Server, error) {
 	return &Server{echo: e, hub: s.hub, health: s.health}, nil
 }
 
-// NewMonitor returns a server that answers /healthz, /readyz and /metrics alone: for a
-// process that serves no API, and is watched all the same. It needs Log and Now, and heeds
-// Checks, Metrics, MetricsToken, ListenAddress, PublicURL and TrustedProxies.
+// NewMonitor returns a server that answers only /healthz, /readyz and /metrics, for a process that
+// serves no API but is monitored. It needs Log and Now, and uses Checks, Metrics, MetricsToken,
+// ListenAddress, PublicURL and TrustedProxies.
 func NewMonitor(o Options) (*Server, error) {
 	if o.Log == nil || o.Now == nil {
 		return nil, errors.New("api: Options.Log and Options.Now are required")

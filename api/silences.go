@@ -27,7 +27,7 @@ type SilenceStore interface {
 	Update(ctx context.Context, tenant, actor string, edit SilenceEdit) (SilenceRecord, error)
 	// End ends a silence; one that is over stays untouched.
 	End(ctx context.Context, tenant, actor string, id uuid.UUID) (SilenceRecord, error)
-	// Preview tells what a valid silence would have suppressed in the last 24 hours.
+	// Preview returns what a valid silence would have suppressed in the last 24 hours.
 	Preview(ctx context.Context, tenant string, d silences.Definition) (SilencePreview, error)
 }
 

@@ -24,8 +24,8 @@ type SlackStore interface {
 	// Webhook returns a webhook that posts as a bot, whosever it is: its tenant
 	// is that of a request which proves to come from its Slack app.
 	Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, error)
-	// Show has the message brought in line with its alert soon. Where the alert
-	// is not the tenant's, it does nothing.
+	// Show has the message updated to its alert's state soon. If the alert is not the tenant's, it
+	// does nothing.
 	Show(ctx context.Context, press SlackPress) error
 	// Person returns the user of a tenant who has an e-mail address, whatever its case.
 	Person(ctx context.Context, tenant, email string) (SlackPerson, error)
@@ -33,7 +33,7 @@ type SlackStore interface {
 
 // SlackCaller asks Slack in the name of a webhook's app.
 type SlackCaller interface {
-	// SlackMember returns what Slack tells of a user.
+	// SlackMember returns what Slack says about a user.
 	SlackMember(ctx context.Context, w *notify.Webhook, user string) (slack.Member, error)
 	// SlackTell shows a text to the person who pressed, and to nobody else.
 	SlackTell(ctx context.Context, w *notify.Webhook, press slack.Press, text string) error
@@ -55,10 +55,10 @@ type SlackPress struct {
 	At notify.Posted
 }
 
-// prefixInteractions is where Slack tells of pressed buttons, below it by webhook.
-// Slack's servers send no session, no origin and no JSON; each request proves by
-// its signature that it comes from the webhook's Slack app, and until it has, no
-// more of it is believed than which webhook's secret is to be tried.
+// prefixInteractions is the path to which Slack reports pressed buttons, followed by the webhook.
+// Slack's servers send no session, no origin and no JSON. Each request proves by its signature that
+// it comes from the webhook's Slack app. Until then, it is only used to choose the webhook whose
+// secret is tried.
 const prefixInteractions = "/slack/interactions/"
 
 const (

@@ -14,7 +14,7 @@ import (
 	"tocsin/notify/slack"
 )
 
-// What those who press are told where the message does not show it.
+// Answers to the person who pressed, if the message does not show the reason.
 const (
 	slackGone    = "Tocsin does not have this alert any more."
 	slackUnasked = "Slack did not tell Tocsin who you are, so nothing was done. Press once more, or act in Tocsin."
@@ -22,9 +22,9 @@ const (
 		"users:read.email, and you must be a full member of the workspace. Nothing was done."
 )
 
-// press does what a button says, and lets the message show what became of it. What the message
-// does not show, those who pressed are told: why nothing was done, or that somebody was
-// faster. What comes twice is done once.
+// press does what a button says, and has the message show the result. The person who pressed is
+// notified of what the message does not show: why nothing was done, or that somebody was faster. A
+// request that comes twice is done once.
 func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
 	actor, refusal, err := s.presser(ctx, webhook, press)
 	if err != nil {
@@ -54,9 +54,10 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 	return s.tell(ctx, webhook, press, said)
 }
 
-// presser returns in whose name a press acts, or why it does not. A member of the workspace whose
-// e-mail address is that of a user acts as that user, with that user's role. Whoever else is in
-// the channel may do all but have the alert assigned, and acts by their name in Slack.
+// presser returns the name under which a press acts, or why it does not act. A member of the
+// workspace whose e-mail address is that of a user acts as that user, with that user's role. Other
+// people in the channel act by their name in Slack, and may do everything except have the alert
+// assigned.
 func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press slack.Press) (actor, refusal string, err error) {
 	member, err := s.SlackCaller.SlackMember(ctx, webhook, press.User.ID)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *server) doPressed(ctx context.Context, tenant, actor string, press slac
 	return "", err
 }
 
-// alreadySo tells what had been done before a press; empty where the press did it.
+// alreadySo says what had been done before a press; it is empty if the press did it.
 func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
 	by := func(what, who string) string {
 		if who = strings.TrimPrefix(who, "slack:"); who != "" {
@@ -148,8 +149,8 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// tell answers the person who pressed. Where that is not possible, Slack marks the press as failed,
-// so that nobody takes it for done.
+// tell answers the person who pressed. If that is not possible, Slack marks the press as failed, so
+// that nobody takes it for done.
 func (s *server) tell(ctx context.Context, webhook *notify.Webhook, press slack.Press, text string) error {
 	if err := s.SlackCaller.SlackTell(ctx, webhook, press, text); err != nil {
 		return fmt.Errorf("answer press: %w", err)

@@ -194,7 +194,7 @@ func (w *walker) array(t reflect.Type, path string, depth int) error {
 	return err
 }
 
-// unfit tells why a scalar cannot become a t; empty when it can.
+// unfit says why a scalar cannot become a t; empty if it can.
 func unfit(t reflect.Type, token json.Token) string {
 	want := "Must be " + article(t)
 	switch token := token.(type) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SystemPast tells how the system was.
+// SystemPast returns how the system was.
 type SystemPast interface {
 	// History returns the last 24 hours, by Postgres's clock. From is zero where nothing
 	// is known.

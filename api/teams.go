@@ -39,7 +39,7 @@ func (s *server) GetTeams(ctx context.Context, _ GetTeamsRequestObject) (GetTeam
 	}
 	answer := teamsAnswer(&r)
 	if !identityOf(ctx).Role.Allows(access.Operator) {
-		// Who there is, only those read to whom alerts can be assigned.
+		// The members are shown only to people who may assign alerts.
 		answer.MembersHidden = new(true)
 		for i := range answer.Teams {
 			answer.Teams[i].Members, answer.Teams[i].Groups = nil, nil

@@ -26,8 +26,8 @@ type ViewStore interface {
 	List(ctx context.Context, tenant, actor string) ([]ViewRecord, error)
 	// Get returns one of them.
 	Get(ctx context.Context, tenant, actor string, id uuid.UUID) (ViewRecord, error)
-	// Save replaces the view that has the same owner and name, or writes a new one. Where
-	// there are too many it returns a fault of kind Conflict.
+	// Save replaces the view that has the same owner and name, or writes a new one. If there are
+	// too many, it returns a fault of kind Conflict.
 	Save(ctx context.Context, tenant string, v ViewRecord) (ViewRecord, error)
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }

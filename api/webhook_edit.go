@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// WebhookEditor edits webhooks. What it returns is the webhook as stored.
+// WebhookEditor edits webhooks. It returns webhooks as they are stored.
 type WebhookEditor interface {
 	// Update replaces a valid webhook, secrets included. A version other than the
 	// stored one is a fault of kind Stale, a name that is taken one of kind Conflict.
@@ -141,7 +141,7 @@ func givesSecrets(present *notify.Webhook, b *WebhookEdit) bool {
 	return b.URL != nil && b.Headers != nil && b.SigningSecret != nil
 }
 
-// originOf returns whom an address belongs to: its scheme and its host with the port.
+// originOf returns the origin of an address: its scheme, and its host with the port.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

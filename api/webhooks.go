@@ -52,10 +52,10 @@ type WebhookWriter interface {
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
-// Sender sends messages, and tells what it would send.
+// Sender sends messages, and shows what it would send.
 type Sender interface {
 	notify.Sender
-	// Head tells the request that an attempt sends, without secrets.
+	// Head returns the head of the request that an attempt sends, without secrets.
 	Head(d *notify.Delivery) notify.RequestHead
 }
 
@@ -265,7 +265,7 @@ func (s *server) webhookAnswer(w *notify.Webhook) Webhook {
 	return answer
 }
 
-// webhookHealthAnswer tells of a webhook that was just written what its row does.
+// webhookHealthAnswer returns the health of a webhook that was just written, from its row.
 func webhookHealthAnswer(w *notify.Webhook) WebhookHealth {
 	f := w.Flow
 	if f.State == "" {

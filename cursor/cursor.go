@@ -1,20 +1,19 @@
 // Package cursor says how far the exchanges of a source have been judged.
 //
-// A [Position] is the composite (start time, execution id) of an exchange. The
-// cursor of a partition is a position with one meaning: every exchange at or before
-// it has been judged, or is named as left to judge. Positions are totally ordered, first by start
-// time in nanoseconds, then by the bytes of the execution id, exactly as
-// ClickHouse orders a DateTime64(9) and a String. Two exchanges that start in
-// the same nanosecond are therefore still apart, and "strictly after the
+// A [Position] is the composite (start time, execution id) of an exchange. The cursor of a
+// partition is a position with one meaning: every exchange at or before it has been judged, or is
+// named as left to judge. Positions are totally ordered, first by start time in nanoseconds, then
+// by the bytes of the execution id, exactly as ClickHouse orders a DateTime64(9) and a String. Two
+// exchanges that start in the same nanosecond are therefore still distinct, and "strictly after the
 // cursor" neither repeats nor skips one of them.
 //
-// Start times are integers of nanoseconds since the Unix epoch everywhere
-// outside ClickHouse: Postgres's timestamptz and most clock printing round to
-// microseconds, and a rounded cursor re-selects or loses exchanges.
+// Outside of ClickHouse, start times are always integers of nanoseconds since the Unix epoch.
+// Postgres's timestamptz and most clock printing round to microseconds, and a rounded cursor
+// re-selects or loses exchanges.
 //
-// A stored cursor that cannot be decoded is an error and never "from the
-// beginning": starting over would alert history, starting from now would lose
-// failures, and neither is for a program to choose.
+// A stored cursor that cannot be decoded is an error and never means "from the beginning". Starting
+// over would alert history, starting from now would lose failures, and a program must not choose
+// between them.
 package cursor
 
 import (

@@ -2,8 +2,8 @@ package rules
 
 import "regexp"
 
-// About is what a rule tells those who handle its alerts. Alerts show it as the rule says it
-// at present.
+// About is what a rule says to the people who handle its alerts. An alert always shows the rule's
+// present text.
 type About struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	Owner      string            `json:"owner,omitempty"`
@@ -11,7 +11,7 @@ type About struct {
 	Note       string            `json:"note,omitempty"`
 }
 
-// About returns what d tells those who handle its alerts.
+// About returns what d says to the people who handle its alerts.
 func (d *Definition) About() About {
 	return About{Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note}
 }

@@ -33,9 +33,9 @@ type Weekday string
 // Weekdays returns the names of the days of the week, Sunday first, as in [time.Weekday].
 func Weekdays() []Weekday { return []Weekday{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"} }
 
-// Calendar is the hours of some weekdays, as clocks show them in a time zone. Where clocks
-// are put forward, the hour that is left out is not there; where they are put back, the
-// hour that comes twice counts twice.
+// Calendar is the hours of some weekdays, by the clocks of a time zone. When clocks are put
+// forward, the skipped hour is not part of it. When they are put back, the repeated hour counts
+// twice.
 type Calendar struct {
 	// TimeZone is a name of the IANA database, as Europe/Berlin.
 	TimeZone string    `json:"timeZone" validate:"max=100"`

@@ -42,7 +42,7 @@ type AttributeMatch struct {
 	// Value is what the attribute equals, the RE2 expression that it matches, or the number
 	// that it is compared with; it is empty for EXISTS and IN.
 	Value string `json:"value,omitempty" validate:"max=1000,text"`
-	// Values are the texts of which the attribute is one, for IN alone.
+	// Values are the texts that the attribute may have. They are used only by IN.
 	Values []string `json:"values,omitempty" validate:"max=100,dive,max=1000,text"`
 }
 

@@ -48,8 +48,8 @@ func (e *Exchange) Position() cursor.Position {
 // Key returns the text under which e has at most one alert for each rule.
 func (e *Exchange) Key() string { return cursor.Key(e.ExecutionID) }
 
-// EndedNS returns when e ended, in nanoseconds since the Unix epoch. Where the
-// source does not say, its start stands for its end.
+// EndedNS returns when e ended, in nanoseconds since the Unix epoch. If the source has no end, it
+// returns the start.
 func (e *Exchange) EndedNS() int64 {
 	if e.EndTimeNS != nil {
 		return *e.EndTimeNS

@@ -59,7 +59,7 @@ func instructions(r *syntax.Regexp) int {
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		sum += 16
 	case syntax.OpRepeat:
-		// What may repeat without end takes one more than its minimum.
+		// An unbounded repetition counts as one more than its minimum.
 		sum *= max(r.Max, r.Min+1, 1)
 	case syntax.OpNoMatch, syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary, syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest,

@@ -1,8 +1,8 @@
 package rules
 
-// Scope says where a rule looks. Each list is a disjunction of names, in which "*" stands
-// for any run of characters; an empty list is no restriction. What a Not list names is
-// left out, whatever the other lists say.
+// Scope says where a rule looks. Each list is a disjunction of names, in which "*" matches any run
+// of characters; an empty list is no restriction. Names in a Not list are excluded, whatever the
+// other lists say.
 type Scope struct {
 	Environments    []string `json:"environments,omitempty" validate:"max=100,dive,required,max=200,text"`
 	NotEnvironments []string `json:"notEnvironments,omitempty" validate:"max=100,dive,required,max=200,text"`
@@ -12,8 +12,8 @@ type Scope struct {
 	NotRoutes       []string `json:"notRoutes,omitempty" validate:"max=100,dive,required,max=200,text"`
 }
 
-// Filter says what a rule looks for. Its parts are combined by AND; an absent
-// part is no restriction, but for Statuses.
+// Filter says what a rule looks for. Its parts are combined by AND. An absent part is no
+// restriction, except Statuses.
 type Filter struct {
 	// Statuses are terminal; none means FAILED.
 	Statuses      []Status `json:"statuses,omitempty" validate:"max=2,unique,dive,oneof=COMPLETED FAILED"`

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Index finds, among many judges, those whose rules look where an exchange
-// happened, without asking each of them. It is not safe for concurrent use.
+// Index finds, among many judges, those whose rules look where an exchange happened, without asking
+// each of them. It is not safe for concurrent use.
 //
-// Judges are filed by status, application and route, those with wildcards or
-// without restriction under "any". What an exchange's place leads to is
-// remembered, since exchanges come from few places: the next one from there
-// costs one look-up, however many rules there are.
+// Judges are filed by status, application and route. Those with wildcards or without a restriction
+// are filed under "any". The result for a place is remembered, because exchanges come from few
+// places: the next exchange from the same place costs one look-up, however many rules there are.
 type Index struct {
 	judges  []*Judge
 	shelves map[shelf][]int32
@@ -70,8 +69,8 @@ func (x *Index) file(number int32, m *Matcher) {
 	}
 }
 
-// exact returns the names of patterns without wildcards. Where one has
-// wildcards, or there are none, any name may match.
+// exact returns the names of patterns without wildcards. If a pattern has wildcards, or if there
+// are no patterns, any name may match.
 func exact(patterns []pattern) (names []string, wild bool) {
 	if len(patterns) == 0 || slices.ContainsFunc(patterns, func(p pattern) bool { return len(p) > 1 }) {
 		return []string{""}, true

@@ -18,12 +18,12 @@ const (
 // Resolution is what resolves the alerts of a PerExchange rule beside people. At least one of
 // age and evidence is there.
 type Resolution struct {
-	// AfterSeconds resolves an alert so long after it was raised; 0 never does.
+	// AfterSeconds resolves an alert this long after it was raised; 0 never does.
 	AfterSeconds int `json:"afterSeconds,omitempty" validate:"omitempty,min=60,max=31536000"`
 	// Evidence resolves an alert when an exchange completed that began after the failed one
 	// had ended; empty is by none.
 	Evidence Evidence `json:"evidence,omitempty" validate:"omitempty,oneof=CORRELATION_ID ATTRIBUTE"`
-	// Attribute is the key of the attribute, of EvidenceAttribute alone.
+	// Attribute is the key of the attribute. It is used only by EvidenceAttribute.
 	Attribute string `json:"attribute,omitempty" validate:"max=500,text"`
 }
 

@@ -1,13 +1,13 @@
 // Package rules is Tocsin's vocabulary: what an exchange is, and which of them
 // a rule wants to hear about.
 //
-// A rule's condition is structured data (a [Scope] and a [Filter], all of their
-// parts combined by AND), never text in a query language. [Compile] turns it
-// into a [Matcher], which alone decides whether an exchange matches; what
-// ClickHouse is asked for may be wider than that, never narrower.
+// A rule's condition is structured data (a [Scope] and a [Filter], with all of their parts combined
+// by AND), never text in a query language. [Compile] turns it into a [Matcher]. Only the Matcher
+// decides whether an exchange matches. The query to ClickHouse may be wider than the condition,
+// never narrower.
 //
-// A rule is armed from one instant on. Exchanges that ended before that instant
-// are history to it, whatever their data.
+// A rule is armed from one instant on. It ignores exchanges that ended before that instant,
+// whatever their data.
 package rules
 
 import (
@@ -74,7 +74,7 @@ const (
 	TargetRole TargetKind = "role"
 )
 
-// Target is somebody whom an alert is for.
+// Target is a user or a team whom an alert is for.
 type Target struct {
 	Kind TargetKind `json:"kind" validate:"oneof=user team role"`
 	Name string     `json:"name" validate:"required,max=200,text"`
@@ -107,7 +107,7 @@ type Definition struct {
 	// LookBackSeconds is how far behind the cursor late exchanges are looked for.
 	LookBackSeconds int `json:"lookBackSeconds" validate:"min=0,max=604800"`
 
-	// What follows belongs to the modes with a window; all of it is zero otherwise.
+	// The following fields belong to the modes with a window; otherwise all of them are zero.
 
 	WindowSeconds int `json:"windowSeconds" validate:"min=0,max=86400"`
 	// Threshold is how many exchanges must match within the window of a CountInWindow
@@ -126,7 +126,7 @@ type Definition struct {
 	Calendar  *Calendar `json:"calendar,omitempty"`
 	// GroupBy counts, and alerts, for each value of a field; empty counts all together.
 	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT ERROR_TYPE ATTRIBUTE"`
-	// GroupByAttribute is the key of the attribute, of GroupByAttribute alone.
+	// GroupByAttribute is the key of the attribute. It is used only by GroupByAttribute.
 	GroupByAttribute string `json:"groupByAttribute,omitempty" validate:"max=200,text"`
 	// ForDurationSeconds is how long the threshold must be reached before the
 	// alert fires; it is PENDING until then.
@@ -135,8 +135,8 @@ type Definition struct {
 	// nobody has acknowledged it; 0 is no reminders.
 	ReNotifyMinutes int `json:"reNotifyMinutes" validate:"min=0,max=10080"`
 
-	// NotifyOnResolve tells the webhooks when Tocsin resolves an alert: of a window rule when
-	// the value is back, of another one by what Resolution says.
+	// NotifyOnResolve sends a message to the webhooks when Tocsin resolves an alert: of a window
+	// rule when the value is back, of another rule when its Resolution says so.
 	NotifyOnResolve bool `json:"notifyOnResolve"`
 	// Resolution belongs to PerExchange rules; nil leaves it to people.
 	Resolution *Resolution `json:"resolution,omitempty"`
@@ -197,8 +197,8 @@ type Rule struct {
 	// reconciler reads it.
 	RetentionFloorNS     int64
 	CreatedAt, UpdatedAt time.Time
-	// Unreadable says why the stored rule cannot be read; then scope, filter, targets
-	// and what the rule tells about itself may be missing. It is empty of any other rule.
+	// Unreadable says why the stored rule cannot be read. Scope, filter, targets and the rule's own
+	// description may then be missing. It is empty for a rule that can be read.
 	Unreadable string
 }
 

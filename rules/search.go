@@ -9,7 +9,7 @@ type ExchangeQuery struct {
 	FromNS, ToNS int64
 	Scope        Scope
 	Filter       Filter
-	// ExecutionID restricts to the exchanges of an id, where it is not empty.
+	// ExecutionID, if not empty, restricts the search to the exchanges with this id.
 	ExecutionID string
 	// Before continues a listing after its last exchange; nil begins it.
 	Before *cursor.Position

@@ -1,13 +1,16 @@
-// Package match says which alerts something is about: a silence, or a route. A [Match] is written
-// in the words of rules. Its scope and filter are those of [rules.Definition], and labels are
-// compared like attributes.
+// Package match says which alerts a silence or a route is about. A [Match] is written in the words
+// of rules. Its scope and filter are those of [rules.Definition], and labels are compared like
+// attributes.
 //
-// What cannot be decided does not match. An alert of a window rule stands for many exchanges,
-// of which it names one: a condition on its application, say, is met where the rule counts by
-// application, or where its scope names applications without wildcards, all of which meet it.
-// One on an attribute is met where the rule counts by that attribute and the group has a value.
-// A condition on anything else of an exchange (its error message, its duration, another attribute)
-// is never met by such an alert.
+// A condition that cannot be decided does not match. An alert of a window rule is about many
+// exchanges and names one of them:
+//
+//   - A condition on the application, say, is met if the rule counts by application, or if its
+//     scope names applications without wildcards and all of them meet it.
+//   - A condition on an attribute is met if the rule counts by that attribute and the group has a
+//     value.
+//   - A condition on anything else of an exchange (its error message, its duration, another
+//     attribute) is never met by such an alert.
 package match
 
 import (
@@ -120,7 +123,7 @@ func (m *Matcher) Unmet(s *Subject) []string {
 	return fields
 }
 
-// part is a single condition, which decides alone: all are combined by AND.
+// part is a single condition. All parts are combined by AND.
 type part struct {
 	field string
 	match Match
@@ -160,9 +163,9 @@ func (m *Match) parts() (list []part) {
 	return list
 }
 
-// attributesOf returns the attributes that all exchanges of a group have, and whether nothing
-// else is asked of what a group does not tell. The group without a name may have the attribute,
-// and a name that stands for another text tells no value.
+// attributesOf returns the attributes that all exchanges of a group have, and whether these answer
+// every attribute that the match asks for. The group without a name may have the attribute, and a
+// name that is a placeholder for another text says nothing about its value.
 func (m *Matcher) attributesOf(c *alerts.Count) (attributes map[string]string, known bool) {
 	if !m.fields.Others {
 		return nil, true

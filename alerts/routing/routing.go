@@ -1,16 +1,17 @@
 // Package routing decides who is notified of an alert, for rules that leave that to their
 // tenant's routing policy instead of naming webhooks themselves.
 //
-// A policy is a list of routes. An alert walks it from the top: it takes each route that
-// matches it, and stops at the first of these that does not say to continue. One that takes
-// no route goes to the default. Each webhook gets one message, however many routes name it.
-// So every alert has one answer, which is stored with it ([alerts.Routing]): the routes that it
-// took, the default, or that there was none for it.
+// A policy is a list of routes. An alert walks it from the top: it takes each route that matches
+// it, and stops at the first of these that does not say to continue. An alert that takes no route
+// goes to the default. Each webhook gets one message, however many routes name it. Every alert
+// therefore has one answer, which is stored with it ([alerts.Routing]): the routes that it took,
+// the default, or neither.
 //
-// The answer depends on the alert, on what its rule says and on the policy alone. It is given
-// when the alert fires, by the policy of that moment, and stays: an edit of the policy moves
-// no message. With a route an alert takes its escalation: who is notified when nobody has acknowledged
-// the alert some minutes after it fired. What cannot be decided about an alert does not match, as in package match.
+// The answer depends only on the alert, on its rule and on the policy. It is given when the alert
+// fires, by the policy of that moment, and stays: an edit of the policy moves no message. An alert
+// that takes a route also takes its escalation: who is notified if nobody has acknowledged the
+// alert some minutes after it fired. A condition that cannot be decided does not match, as in
+// package match.
 package routing
 
 import (
@@ -73,8 +74,8 @@ func (p *Policy) Teams() []string {
 	return slices.Compact(names)
 }
 
-// escalation is the steps of a route or of the default, what they are called, and the field that
-// has them.
+// escalation is the steps of a route or of the default, their name in texts, and the field that
+// holds them.
 type escalation struct {
 	of, field string
 	steps     []alerts.EscalationStep
@@ -243,7 +244,7 @@ type Step struct {
 	Unmet []string
 }
 
-// Explain tells what becomes of each route for an alert, in their order.
+// Explain returns what happens at each route for an alert, in the order of the routes.
 func (r *Router) Explain(s *match.Subject) []Step {
 	steps := make([]Step, len(r.matchers))
 	ended := false

@@ -17,12 +17,11 @@ func Weekdays() []Weekday {
 // MaxWindowMinutes is how long a window of a recurrence may be: a week.
 const MaxWindowMinutes = 7 * 24 * 60
 
-// Recurrence says when a silence is in force again and again. A window begins at a time of day
-// of some weekdays, by the clocks of a time zone, and lasts for as long as it says, whatever
-// clocks do meanwhile: eight hours from 22:00 end at 06:00, at 05:00 in the night in which
-// clocks go back, and at 07:00 in the one in which they go forward. Where a time of day is
-// skipped, the window begins as much later as clocks are moved; where it comes twice, the first
-// time.
+// Recurrence says when a silence recurs. A window begins at a time of day of some weekdays, by the
+// clocks of a time zone. It always lasts for the given duration, even if clocks change meanwhile:
+// eight hours from 22:00 end at 06:00, at 05:00 in the night in which clocks go back, and at 07:00
+// in the night in which they go forward. If a time of day is skipped, the window begins as much
+// later as clocks are moved; if it occurs twice, the window begins at the first.
 type Recurrence struct {
 	TimeZone string    `json:"timeZone" validate:"required,max=100,text"`
 	Weekdays []Weekday `json:"weekdays" validate:"min=1,max=7,unique,dive,oneof=MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY"`
@@ -64,8 +63,8 @@ func (r *Recurrence) Next(at time.Time, windows int) []Standing {
 	return list
 }
 
-// window returns the window that an instant lies in or, where it lies in none, the next one.
-// Windows that follow each other without a pause are one, as far as two weeks reach.
+// window returns the window that contains an instant or, if none does, the next one. Windows that
+// follow each other without a pause are one window, as far as two weeks reach.
 func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time.Time) {
 	hour, minute, _ := r.timeOfDay()
 	length := time.Duration(r.DurationMinutes) * time.Minute

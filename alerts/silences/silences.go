@@ -2,11 +2,11 @@
 // silences that recur.
 //
 // A silence suppresses messages, never alerts. The transaction that writes a message decides, by
-// Postgres's clock, whether a silence in force matches its alert, and then writes the message
-// as SUPPRESSED with the silence's id. A message that is written stays what it is: a
-// silence that begins later suppresses nothing that waits, and one that ends brings nothing
-// back. A silence that cannot be read or evaluated suppresses nothing, and neither does any
-// where an alert is about Tocsin itself.
+// Postgres's clock, whether a silence in force matches its alert. If so, it writes the message as
+// SUPPRESSED with the silence's id. A message that is written does not change: a silence that
+// begins later does not suppress waiting messages, and a silence that ends does not bring back
+// suppressed ones. A silence that cannot be read or evaluated suppresses nothing. No silence
+// applies to an alert about Tocsin itself.
 package silences
 
 import (
@@ -87,7 +87,7 @@ type Silence struct {
 	Problem string
 }
 
-// State says how a silence stands to the present.
+// State says whether a silence is in force at present, ahead or over.
 type State string
 
 // The states. A silence that recurs is Upcoming between two of its windows.

@@ -1,9 +1,9 @@
 // Package teams holds which people share alerts.
 //
-// A team has members by hand, by their e-mail addresses, and those of groups, as an OpenID
-// Connect provider names them when people sign in. It owns the rules whose owner is its name,
-// and can be the target of rules. The alerts of these are the members' ("mine"). Its webhooks are
-// notified of alerts that escalate to it.
+// A team has members that were added by hand, by their e-mail addresses, and the members of groups,
+// as an OpenID Connect provider names them when people sign in. A team owns the rules whose owner
+// is its name, and can be a target of rules. The alerts of these rules are the members' ("mine").
+// Its webhooks are notified of alerts that escalate to it.
 package teams
 
 import (
@@ -65,8 +65,8 @@ func (l *List) Of(email string, groups []string) []string {
 	return names
 }
 
-// WebhookIDs returns the webhooks of those teams that have one of some names, each once. A name that
-// no team has stands for none.
+// WebhookIDs returns the webhooks of the teams that have one of some names, each webhook once. A
+// name that no team has adds nothing.
 func (l *List) WebhookIDs(names []string) []uuid.UUID {
 	var list []uuid.UUID
 	for i := range l.Teams {

@@ -138,8 +138,8 @@ func printLink(ctx context.Context, out io.Writer, list *app.Users, email, publi
 	return writeLink(out, os.Stderr, link, public)
 }
 
-// writeLink writes a link and, where it begins with a path, tells a person what
-// makes it one that a browser opens.
+// writeLink writes a link. If the link begins with a path, it explains to the person how to make it
+// one that a browser opens.
 func writeLink(out, person io.Writer, link, public string) error {
 	if _, err := fmt.Fprintln(out, link); err != nil || public != "" {
 		return err

@@ -67,7 +67,8 @@ func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
 	return gone, nil
 }
 
-// secretFields are those that the API takes and never tells, of a webhook and of its Slack app.
+// secretFields are the fields that the API takes and never returns, of a webhook and of its Slack
+// app.
 func secretFields() (ofWebhook, ofSlack []string) {
 	return []string{"url", "headers", "signingSecret", "clientCertificate"}, []string{"botToken", "signingSecret"}
 }

@@ -23,7 +23,7 @@ type check struct {
 	JSON    bool          `help:"Print the report as JSON." name:"json"`
 }
 
-// Run checks and reports. What keeps rules from being evaluated is an error.
+// Run checks and reports. A fault that keeps rules from being evaluated is an error.
 func (c *check) Run(ctx context.Context, out io.Writer) error {
 	if c.Window <= 0 || c.Watch < 0 || c.Settle < 0 || c.Timeout <= 0 {
 		return errors.New("--window and --timeout must be positive, --watch and --settle must not be negative")
@@ -77,7 +77,7 @@ func printFinding(out io.Writer, f clickhouse.Finding) error {
 	return err
 }
 
-// progress tells a person at a terminal how a watch goes on, once a second.
+// progress shows a person at a terminal how a watch goes on, once a second.
 type progress struct {
 	out   io.Writer
 	watch time.Duration

@@ -43,9 +43,9 @@ type unread struct {
 	nearest string
 }
 
-// unreadOf returns, in the order of their names, the variables of an environment that
-// no flag reads: kong leaves them alone, so that a misspelt setting would say nothing.
-// It looks at names, and never tells a value.
+// unreadOf returns, sorted by name, the variables of an environment that no flag reads. kong
+// ignores them, so that a misspelt setting would go unnoticed. It looks at names, and never shows a
+// value.
 func unreadOf(environment, known []string) []unread {
 	// What the tests, the measurements and devstack read.
 	tools := regexp.MustCompile(`^TOCSIN_(?:(?:TEST|DEVSTACK|BENCH|TORTURE)_.*|BIN)$`)

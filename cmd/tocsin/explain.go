@@ -13,7 +13,7 @@ import (
 	api "tocsin/client"
 )
 
-// explainExchange is the command that tells why there is an alert about an exchange, or none.
+// explainExchange is the command that says why there is an alert about an exchange, or none.
 type explainExchange struct {
 	serverFlags
 

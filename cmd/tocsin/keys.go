@@ -36,7 +36,7 @@ func (f *keyFlags) open(ctx context.Context) (*postgres.DB, error) {
 
 type keysStatus struct{ keyFlags }
 
-// Run tells which keys are in use.
+// Run shows which keys are in use.
 func (c *keysStatus) Run(ctx context.Context, out io.Writer) error {
 	db, err := c.open(ctx)
 	if err != nil {

@@ -102,7 +102,7 @@ func (p *plan) sum(out io.Writer, would bool) error {
 	return err
 }
 
-// run does what is to be done, and tells how far it came when something fails.
+// run executes the plan, and says how far it came if something fails.
 func (p *plan) run(ctx context.Context) error {
 	done := 0
 	for _, s := range p.steps {

@@ -1,33 +1,31 @@
 // Package access decides who may do what.
 //
-// A person has an [Account] in one tenant and signs in with a password, with a
-// one-time link, or at an OpenID Connect provider; from then on a [Session]
-// stands for the person. A program carries a token. Both are secrets of 256
-// random bits, of which the database keeps the SHA-256 alone: who reads the
-// database cannot use them, and a lookup by that hash needs no comparison whose
-// time could tell something. Either way there is one role, and roles are ranks:
-// whoever may do something may do what lower roles may.
+// A person has an [Account] in one tenant and signs in with a password, with a one-time link, or at
+// an OpenID Connect provider. From then on a [Session] identifies the person. A program carries a
+// token. Both are secrets of 256 random bits, and the database keeps only their SHA-256. A reader
+// of the database cannot use them, and a lookup by that hash needs no comparison whose duration
+// could reveal something. Accounts and tokens have one role each. Roles are ranks: each role may do
+// everything that lower roles may.
 //
 //	password ──┐
 //	link ──────┼─▶ Door ─▶ session ─┐
 //	OIDC ──────┘                    ├─▶ who: tenant, role, name
 //	                       token ───┘
 //
-// The database is authoritative, and is asked for each request: an account
-// that is disabled or a token that is revoked ends with the next request, on
-// every replica. Setting a password or disabling an account ends the sessions
-// of the account in the same transaction.
+// The database is authoritative, and is asked for each request: if an account is disabled or a
+// token is revoked, the next request is refused, on every replica. Setting a password or disabling
+// an account ends the sessions of the account in the same transaction.
 //
-// Attempts to sign in are counted before the password is looked at, so that
-// many at once cannot outrun the count; a success takes its count back. A
-// process that dies between leaves one attempt too many, which costs a moment.
-// Unknown accounts are counted and hashed like known ones.
+// Attempts to sign in are counted before the password is checked, so that many simultaneous
+// attempts cannot outrun the count; a success takes its count back. A process that dies in between
+// leaves one attempt too many, which costs a moment. Unknown accounts are counted and hashed like
+// known ones.
 //
-// While there is no account at all, whoever holds a code that the log shows may
-// make the first administrator, once.
+// While there is no account at all, the log shows a code. With it, a person can create the first
+// administrator, once.
 //
-// What somebody changes is recorded in the audit log: the [Actor] travels in the
-// context, and the store writes it in the transaction of the change.
+// Changes are recorded in the audit log: the [Actor] travels in the context, and the store writes
+// it in the transaction of the change.
 package access
 
 import (
@@ -90,7 +88,7 @@ type Account struct {
 	Name     string
 	Role     Role
 	Disabled bool
-	// HasPassword tells whether a password has been set.
+	// HasPassword says whether a password has been set.
 	HasPassword bool
 	// Issuer and Subject are who the person is at an OpenID Connect provider;
 	// both are empty where that is not known.
@@ -124,7 +122,7 @@ type Token struct {
 	UsedAt *time.Time
 }
 
-// Actor is who acts, as the audit log tells it.
+// Actor is who acts, as the audit log shows it.
 type Actor struct {
 	Tenant string `json:"tenant"`
 	// Kind is "user", "token" or "program".
@@ -139,8 +137,8 @@ type Actor struct {
 	// Address is where the request came from.
 	Address   string `json:"address,omitempty"`
 	RequestID string `json:"requestId,omitempty"`
-	// Operation is the operation of the API, empty where there is none.
-	// ObjectKind and ObjectID say what it is about, as far as its path tells.
+	// Operation is the operation of the API; it is empty if there is none. ObjectKind and ObjectID
+	// say what it is about, as far as its path shows.
 	Operation  string `json:"operation,omitempty"`
 	ObjectKind string `json:"objectKind,omitempty"`
 	ObjectID   string `json:"objectId,omitempty"`

@@ -38,8 +38,8 @@ type Sessions interface {
 	// Open begins a session, or returns [ErrRefused] when the account is
 	// disabled, gone, or has another password than the one that was verified.
 	Open(ctx context.Context, o Opening) (Session, error)
-	// Session returns a session that is neither over nor was left idle for so
-	// long, of an account that is not disabled, else [ErrRefused].
+	// Session returns the session if it is neither over nor idle for longer than idle, and if its
+	// account is not disabled; else [ErrRefused].
 	Session(ctx context.Context, secret Hash, idle time.Duration) (Session, error)
 	// Close ends a session. One that there is not is ended already.
 	Close(ctx context.Context, secret Hash) error
@@ -129,9 +129,8 @@ func NewDoor(o DoorOptions) *Door {
 	return &Door{o}
 }
 
-// SignIn begins a session for whoever shows the password of an account. The
-// answer to an unknown account is that to a wrong password, and takes as long.
-// from says where the request comes from.
+// SignIn begins a session if the password of the account is right. An unknown account gets the same
+// answer as a wrong password, and after the same time. from says where the request comes from.
 func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (Entry, error) {
 	subjects := []Subject{AccountSubject(email), AddressSubject(from.Address)}
 	if err := d.Store.CountAttempt(ctx, subjects...); err != nil {
@@ -140,7 +139,8 @@ func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (
 	var account Account
 	var hash string
 	var err error
-	// What is no address is nobody's, and a store may not even be able to look for it.
+	// A text that is no address belongs to no account, and a store may not even be able to look for
+	// it.
 	if CheckEmail(email) == nil {
 		if account, hash, err = d.Store.Credentials(ctx, email); err != nil {
 			return Entry{}, err
@@ -167,7 +167,7 @@ func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (
 	return entry, d.Store.TakeBack(ctx, subjects...)
 }
 
-// Redeem begins a session for whoever holds a one-time link.
+// Redeem begins a session for the holder of a one-time link.
 func (d *Door) Redeem(ctx context.Context, from Actor, secret string) (Entry, error) {
 	if !PlausibleSecret(secret) {
 		return Entry{}, ErrRefused
@@ -275,7 +275,7 @@ func (d *Door) SignOut(ctx context.Context, secret string) error {
 	return d.Store.Close(ctx, HashOf(secret))
 }
 
-// What is over lets nobody in, so that its removal can wait until a replica has started.
+// Expired secrets let nobody in, so that their removal can wait until a replica has started.
 const (
 	firstPurge = time.Minute
 	purgeEvery = 10 * time.Minute

@@ -22,9 +22,8 @@ const (
 	MaxPasswordBytes  = 256
 )
 
-// CheckPassword returns what is wrong with a password that somebody wants to
-// set. It asks for length alone: rules about digits and signs make passwords
-// worse.
+// CheckPassword returns what is wrong with a new password. It only asks for length: rules about
+// digits and signs make passwords worse.
 func CheckPassword(field, password, email string) []fault.Field {
 	switch local, _, _ := strings.Cut(email, "@"); {
 	case len(password) > MaxPasswordBytes || !utf8.ValidString(password):
@@ -68,7 +67,7 @@ func NewHasher(cost Cost, atOnce int) *Hasher {
 const (
 	saltBytes = 16
 	keyBytes  = 32
-	// What a stored hash may ask for; more is not believed.
+	// The maximum cost that a stored hash may ask for; a hash beyond it is not believed.
 	maxMemoryKiB = 1 << 20
 	maxTime      = 64
 )
@@ -85,9 +84,9 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return h.format(salt, key), nil
 }
 
-// Verify reports whether password is the one that was hashed, and whether the
-// hash is of another cost than new ones have. An empty hash fits nothing and
-// takes as long as any other.
+// Verify reports whether password is the one that was hashed, and whether the cost of the hash
+// differs from the cost of new hashes. An empty hash fits no password and takes as long as any
+// other.
 func (h *Hasher) Verify(ctx context.Context, hash, password string) (fits, outdated bool, err error) {
 	known := hash != ""
 	if !known {

@@ -32,8 +32,7 @@ func NewToken() (token, hint string) {
 	return token, token[len(token)-hintLength:]
 }
 
-// PlausibleToken reports whether text has the form of a token. What has not is
-// not looked up.
+// PlausibleToken reports whether text has the form of a token. Other texts are not looked up.
 func PlausibleToken(text string) bool {
 	secret, found := strings.CutPrefix(text, TokenPrefix)
 	return found && PlausibleSecret(secret)

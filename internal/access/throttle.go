@@ -65,8 +65,8 @@ func AccountSubject(email string) Subject {
 	return Subject{Key: sha256.Sum256([]byte("account\x00" + strings.ToLower(email))), Throttle: AccountThrottle()}
 }
 
-// AddressSubject counts attempts from an address. Whoever has one address of
-// IPv6 has the 2^64 beside it.
+// AddressSubject counts attempts from an address. Addresses of IPv6 are counted by their /64,
+// because the holder of one address has the other 2^64 as well.
 func AddressSubject(address string) Subject {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		ip = ip.Unmap().WithZone("")

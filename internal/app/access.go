@@ -46,7 +46,7 @@ type AccessOptions struct {
 	PasswordCost access.Cost
 	// SessionIdle and SessionLifetime bound a session; see [access.DoorOptions].
 	SessionIdle, SessionLifetime time.Duration
-	// TrustedProxies may say in X-Forwarded-For for whom they ask.
+	// TrustedProxies may name the client in X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 	// MetricsToken has to be sent to /metrics; empty leaves it open.
 	MetricsToken string

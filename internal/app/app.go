@@ -349,8 +349,8 @@ func (a *App) checkWebhook(w *notify.Webhook) []fault.Field {
 	return append(fields, webhook.CheckBody(w.Kind, w.BodyTemplate)...)
 }
 
-// Addr returns the address of the HTTP server. Without the role api it answers /healthz,
-// /readyz and /metrics alone.
+// Addr returns the address of the HTTP server. Without the role api it answers only /healthz,
+// /readyz and /metrics.
 func (a *App) Addr() string { return a.listener.Addr().String() }
 
 // Run does the work of the roles until ctx ends or one of them fails, then

@@ -19,8 +19,8 @@ import (
 	"tocsin/notify/bus"
 )
 
-// metrics counts what this process does. What belongs to all replicas is
-// measured in the database when it is asked for.
+// metrics counts what this process does. Numbers that belong to all replicas are measured in the
+// database when they are asked for.
 type metrics struct {
 	registry *prometheus.Registry
 	passes   *prometheus.HistogramVec
@@ -214,8 +214,8 @@ func (m *metrics) SweepFailed() { m.unswept.Inc() }
 // gaugesTimeout bounds the measuring for one request.
 const gaugesTimeout = 5 * time.Second
 
-// handler answers /metrics with what was counted and what is measured. While
-// the database does not answer, what is measured is absent.
+// handler answers /metrics with what was counted and what is measured. While the database does not
+// answer, measured numbers are absent.
 func (m *metrics) handler(store *postgres.Reconciliation, deadAfter time.Duration, logger *slog.Logger) http.Handler {
 	options := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

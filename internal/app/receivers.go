@@ -9,7 +9,7 @@ type Receiver struct {
 	ID, Name string
 	// Sends lists what it is notified of.
 	Sends string
-	// Own tells that it is an operator's.
+	// Own says that it is an operator's.
 	Own bool
 }
 
@@ -34,8 +34,8 @@ type ReceiverReport struct {
 	Problems, Cuts []string
 }
 
-// CheckReceiver reads the file of a receiver and renders all its events with samples of
-// the worst that exchanges hold. An error tells file, line and remedy.
+// CheckReceiver reads the file of a receiver and renders all its events with samples of the worst
+// texts that exchanges hold. An error names file, line and remedy.
 func CheckReceiver(path string) (ReceiverReport, error) {
 	p, err := preset.ReadFile(path)
 	if err != nil {

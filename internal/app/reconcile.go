@@ -45,8 +45,9 @@ func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, co
 	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm, Keep: keep}
 }
 
-// Reconcile compares the alerts of rules with the exchanges that match, and
-// tells each. It changes nothing. A rule that cannot be read is an error, and holds up no other.
+// Reconcile compares the alerts of rules with the exchanges that match, and calls each with the
+// result of each rule. It changes nothing. A rule that cannot be read is an error, and holds up no
+// other.
 func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation) error) (err error) {
 	if _, err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
 		return err

@@ -22,7 +22,7 @@ type Users struct {
 	actor    access.Actor
 }
 
-// WithUsers opens the database at url for as long as f runs.
+// WithUsers opens the database at url while f runs.
 func WithUsers(ctx context.Context, url string, f func(*Users) error) error {
 	if _, err := postgres.CheckSchema(ctx, url); err != nil {
 		return err

@@ -58,8 +58,8 @@ func (b *builder) set(name string, texts []string) string {
 	return "(SELECT unhex(arrayJoin({" + name + ":Array(String)})))"
 }
 
-// LastCompleted returns, for each key with one of the values, the exchange that completed and
-// began last. Where the statement would be too long, it asks for halves of the values.
+// LastCompleted returns, for each key with one of the values, the exchange that completed and began
+// last. If the statement would be too long, it asks for halves of the values.
 func (s *Source) LastCompleted(ctx context.Context, q resolution.Query) ([]resolution.Completed, error) {
 	if routes := (&query{parameters: map[string]string{"routes": strings.Join(q.Routes, "")}}).size(); 2*routes > maxStatement/2 {
 		q.Routes = nil // the answer names the route of each

@@ -21,8 +21,8 @@ type Delay struct {
 	// Method is "inserted_at" where the table says, "watch" where it was watched.
 	Method string `json:"method"`
 	Rows   int    `json:"rows"`
-	// FromStart is the time from an exchange's start to its row being visible;
-	// FromEnd that from its end, where ends are known.
+	// FromStart is the time from an exchange's start to its row being visible. FromEnd is the time
+	// from its end, if ends are known.
 	FromStart Quantiles  `json:"fromStart"`
 	FromEnd   *Quantiles `json:"fromEnd,omitempty"`
 	// BehindCursor is the share of rows that became visible behind the cursor:

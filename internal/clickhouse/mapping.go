@@ -18,21 +18,20 @@ import (
 type Mapping struct {
 	// Table is the name of the table, as table or database.table.
 	Table string
-	// Tenant is the tenant of every row. It is empty where TenantID tells.
+	// Tenant is the tenant of every row. It is empty if TenantID gives the tenant.
 	Tenant string
-	// TenantID is the tenant of a row. It is empty where Tenant tells.
+	// TenantID is the tenant of a row. It is empty if Tenant gives the tenant.
 	TenantID string
 
 	// StartTime (a DateTime64) and ExecutionID place an exchange. ExecutionID
 	// names one exchange and no other, for ever: a rule raises at most one alert
 	// for it.
 	StartTime, ExecutionID string
-	// EndTime is a DateTime64, NULL while there is no end. It is empty where the
-	// table does not say; then an exchange counts from its start. What lies before
-	// 1900 or after 2262-04-11 is bounded.
+	// EndTime is a DateTime64, NULL while there is no end. It is empty if the table has no end;
+	// then an exchange counts from its start. Ends before 1900 or after 2262-04-11 are bounded.
 	EndTime string
-	// Duration is a UInt64 of nanoseconds. Where it is empty, it is the time from
-	// StartTime to EndTime; without either, it is 0.
+	// Duration is a UInt64 of nanoseconds. If it is empty, the duration is the time from StartTime
+	// to EndTime; without either, it is 0.
 	Duration string
 
 	Environment, Application, Route string

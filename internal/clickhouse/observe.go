@@ -17,7 +17,7 @@ import (
 // load_balancing keeps the same as far as it can.
 const server = "concat(toString(serverUUID()), ' ', displayName())"
 
-// clockQuery reads the clock alone.
+// clockQuery reads only the clock.
 func clockQuery() query {
 	return query{sql: "SELECT " + server + ", toUnixTimestamp64Nano(now64(9))"}
 }
@@ -146,8 +146,8 @@ FROM (
 	return q
 }
 
-// RowCounts returns how many rows begin in each of some ranges. Where the table is sorted
-// by start time, they are those of all tenants.
+// RowCounts returns how many rows begin in each of some ranges. If the table is sorted by start
+// time, the rows are those of all tenants.
 func (s *Source) RowCounts(ctx context.Context, rq evaluator.RowCountQuery) (evaluator.RowCounts, error) {
 	if len(rq.Ranges) == 0 {
 		answer, err := s.Observe(ctx, evaluator.ObserveQuery{FromNS: 1, ToNS: 1})

@@ -12,8 +12,8 @@ import (
 type CheckOptions struct {
 	// Window is the stretch before now whose rows are looked at, 1 h by default.
 	Window time.Duration
-	// Watch is how long the table is watched for new rows, where no column says
-	// when a row was inserted. 0 is not at all.
+	// Watch is how long the table is watched for new rows, if no column says when a row was
+	// inserted. 0 is not at all.
 	Watch time.Duration
 	// Every is the pause between two looks, 200 ms by default.
 	Every time.Duration

@@ -1,9 +1,8 @@
-// Package lease keeps the membership of a deployment: which replicas run, and
-// what becomes of the leases of one that does not run any more.
+// Package lease keeps the membership of a deployment: which replicas run, and what becomes of the
+// leases of a replica that no longer runs.
 //
-// A lease of a partition or a message names its replica and expires by itself. A
-// replica writes a heartbeat into a row of its own, by Postgres's clock; the
-// clocks of replicas are compared with nothing.
+// A lease of a partition or a message names its replica and expires by itself. Each replica writes
+// a heartbeat into its row, by Postgres's clock; the clocks of replicas are compared with nothing.
 //
 //	          beat ┌──┐
 //	               ▼  │           silent for DeadAfter
@@ -11,18 +10,18 @@
 //	   ▲             ▲───── beat ─────┤
 //	   └── leaves ───┘                └── silent for ForgetAfter ──▶ (no row)
 //
-// What holds, and why:
+// The invariants, and why they hold:
 //
-//   - Releasing a lease is never wrong, only wasteful: each lease has a fencing token,
-//     and what a replica writes later under a token that is gone changes nothing.
-//     A replica that was merely slow therefore needs no proof of its death. What
-//     it had in flight to a receiver may be sent again, under the same webhook-id.
+//   - Releasing a lease is never wrong, only wasteful. Each lease has a fencing token, and a
+//     replica that writes later under an old token changes nothing. No proof is therefore needed
+//     that a silent replica is dead rather than slow. What it had in flight to a receiver may be
+//     sent again, under the same webhook-id.
 //
-//   - A replica whose beat fails goes on with its work, for the same reason, and
-//     says so once.
+//   - A replica whose beat fails goes on with its work, for the same reason, and logs the failure
+//     once.
 //
-//   - Nobody is declared dead by a replica that has not itself beaten without a
-//     failure for DeadAfter: while Postgres was away, everybody was silent.
+//   - A replica declares others dead only if its own beats have succeeded for DeadAfter. While
+//     Postgres was away, all replicas were silent.
 //
 //   - A lease whose replica has no row (it died before its first beat) expires.
 package lease
@@ -59,7 +58,7 @@ type ReapRequest struct {
 	// Self is the replica that asks; it never means itself.
 	Self string
 	// DeadAfter is the silence after which a replica's leases are released,
-	// ForgetAfter the one after which its row is deleted.
+	// ForgetAfter the silence after which its row is deleted.
 	DeadAfter, ForgetAfter time.Duration
 }
 

@@ -45,8 +45,8 @@ func New(o Options) (*Member, error) {
 	return &Member{Options: o}, nil
 }
 
-// Run beats and reaps until ctx ends. It beats at once. What fails is logged
-// when it begins to fail and when it works again.
+// Run beats and reaps until ctx ends. It beats at once. A failure is logged when it begins and when
+// it is over.
 func (m *Member) Run(ctx context.Context) {
 	beats, reaps := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.ReapInterval)
 	defer beats.Stop()
@@ -59,7 +59,7 @@ func (m *Member) Run(ctx context.Context) {
 		case <-beats.C:
 			m.beat(ctx)
 		case <-reaps.C:
-			// Where both are due, the own beat comes first.
+			// If both are due, the beat comes first.
 			select {
 			case <-beats.C:
 				m.beat(ctx)

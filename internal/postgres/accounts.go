@@ -103,10 +103,9 @@ func (s *Accounts) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 	return nil
 }
 
-// lockAccount holds an account. Where the user is about to stop being an
-// administrator it refuses to take the last one: every administrator is held
-// first, so that of two who take each other's place away the second one sees
-// what the first did.
+// lockAccount holds an account. If the user is about to stop being an administrator, it refuses to
+// take the last one. It holds every administrator first: if two administrators demote each other,
+// the second one sees what the first did.
 func lockAccount(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, steppingDown bool) (pgq.Account, error) {
 	var admins []uuid.UUID
 	if steppingDown {
@@ -225,7 +224,7 @@ func (s *Tokens) Revoke(ctx context.Context, tenant string, id uuid.UUID) error 
 	return nil
 }
 
-// Recognition says what may become of people whom a provider vouches for.
+// Recognition says how people are treated whom a provider vouches for.
 type Recognition struct {
 	accounts *Accounts
 	// Provision makes accounts; Roles lets the provider's word on roles count
@@ -234,14 +233,13 @@ type Recognition struct {
 	provision, roles, groups bool
 }
 
-// Recognition returns who finds the accounts of people whom a provider vouches for.
+// Recognition returns a store that finds the accounts of people whom a provider vouches for.
 func (s *Accounts) Recognition(provision, roles, groups bool) *Recognition {
 	return &Recognition{s, provision, roles, groups}
 }
 
-// Recognise returns the account of a person, with the role that the provider
-// says. Where there is none yet, it is made of a. The last administrator stays
-// one, whatever the provider says.
+// Recognise returns the account of a person, with the role that the provider says. If there is none
+// yet, it is made of a. The last administrator stays one, whatever the provider says.
 func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (access.Account, error) {
 	s := r.accounts
 	var account access.Account

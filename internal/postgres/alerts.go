@@ -78,8 +78,8 @@ func routingColumn(r *alerts.Routing) ([]byte, error) {
 	return text, nil
 }
 
-// insert inserts alerts, but for what began before the retention floors of their rules, and
-// returns the ids of those that are new.
+// insert inserts alerts, except those of exchanges that began before the retention floors of their
+// rules, and returns the ids of those that are new.
 func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, floors map[uuid.UUID]int64) (inserted []uuid.UUID, err error) {
 	p := b.of(floors)
 	if len(p.AlertIds) == 0 {

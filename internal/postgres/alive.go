@@ -22,7 +22,7 @@ const (
 	trusted = 30 * time.Second
 )
 
-// shouldPing tells whether Postgres is asked before a connection is used.
+// shouldPing says whether Postgres is asked before a connection is used.
 func shouldPing(_ context.Context, idle pgxpool.ShouldPingParams) bool {
 	if idle.IdleDuration <= unasked {
 		return false

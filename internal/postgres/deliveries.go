@@ -57,7 +57,7 @@ func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFi
 	return counts, nil
 }
 
-// Flow tells how the attempts of the last 24 hours at a webhook went.
+// Flow reports how the attempts of the last 24 hours at a webhook went.
 func (s *Record) Flow(ctx context.Context, tenant string, webhook uuid.UUID) (api.WebhookFlow, error) {
 	rows, err := s.db.queries.WebhookFlow(ctx, pgq.WebhookFlowParams{TenantID: tenant, WebhookID: webhook, Walked: mostFlowing})
 	if err != nil {

@@ -31,8 +31,7 @@ func (db *DB) Evaluation(deadAfter time.Duration) *Evaluation {
 	return &Evaluation{db: db, deadAfter: deadAfter}
 }
 
-// Commit writes a batch in one transaction. Where it moves the checkpoint alone, that is
-// one statement.
+// Commit writes a batch in one transaction. If it only moves the checkpoint, it is one statement.
 func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done evaluator.Committed, err error) {
 	if movesAlone(&batch) {
 		done.Revision, err = advance(ctx, s.db.queries, &batch)
@@ -71,7 +70,7 @@ func beginCommit(batch *evaluator.Batch) string {
 	return begin
 }
 
-// classified tells errors that are about what the batch says from those that may pass.
+// classified distinguishes errors about the content of the batch from errors that may pass.
 func classified(err error) error {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || len(said.Code) < 2 {
@@ -162,8 +161,8 @@ func advance(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (revis
 // webhook has quiet hours.
 type looks struct{ silences, quiet bool }
 
-// insertAlerts inserts the alerts that are new, but for those before the retention floors
-// of their rules, and returns their ids.
+// insertAlerts inserts the alerts that are new, except those before the retention floors of their
+// rules, and returns their ids.
 func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (inserted []uuid.UUID, look looks, err error) {
 	if len(rows.rows.RuleIds) == 0 {
 		return nil, look, nil

@@ -54,8 +54,8 @@ func standingOf(row *pgq.RulesStandingRow) explain.Standing {
 	return s
 }
 
-// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix epoch,
-// where a rule of the tenant has an alert about it.
+// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix epoch, if a
+// rule of the tenant has an alert about it.
 func (s *Rules) AlertedStart(ctx context.Context, tenant, key string) (startNS int64, found bool, err error) {
 	starts, err := s.db.queries.AlertedStart(ctx, pgq.AlertedStartParams{TenantID: tenant, ExecutionKey: key})
 	if err != nil {

@@ -87,9 +87,9 @@ func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error 
 	return err
 }
 
-// NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for so
-// long, once each; where that fails for one, the others are notified all the same. It returns how many
-// notifications it has written.
+// NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for at least
+// openFor, once each. If this fails for one webhook, operators are still notified of the others. It
+// returns how many notifications it has written.
 func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, failed error) {
 	rows, err := s.alone().BreakersOpenFor(ctx, openFor)
 	if err != nil {

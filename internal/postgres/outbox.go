@@ -87,9 +87,8 @@ func (l *looked) limits() []notify.Due {
 	return due
 }
 
-// webhooksOf reads the webhooks for which something is due. Those whose secrets cannot be
-// opened here are left alone, for a replica that has the key; sealed names them from time
-// to time.
+// webhooksOf reads the webhooks for which something is due. Webhooks whose secrets cannot be opened
+// here are left to a replica that has the key; sealed names them from time to time.
 func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UUID]cachedWebhook, sealed, err error) {
 	versions := make(map[uuid.UUID]int64, len(l.due))
 	for id, row := range l.due {

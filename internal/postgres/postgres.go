@@ -6,8 +6,8 @@
 // own over one shared [DB]. No transaction outlives a method, and none is open
 // while something else than Postgres is waited for.
 //
-// Times are compared by Postgres's clock alone, so that replicas whose clocks
-// differ agree on what is due and whose claim has lapsed.
+// Times are compared only by Postgres's clock, so that replicas whose clocks differ agree on what
+// is due and which claims have lapsed.
 package postgres
 
 import (
@@ -86,9 +86,9 @@ func (db *DB) Close() { db.pool.Close() }
 // that it also holds behind a pooler.
 const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
 
-// inTx runs f in one transaction, which commits if f returns nil. Where somebody
-// acts ([access.ActorOf]) the audit log records it in the same transaction:
-// whoever writes on behalf of a caller does so in here.
+// inTx runs f in one transaction, which commits if f returns nil. If the context has an actor
+// ([access.ActorOf]), the audit log records the actor in the same transaction. Everything that is
+// written on behalf of a caller is written here.
 func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
 }

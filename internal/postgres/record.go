@@ -40,7 +40,7 @@ where %s
 order by s.created_at desc, s.notification_id desc
 limit @limit`
 
-// List returns notifications, newest first. Of their attempts it tells how they ended.
+// List returns notifications, newest first. Of their attempts it returns only how they ended.
 func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, *api.NotificationMark, error) {
 	where, args := notificationConditions(tenant, &q.NotificationFilter)
 	args["limit"] = q.Limit

@@ -225,8 +225,7 @@ func (s *Silences) End(ctx context.Context, tenant, actor string, id uuid.UUID) 
 // mostPreviewed is how many alerts a preview looks at.
 const mostPreviewed = 10_000
 
-// Preview tells what a silence would have suppressed, had it been in force for the last 24
-// hours.
+// Preview returns what a silence would have suppressed, had it been in force for the last 24 hours.
 func (s *Silences) Preview(ctx context.Context, tenant string, d silences.Definition) (api.SilencePreview, error) {
 	var p api.SilencePreview
 	c, err := silences.Compile(&silences.Silence{Definition: d})

@@ -19,8 +19,8 @@ func parse(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// CheckURL returns an error that names the setting, and tells nothing of the URL,
-// unless it can be one of Postgres.
+// CheckURL returns an error that names the setting, and shows nothing of the URL, unless it can be
+// a URL of Postgres.
 func CheckURL(setting, url string) error {
 	if _, err := pgxpool.ParseConfig(url); err != nil {
 		return malformed(setting, err)

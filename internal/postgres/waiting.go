@@ -36,7 +36,7 @@ type waiting struct {
 	oldest *time.Duration
 }
 
-// waitingInAll tells how much waits for all tenants together.
+// waitingInAll returns how much waits for all tenants together.
 func (db *DB) waitingInAll(ctx context.Context) (waiting, error) {
 	return db.countWaiting(ctx, nil, (*pgq.Queries).WaitingLive)
 }

@@ -190,8 +190,8 @@ func (db *DB) shownWebhook(row pgq.Webhook) notify.Webhook {
 	return w
 }
 
-// webhookOf reads a stored webhook. Its errors are about secrets that cannot be opened;
-// what is no secret is read all the same.
+// webhookOf reads a stored webhook. Its errors are about secrets that cannot be opened; all other
+// fields are read even then.
 func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	w := notify.Webhook{
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),

@@ -50,8 +50,7 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin',
        set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true),
        set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// Query returns rows whose Err tells whether the transaction has committed, once all
-// are read.
+// Query returns rows. Once all are read, their Err says whether the transaction has committed.
 func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(working, pgx.NamedArgs{"items": a.items})

@@ -1,36 +1,32 @@
 // Package retention deletes what is no longer needed, in small steps, while
 // everything else goes on.
 //
-// Postgres is authoritative, and its clock alone says how old something is. Three
-// things grow for ever and are swept:
+// Postgres is authoritative, and only its clock says how old something is. Three things grow for
+// ever and are swept:
 //
-//   - Bodies that were written so long ago, unless their message is still open. They are
-//     partitioned by when they were written: partitions are made ahead, and dropped as a
-//     whole. What finds no partition, because none was made in time or a clock has jumped,
-//     and what is open when its partition is dropped, is kept in a table of its own, and
-//     deleted row by row.
-//   - Trails: the heads and answers of messages that were settled so long ago.
-//     What is left of an attempt says when it was made and what came of it.
-//   - Alerts that were resolved so long ago, with their notifications and
-//     attempts. What is open stays, however old: an alert that is not resolved,
-//     one with a message that still waits, one about a rule that still
-//     fails.
+//   - Bodies whose retention is over, unless their message is still open. They are partitioned by
+//     when they were written: partitions are made ahead, and dropped as a whole. A body without a
+//     partition (none was made in time, or a clock has jumped), and a body of a message that is
+//     open when its partition is dropped, is kept in a separate table and deleted row by row.
+//   - Trails: the heads and answers of messages that were settled long enough ago. The rest of an
+//     attempt stays, and says when it was made and what came of it.
+//   - Alerts that were resolved long enough ago, with their notifications and attempts. Open things
+//     stay, however old: an alert that is not resolved, an alert with a message that still waits,
+//     an alert about a rule that still fails.
 //
-// An alert is also the only thing that keeps its exchange from being alerted a
-// second time. So, first, one is deleted only when its exchange began before
-// everything that its rule can still read: before the cursor by more than both
-// the retention and the look-back. And, second, each rule has a retention floor, the
-// start time before which it raises nothing any more. It is raised and committed
-// before the first such alert is deleted, and the commit of an evaluation obeys
-// it, whatever settings, edits or clocks say by then.
+// An alert is also the only thing that keeps its exchange from being alerted a second time. Two
+// rules protect this. First, an alert is deleted only if its exchange began before everything that
+// its rule can still read: before the cursor by more than both the retention and the look-back.
+// Second, each rule has a retention floor, the start time before which it raises nothing any more.
+// The floor is raised and committed before the first such alert is deleted, and the commit of an
+// evaluation obeys it, whatever settings, edits or clocks say by then.
 //
 //	candidates ──▶ floors raised, committed ──▶ alerts deleted
 //
-// What a crash does: between two batches, nothing; within one, the batch is
-// rolled back. Between raising and deleting, some alerts stay until the next
-// pass, and their rule already leaves that time alone. One replica sweeps at a
-// time; it holds the lock for a batch only, so that it can pause or die
-// without keeping the others out. A row that cannot be deleted is passed over,
+// A crash between two batches does no harm, and a crash within a batch rolls the batch back. After
+// a crash between raising and deleting, some alerts stay until the next pass, and their rule
+// already ignores that time. One replica sweeps at a time. It holds the lock for one batch only, so
+// that it can pause or die without keeping the others out. A row that cannot be deleted is skipped
 // and reported.
 package retention
 
@@ -123,7 +119,7 @@ type Store interface {
 // Observer is notified of what was deleted, batch by batch.
 type Observer interface {
 	Swept(alerts, trails int)
-	// SweepFailed tells of a batch that could not be deleted.
+	// SweepFailed counts a batch that could not be deleted.
 	SweepFailed()
 }
 
@@ -184,8 +180,8 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Pass sweeps everything that is old enough, batch by batch, each followed by a
-// pause as long as it took. With an error it still returns what it did.
+// Pass sweeps everything that is old enough, batch by batch. After each batch it pauses for as long
+// as the batch took. If it returns an error, it still returns what it did.
 func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
 	bodies := s.bodies(ctx)
 	if errors.Is(bodies, ErrBusy) {
@@ -204,7 +200,7 @@ func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
 	return result, bodies
 }
 
-// bodies sweeps bodies. Where a partition is in use for long, the next pass drops it.
+// bodies sweeps bodies. If a partition is in use for long, the next pass drops it.
 func (s *Sweeper) bodies(ctx context.Context) error {
 	for more := true; more; {
 		began := s.Clock()
@@ -312,11 +308,11 @@ func (p *pace) rest(ctx context.Context, took time.Duration, failed bool) error 
 	}
 }
 
-// marginNS is how far behind its reach a rule is left alone, for clocks that differ.
+// marginNS is added to the reach of a rule, for clocks that differ.
 const marginNS = int64(time.Hour)
 
-// ReachNS returns the start time before which a rule reads nothing any more. At
-// is where it stands: its cursor or, before the first run, its arming.
+// ReachNS returns the start time before which a rule reads nothing any more. At is its position:
+// its cursor or, before the first run, its arming.
 func ReachNS(atNS int64, lookBack, keep time.Duration) int64 {
 	return atNS - max(lookBack, keep).Nanoseconds() - marginNS
 }

@@ -1,14 +1,13 @@
 // Package rulefile reads and writes rules, webhooks, users, teams, routes, silences and views as YAML files.
 //
-// A file holds one document, {webhooks: […], users: […], teams: […], routes: […], rules: […], silences: […], views: […]}, whose entries
-// are the definitions of the API, field by field. The server alone knows what is
-// valid in them; this package turns YAML into the JSON that it takes and JSON into
-// YAML, and knows where in the files each value stands, so that what the server
-// finds wrong is reported by file and line.
+// A file holds one document, {webhooks: […], users: […], teams: […], routes: […], rules: […],
+// silences: […], views: […]}. Its entries are the definitions of the API, field by field. Only the
+// server knows which values are valid. This package turns YAML into the JSON that the API takes,
+// and JSON into YAML. It knows the position of each value in the files, so that the server's
+// findings are reported by file and line.
 //
-// Nothing is guessed: texts stay texts (yes, 2026-01-01), a key that stands
-// twice is refused, and so is whatever JSON has not. Anchors are followed, up to
-// a bound.
+// Nothing is guessed: texts stay texts (yes, 2026-01-01). A duplicate key is refused, and so is
+// everything that JSON does not have. Anchors are followed, up to a bound.
 package rulefile
 
 import (
@@ -49,7 +48,7 @@ type Document struct {
 	entries map[string][]entry
 }
 
-// entry is an entry and where it stands.
+// entry is an entry and its position.
 type entry struct {
 	file string
 	node *yaml.Node
@@ -122,7 +121,7 @@ func (r *reader) at(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("%s:%d:%d: %s", r.file, n.Line, n.Column, fmt.Sprintf(format, args...))
 }
 
-// target follows an alias to what it stands for.
+// target follows an alias to its node.
 func target(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -213,8 +212,8 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 // inside of it.
 func path() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+)\[(\d+)\]\.?(.*)$`) }
 
-// Locate tells a place that the server names: file and line, the entry's name, and
-// the field inside of it. What is not about one entry is reported as it is.
+// Locate translates a place that the server names into file and line, the entry's name, and the
+// field inside of it. A place outside of the entries is returned as it is.
 func (d *Document) Locate(field string) string {
 	parts := path().FindStringSubmatch(field)
 	if parts == nil {
@@ -244,8 +243,8 @@ func Name(entry any) string {
 	return name
 }
 
-// deepest follows a path as far as there are nodes: what is missing is
-// reported where it should be. A key is reported where it is, not where its value begins.
+// deepest follows a path as far as there are nodes, so that a missing value is reported where it
+// should be. A key is reported at its own position, not at that of its value.
 func deepest(n *yaml.Node, path string) *yaml.Node {
 	found := n
 	for path != "" {

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// order is that of the fields in a file; what it does not name comes last.
+// order is the order of the fields in a file; fields that it does not name come last.
 func order() []string {
 	return []string{
 		"name", "email", "role", "disabled", "members", "groups", "enabled", "severity", "fireMode",
@@ -117,9 +117,9 @@ func nodeOf(value any, ranks map[string]int) (*yaml.Node, error) {
 	}
 }
 
-// textNode is a text that every reader of YAML 1.1 and 1.2 takes for one: whatever
-// else it might be taken for stands in quotes, lines stand as lines where that
-// keeps each of their bytes.
+// textNode is a text that every reader of YAML 1.1 and 1.2 takes for a text. A text that might be
+// taken for something else is quoted. Several lines are written as lines if that keeps each of
+// their bytes.
 func textNode(text string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(text)

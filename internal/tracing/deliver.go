@@ -61,7 +61,7 @@ func isCommitted(d *notify.Delivery) bool {
 // mostMembers bounds the notifications that a digest links to.
 const mostMembers = 32
 
-// members links a digest to notifications that it tells, of those that are traced.
+// members links a digest to the traced notifications that it sums up.
 func (t *Tracer) members(d *notify.Delivery) (links []trace.Link) {
 	if d.Digest == nil {
 		return nil

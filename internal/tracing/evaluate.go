@@ -36,8 +36,8 @@ const (
 	keyWorthwhile = attribute.Key("tocsin.worthwhile")
 )
 
-// fail marks a span as failed. It tells the kind of the error and not its text, which may quote a statement or an exchange;
-// the log has it, with the id of the trace.
+// fail marks a span as failed. It records the kind of the error and not its text, which may quote a
+// statement or an exchange. The log has the text, with the id of the trace.
 func fail(s trace.Span, kind string) {
 	s.SetStatus(codes.Error, kind)
 	s.SetAttributes(attribute.String("error.type", kind))
@@ -69,7 +69,7 @@ type source struct {
 	*Tracer
 }
 
-// read begins the span of a query. What it returns ends it.
+// read begins the span of a query. The returned function ends it.
 func (t *Tracer) read(ctx context.Context, what string) (context.Context, func(rows int, err error)) {
 	ctx, span := t.tracer.Start(ctx, spanRead, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("db.system.name", "clickhouse"), attribute.String("tocsin.read", what)))

@@ -21,7 +21,8 @@ func newPasses(next sdktrace.SpanProcessor, samples func(trace.TraceID) bool) *p
 	return &passes{SpanProcessor: next, samples: samples, held: map[trace.TraceID][]sdktrace.ReadOnlySpan{}}
 }
 
-// mostHeld bounds the spans that are held back of one pass. What a long pass has beyond that is lost, its end excepted.
+// mostHeld bounds the spans that are held back for one pass. Further spans of a long pass are lost,
+// except its end.
 const mostHeld = 1000
 
 // OnEnd passes on what is exported.

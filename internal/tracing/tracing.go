@@ -1,4 +1,4 @@
-// Package tracing tells an OpenTelemetry collector what a replica does, by OTLP over HTTP.
+// Package tracing exports what a replica does to an OpenTelemetry collector, by OTLP over HTTP.
 //
 // There are two kinds of traces:
 //
@@ -7,11 +7,14 @@
 //	                               └──link──▶ the exchange's own span
 //
 // The trace of a notification has the notification's id as its own, and the span that the commit made is derived from it
-// as well. So the attempts of any replica, however much later, belong to the trace that the commit began, though nothing
-// of it is stored; and a line of the log that names a notification names its trace.
-//
+// The id of a notification is the id of its trace, and the id of the span that the commit made is
+// derived from it as well. The attempts of any replica, however much later, therefore belong to the
+// trace that the commit began, although none of this is stored. A line of the log that names a
+// notification also names its trace.
 // Whether a notification is traced follows from its id: all replicas with the same share agree. A pass that raised
-// something or failed is always exported, so that what a notification links to is there; of the others a share is.
+// Whether a notification is traced follows from its id: all replicas with the same share agree. A
+// pass that raised something or failed is always exported, so that the links of notifications lead
+// somewhere. Of the other passes, the share is exported.
 //
 // Spans hold ids, counts, hosts and verdicts. They hold no URL, header, body or text of an exchange.
 package tracing
@@ -70,8 +73,9 @@ type Tracer struct {
 // exportTimeout bounds one export, and what is left to export when the process ends.
 const exportTimeout = 5 * time.Second
 
-// New returns a tracer, which does not connect yet. What the options do not say, such as headers, certificates or further
-// attributes of the resource, the exporter reads from the variables that OpenTelemetry defines.
+// New returns a tracer, which does not connect yet. The exporter reads settings that the options do
+// not hold, such as headers, certificates or further attributes of the resource, from the variables
+// that OpenTelemetry defines.
 func New(ctx context.Context, o Options) (*Tracer, error) {
 	if err := Check(o.URL, o.Share); err != nil {
 		return nil, err
@@ -97,7 +101,8 @@ func newTracer(to sdktrace.SpanProcessor, self *resource.Resource, o *Options) *
 	return t
 }
 
-// Close exports what is left, for some seconds at the most. What cannot be exported is lost.
+// Close exports what is left, for some seconds at most. Spans that cannot be exported in this time
+// are lost.
 func (t *Tracer) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
 	defer cancel()

@@ -37,8 +37,8 @@ import (
 type Driver interface {
 	// Publish returns when the server has the payload.
 	Publish(ctx context.Context, payload []byte) error
-	// Subscribe begins to listen. What is published after it has returned reaches
-	// the subscription or, where replicas share a group, one of the group.
+	// Subscribe begins to listen. Messages that are published after it has returned reach the
+	// subscription or, if replicas share a group, one of the group.
 	Subscribe(ctx context.Context) (Subscription, error)
 }
 
@@ -48,15 +48,15 @@ type Subscription interface {
 	// Next waits for messages, at least one. After an error the subscription is of
 	// no use any more.
 	Next(ctx context.Context) (Batch, error)
-	// Close ends the subscription. What it received and did not acknowledge stays
-	// for others where the provider keeps messages.
+	// Close ends the subscription. Messages that it received and did not acknowledge stay for
+	// others, if the provider keeps messages.
 	Close(ctx context.Context)
 }
 
 // Batch is one message or several that are acknowledged together.
 type Batch struct {
 	Payloads [][]byte
-	// Kept is nil on a bus that keeps no message, where every listener hears each.
+	// Kept is nil on a bus that keeps no messages and sends each to every listener.
 	Kept Kept
 }
 
@@ -180,7 +180,7 @@ func (b *Bus) Send(ctx context.Context) {
 	}
 }
 
-// send sends what waits. What cannot be sent waits on.
+// send sends what waits. Messages that cannot be sent go on waiting.
 func (b *Bus) send(ctx context.Context, out *outage) error {
 	m := b.take()
 	if m == nil {

@@ -45,11 +45,11 @@ import (
 // Server is a mail server that takes messages.
 type Server struct {
 	Host, Address string
-	// TLS encrypts from the first byte, StartTLS after asking; what is chosen is required.
+	// TLS encrypts from the first byte, StartTLS after asking; the chosen one is required.
 	TLS, StartTLS bool
 	// Config verifies the server; its name is Host.
 	Config *tls.Config
-	// User and Password sign in, where User is not empty and the connection is encrypted.
+	// User and Password are used to sign in if User is not empty and the connection is encrypted.
 	User, Password string
 	// Dial opens a connection.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -58,7 +58,7 @@ type Server struct {
 	Stands func() error
 }
 
-// throttled is how long a server that limits rates is left alone.
+// throttled is how long a server that limits rates gets no messages.
 const throttled = 5 * time.Minute
 
 // maxAnswers bounds what a server may say in one attempt, in bytes.

@@ -18,7 +18,7 @@ import (
 type Report struct {
 	// Problems keep the preset from being used.
 	Problems []string
-	// Cuts tell what would be shortened of the longest samples, each field once.
+	// Cuts are the texts that would be shortened with the longest samples, each field once.
 	Cuts []string
 }
 
@@ -102,7 +102,7 @@ func sampleDigest(a *alerts.Instance) *notify.Digest {
 	return g
 }
 
-// Describe tells in a line what a preset sends.
+// Describe says in a line what a preset sends.
 func (p *Preset) Describe() string {
 	var sent []string
 	for _, event := range Events() {

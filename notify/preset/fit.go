@@ -104,7 +104,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// Cut tells of a text that was shortened to fit.
+// Cut is a text that was shortened to fit.
 type Cut struct {
 	Pointer string
 	// Length is what it would have had, Max what it may have; in Unit.
@@ -112,7 +112,7 @@ type Cut struct {
 	Unit        string
 }
 
-// String tells a person.
+// String describes the cut.
 func (c Cut) String() string {
 	return fmt.Sprintf("%s: %d %s cut to %d", c.Pointer, c.Length, c.Unit, c.Max)
 }

@@ -28,7 +28,7 @@ type verdict struct {
 	forget bool
 }
 
-// retryAfter is where a receiver says how long it wants to be left alone.
+// retryAfter is the place where a receiver says how long to wait before the next message.
 type retryAfter struct {
 	Header  string   `yaml:"header"`
 	Pointer string   `yaml:"pointer"`
@@ -52,9 +52,9 @@ func (u waitUnit) valid() bool {
 // Judgement is what an answer means.
 type Judgement struct {
 	Verdict notify.Verdict
-	// Remedy tells a person what to do; empty when there is nothing.
+	// Remedy says what to do; empty if there is nothing to do.
 	Remedy string
-	// Wait is how long the receiver wants to be left alone; 0 when it does not say.
+	// Wait is how long the receiver wants no messages; 0 if it does not say.
 	Wait time.Duration
 	// Reference is the receiver's own id of what the message has opened; empty where what an
 	// earlier one had opened is there no more, nil when the answer does not say.
@@ -111,8 +111,8 @@ func (p *Preset) ReadsBody(status int) bool {
 // Captures reports whether answers name what messages have opened.
 func (p *Preset) Captures() bool { return p.capture != "" }
 
-// Updates reports whether a message of an event changes what an earlier one has opened, where
-// that is known.
+// Updates reports whether a message of an event changes what an earlier one has opened, if that is
+// known.
 func (p *Preset) Updates(e Event) bool {
 	return p.update != nil && (e == Acknowledged || e == Resolved || e == Reopened)
 }

@@ -18,7 +18,7 @@ import (
 // Security says how a connection to a mail server is encrypted.
 type Security string
 
-// The kinds of security. What is asked for is required: nothing falls back to less.
+// The kinds of security. The chosen kind is required: nothing falls back to less.
 const (
 	// SecurityStartTLS asks for encryption on a connection that begins without.
 	SecurityStartTLS Security = "starttls"
@@ -58,7 +58,7 @@ const (
 	MailHTML    = "html"
 )
 
-// MethodMail stands for an HTTP method where a message is mailed.
+// MethodMail takes the place of an HTTP method if a message is mailed.
 const MethodMail = "SMTP"
 
 // Bounds of addresses.

@@ -12,7 +12,7 @@ import (
 	"tocsin/rules"
 )
 
-// Message is what a request tells.
+// Message is the content of a request.
 type Message struct {
 	Event Event
 	// Word is the event for people; empty is [Event.Word].
@@ -39,8 +39,8 @@ const undeliveredFor = 24 * time.Hour
 // untilEnded is the end of what ends by a message.
 func untilEnded() time.Time { return time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// MessageOf returns what a delivery tells; url is where people see it, or empty. A digest
-// is sent as an alert that sums up many.
+// MessageOf returns the content of a delivery; url is where people see it, or empty. A digest is
+// sent as an alert that sums up many.
 func MessageOf(d *notify.Delivery, url string) *Message {
 	a := d.Alert
 	if d.Digest != nil {

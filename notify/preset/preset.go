@@ -62,7 +62,7 @@ import (
 	"tocsin/notify"
 )
 
-// Event is what a request tells.
+// Event is what a request is about.
 type Event string
 
 // The events.
@@ -97,7 +97,7 @@ func (e Event) Word() string {
 	return string(e)
 }
 
-// EventOf returns the event that a message of a reason tells.
+// EventOf returns the event for the reason of a message.
 func EventOf(reason notify.Reason) Event {
 	switch reason {
 	case notify.ReasonFired, notify.ReasonEscalated, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff,
@@ -117,8 +117,8 @@ func EventOf(reason notify.Reason) Event {
 	return Fired
 }
 
-// EventOf returns the event that a delivery tells the receiver. At Jira an escalation is a comment on
-// the issue where that is known when the body is made; it stays what it was made.
+// EventOf returns the event of a delivery. At Jira an escalation is a comment on the issue if the
+// issue is known when the body is made; this does not change later.
 func (p *Preset) EventOf(d *notify.Delivery) Event {
 	event := EventOf(d.Reason)
 	if p.Protocol != ProtocolJira || d.Reason != notify.ReasonEscalated || !p.Sends(Reminder) {
@@ -149,7 +149,7 @@ const (
 type Input struct {
 	Name  string `yaml:"name"`
 	Label string `yaml:"label"`
-	// Help tells what it is and where it is found; Link leads there.
+	// Help says what the input is and where to find it; Link leads there.
 	Help string    `yaml:"help"`
 	Link string    `yaml:"link"`
 	Type InputType `yaml:"type"`
@@ -160,7 +160,7 @@ type Input struct {
 	// Pattern is what a text must match as a whole.
 	Pattern string   `yaml:"pattern"`
 	Choices []Choice `yaml:"choices"`
-	// Default stands in for an empty text.
+	// Default is used in place of an empty text.
 	Default string `yaml:"default"`
 	// Example is a valid value.
 	Example string `yaml:"example"`
@@ -175,7 +175,7 @@ type Choice struct {
 // Preset is a receiver. It is safe for concurrent use, and not to be changed.
 type Preset struct {
 	ID, Name, About, Docs string
-	// Own tells that an operator has added it.
+	// Own says that an operator has added it.
 	Own bool
 	// Keyed receivers know alerts by a key, and never get digests.
 	Keyed bool
@@ -282,7 +282,7 @@ func (p *Preset) Examples() map[string]string {
 type Error struct {
 	File string
 	Line int
-	// Message tells what is wrong and what to write instead.
+	// Message says what is wrong and what to write instead.
 	Message string
 }
 

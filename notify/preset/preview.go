@@ -16,7 +16,7 @@ type Preview struct {
 	Headers []notify.HeaderField
 	notify.Body
 
-	// Cuts tell which texts were shortened.
+	// Cuts are the texts that were shortened.
 	Cuts []Cut
 }
 
@@ -26,8 +26,7 @@ const sampleReference = "1234567890"
 // redactedInURL needs no percent-encoding.
 const redactedInURL = "redacted"
 
-// Preview returns the request that tells a delivery, without secrets; link is where people
-// see the alert.
+// Preview returns the request for a delivery, without secrets; link is where people see the alert.
 func (p *Preset) Preview(d *notify.Delivery, link string, inputs map[string]string) (Preview, error) {
 	if p.Captures() && d.Reason.IsEvent() {
 		known := *d

@@ -81,8 +81,8 @@ func (p *Preset) withDefaults(inputs map[string]string) map[string]string {
 	return all
 }
 
-// Body renders the body of a message, without secrets, and tells what was cut. Problem
-// says what could not be rendered and was left out.
+// Body renders the body of a message, without secrets, and returns what was cut. Problem says what
+// could not be rendered and was left out.
 func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, cuts []Cut, problem error) {
 	of := p.requests[m.Event]
 	if of == nil {

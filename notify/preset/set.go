@@ -47,9 +47,9 @@ var builtIn = sync.OnceValues(func() ([]*Preset, error) { //nolint:gochecknoglob
 	return list, nil
 })
 
-// Load reads the presets of the program, and those of an operator: a file, or all files
-// of a folder whose names end in .yaml or .yml. An operator's preset stands in for one of
-// the program that has its id. Those of an operator are tried with samples; see [Preset.Check].
+// Load reads the presets of the program, and those of an operator: a file, or all files of a folder
+// whose names end in .yaml or .yml. An operator's preset replaces the program's preset with the
+// same id. Operators' presets are tried with samples; see [Preset.Check].
 func Load(paths ...string) (*Set, error) {
 	list, err := builtIn()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"tocsin/notify"
 )
 
-// Digest is what one message tells instead of many; its texts are plain and may
-// hold anything. Its lists are short: at most [notify.DigestTop] entries are shown.
+// Digest is the content of a message that sums up many; its texts are plain and may hold anything.
+// Its lists are short: at most [notify.DigestTop] entries are shown.
 type Digest struct {
 	// ID names the message.
 	ID string

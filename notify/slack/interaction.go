@@ -80,7 +80,7 @@ type Press struct {
 	// At is when it was pressed, by Slack's clock.
 	At   time.Time
 	User User
-	// Message is where the message stands, Thread the thread that it is in; empty is none.
+	// Message is the position of the message, Thread that of its thread; empty is none.
 	Message notify.Posted
 	Thread  string
 }

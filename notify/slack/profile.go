@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Member is what Slack tells of a user.
+// Member is what Slack says about a user.
 type Member struct {
 	// Email is the address that Slack knows to be the user's, as a member of the workspace Team;
 	// empty of guests, programs and people of other workspaces, whose addresses others enter, and
@@ -13,8 +13,8 @@ type Member struct {
 	Email, Team string
 }
 
-// ReadMember reads an answer of the method users.info. An app that may not see users is told
-// nothing about one, which is no error; other refusals are.
+// ReadMember reads an answer of the method users.info. If the app may not see users, the member is
+// empty, which is no error; other refusals are errors.
 func ReadMember(body []byte) (Member, error) {
 	var answer struct {
 		OK    bool   `json:"ok"`

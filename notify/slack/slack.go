@@ -22,7 +22,7 @@ import (
 	"tocsin/notify"
 )
 
-// Alert is what a message tells; its texts are plain and may hold anything.
+// Alert is the content of a message; its texts are plain and may hold anything.
 type Alert struct {
 	ID string
 	// Reason is why the message is sent; the zero Reason is that the alert fired.
@@ -39,7 +39,7 @@ type Alert struct {
 	Assignee     string
 	SnoozedUntil time.Time
 	SnoozedBy    string
-	// Buttons lets the reader acknowledge, resolve, assign and snooze, where that still applies.
+	// Buttons lets the reader acknowledge, resolve, assign and snooze, if that still applies.
 	Buttons bool
 	// Severity is CRITICAL, WARNING or INFO.
 	Severity       string
@@ -47,7 +47,7 @@ type Alert struct {
 	// URL is where a person finds the alert, ExchangeURL where its exchange; empty is none.
 	URL, ExchangeURL string
 	Rule             string
-	// Owner, Labels, RunbookURL and Note are what the rule tells those who handle the alert.
+	// Owner, Labels, RunbookURL and Note are what the rule says to the people who handle the alert.
 	Owner      string
 	Labels     map[string]string
 	RunbookURL string

@@ -122,9 +122,8 @@ func dated(seconds int64, fallback string) string {
 	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s>", seconds, fallback)
 }
 
-// WithState adds an alert's state and buttons to a body of the author's own that
-// has blocks. Where that would not be valid, and of a body without blocks, the
-// body is returned as it is.
+// WithState adds an alert's state and buttons to the author's body, if that has blocks. If the
+// result would not be valid, or the body has no blocks, the body is returned as it is.
 func WithState(body []byte, a *Alert) []byte {
 	var fields map[string]json.RawMessage
 	var blocks []json.RawMessage

@@ -41,8 +41,7 @@ func ThreadGone(word string) bool {
 	return word == "thread_not_found" || word == "cannot_reply_to_message"
 }
 
-// Remedy tells a person what to do about a word of Slack's; "" where the word
-// says it all.
+// Remedy says what to do about one of Slack's error words; "" if the word says it all.
 func Remedy(word string) string {
 	switch word {
 	case "channel_not_found":

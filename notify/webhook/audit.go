@@ -20,9 +20,9 @@ const (
 	maxHeadName  = 128
 )
 
-// Head tells the request that an attempt sends, byte for byte; of an attempt that was
-// made before, at d.At, it derives the same. Of a request that cannot be made it tells
-// only the method.
+// Head returns the request that an attempt sends, byte for byte. For an attempt that was made
+// before, at d.At, it derives the same request. Of a request that cannot be made it returns only
+// the method.
 func (s *Sender) Head(d *notify.Delivery) notify.RequestHead {
 	head := notify.RequestHead{Method: http.MethodPost, Headers: []notify.HeaderField{}}
 	now := d.At

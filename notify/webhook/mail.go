@@ -79,7 +79,7 @@ func (s *Sender) mailMessage(p *preset.Preset, d *notify.Delivery, at time.Time)
 	}, nil
 }
 
-// mailHead tells the e-mail that an attempt sends.
+// mailHead returns the head of the e-mail that an attempt sends.
 func (s *Sender) mailHead(p *preset.Preset, d *notify.Delivery, at time.Time) notify.RequestHead {
 	head := notify.RequestHead{Method: preset.MethodMail, Headers: []notify.HeaderField{}}
 	to, message, err := s.mailMessage(p, d, at)

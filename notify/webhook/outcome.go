@@ -100,7 +100,7 @@ func bySlack(byStatus notify.Verdict, status int, said string) notify.Verdict {
 
 func isObject(response []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(response), []byte("{")) }
 
-// explain tells a person what the receiver said and what to do about it.
+// explain says what the receiver said and what to do about it.
 func explain(status int, said string, header http.Header) string {
 	text := "The receiver answered " + strconv.Itoa(status)
 	if name := http.StatusText(status); name != "" {

@@ -63,7 +63,7 @@ func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
 	return r, nil
 }
 
-// presetSecrets returns what of a preset's webhook must not be shown. Where the preset is
+// presetSecrets returns the parts of a preset's webhook that must not be shown. If the preset is
 // not known, that is everything.
 func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 	p := s.presets.Get(w.Preset)

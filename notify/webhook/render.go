@@ -16,7 +16,7 @@ import (
 
 const contentType = "application/json"
 
-// errNoAlertID refuses a body by which a receiver cannot tell a repeat.
+// errNoAlertID refuses a body by which a receiver cannot recognise a repeat.
 var errNoAlertID = errors.New("{{alert.id}} must be somewhere in the body, so that a receiver can tell a repeat; for Slack, as the block_id of a block")
 
 // RendererOptions configure a [Renderer].
@@ -89,9 +89,8 @@ func (r *Renderer) AlertURL(a *alerts.Instance) string {
 	return r.publicURL + "/inbox/" + a.ID.String()
 }
 
-// Render returns the body of a notification: the webhook's own template, else
-// the layout of its kind. Where the template does not work out with this alert,
-// the layout stands in for it and problem says why.
+// Render returns the body of a notification: the webhook's own template, else the layout of its
+// kind. If the template fails with this alert, the layout is used instead and problem says why.
 func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) {
 	if d.Webhook.Preset != "" {
 		return r.renderPreset(d)

@@ -55,8 +55,8 @@ type slackCall struct {
 	place map[string]any
 }
 
-// slackRequest makes the request of a call. The token goes to the API alone,
-// whatever headers a webhook has of its own.
+// slackRequest makes the request of a call. The token goes only to the API, whatever headers a
+// webhook has.
 func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) (*http.Request, error) {
 	content, err := call.content()
 	if err != nil {

@@ -33,7 +33,7 @@ type target struct {
 	own       bool
 }
 
-// of tells whether the target is that of a webhook as it is.
+// of reports whether the target still fits a webhook.
 func (t *target) of(w *notify.Webhook) bool {
 	return t.made.URL == w.URL && t.made.SigningSecret == w.SigningSecret && t.made.FormerSecret == w.FormerSecret &&
 		t.made.FormerSecretUntil.Equal(w.FormerSecretUntil) && t.made.Slack == w.Slack && t.made.ClientCertificate == w.ClientCertificate &&

@@ -1,10 +1,10 @@
-// Package webhook makes the bodies of messages and sends them over HTTP, and those of
-// receivers that get e-mails to their mail server (mail.go).
+// Package webhook makes the bodies of messages and sends them over HTTP, or as e-mails to a mail
+// server (mail.go).
 //
-// A [Sender] makes one attempt and no more: redirects are not followed, and the
-// transport sends no request a second time when a reused connection dies. What came of
-// it is one [notify.Outcome], decided in one table (outcome.go). An attempt of which no
-// byte left the process is marked as such, because its repeat cannot be a duplicate.
+// A [Sender] makes exactly one attempt: redirects are not followed, and the transport sends no
+// request a second time when a reused connection dies. The result is one [notify.Outcome], decided
+// in one table (outcome.go). An attempt of which no byte left the process is marked as such,
+// because its repeat cannot be a duplicate.
 //
 // A URL is given by a person, and names resolve to whatever their owner likes, so
 // addresses are judged when a connection is dialled, after name resolution (dialer.go):
@@ -13,8 +13,8 @@
 // is configured, never from the environment; the guard judges the receiver before the
 // proxy is asked for it.
 //
-// URLs, headers, signing secrets, client certificates and passwords are secrets. No error text, no
-// kept answer shows one, even where the receiver sends it back.
+// URLs, headers, signing secrets, client certificates and passwords are secrets. No error text and
+// no stored answer shows one, even if the receiver sends it back.
 package webhook
 
 import (

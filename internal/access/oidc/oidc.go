@@ -1,17 +1,15 @@
 // Package oidc lets people sign in at an OpenID Connect provider.
 //
-// The flow is that of authorization codes with PKCE. What belongs to one
-// attempt (state, nonce, verifier, where to return) travels in a sealed cookie of
-// the browser that began it, so that no other browser can end it, no replica has
-// to remember it, and it is over after ten minutes.
+// It uses the authorization code flow with PKCE. The data of one attempt (state, nonce, verifier,
+// where to return) travels in a sealed cookie of the browser that began it. No other browser can
+// therefore complete it, no replica has to remember it, and it expires after ten minutes.
 //
-// The provider is authoritative for who somebody is: issuer and subject. An
-// e-mail address is what it says about them, and never makes two people one: an
-// account that exists under the same address is not taken over. Where a claim
-// gives the role, it gives it anew at each sign-in.
+// The provider is authoritative for identities: issuer and subject. An e-mail address is only an
+// attribute of a person, and never merges two people: an account that exists under the same address
+// is not taken over. If a claim gives the role, it gives it anew at each sign-in.
 //
-// Nothing is asked of the provider before somebody signs in; one that cannot be
-// reached keeps nobody else out.
+// The provider is not contacted before somebody signs in. A provider that cannot be reached keeps
+// nobody else out.
 package oidc
 
 import (

@@ -69,7 +69,7 @@ const (
 	mostBodies                  = 9
 )
 
-// Draw returns a picture of what a receiver is told when an alert is raised, and when a person
+// Draw returns a picture of what a receiver is sent when an alert is raised, and when a person
 // resolves it.
 func Draw(p *preset.Preset) ([]byte, error) {
 	var d drawing
