@@ -137,7 +137,7 @@ func (s *server) ruleSet(document *RuleApplication, hooks webhookNames) (RuleSet
 			return set, nil, err
 		}
 		if at, found := first[d.Name]; found && d.Name != "" {
-			wrong = append(wrong, fault.Field{Field: "name", Code: "duplicate", Message: fmt.Sprintf("rules[%d] has this name, too", at)})
+			wrong = append(wrong, fault.Field{Field: "name", Code: "duplicate", Message: fmt.Sprintf("rules[%d] has the same name", at)})
 		} else {
 			first[d.Name] = i
 		}

@@ -169,7 +169,7 @@ func (p *Policy) Check(v *rules.Validator) error {
 		r := &p.Routes[i]
 		at := fmt.Sprintf("routes[%d].", i)
 		if named[r.Name] && r.Name != "" {
-			add(at+"name", "unique", "Another route has this name, too")
+			add(at+"name", "unique", "Another route has the same name")
 		}
 		named[r.Name] = true
 		if all != "" {

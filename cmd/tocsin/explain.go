@@ -18,9 +18,9 @@ type explainExchange struct {
 	serverFlags
 
 	ExecutionID string     `arg:"" help:"The id of the exchange." placeholder:"EXECUTION_ID"`
-	StartTime   *time.Time `help:"When it began, RFC 3339 with nanoseconds; without it the newest exchange of this id." placeholder:"TIME"`
-	Hours       int        `help:"How far to look back for it, where it has no alert." default:"24"`
-	All         bool       `help:"Also list the rules whose condition it does not meet."`
+	StartTime   *time.Time `help:"When the exchange began, RFC 3339 with nanoseconds; without it, the newest exchange with this id." placeholder:"TIME"`
+	Hours       int        `help:"How many hours to search, if the exchange has no alert." default:"24"`
+	All         bool       `help:"Also list the rules whose conditions the exchange does not meet."`
 }
 
 // Run asks and prints.

@@ -75,7 +75,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	path := f.write("all.yaml", content)
 
 	plan := []string{"+ webhook ops", "+ webhook bot", "+ user bob@example.com", "password: none yet", "+ rule Orders failed", `webhooks: also ["ops" "bot"]`}
-	f.does(1, append(plan, "would be 4 created, 0 updated, 0 deleted; 0 unchanged, 1 left alone"), "diff", "-f", path)
+	f.does(1, append(plan, "would be 4 created, 0 updated, 0 deleted; 0 unchanged, 1 not in the files"), "diff", "-f", path)
 	f.does(0, append(plan, "would be 4 created"), "apply", "--dry-run", "-f", path)
 	f.wantColumn("webhooks after a dry run", hooks)
 	f.wantColumn("users after a dry run", people, before...)
@@ -158,7 +158,7 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
 	f.wantColumn("rules", `select name from rule where deleted_at is null order by name`, "billing", "orders/one")
 	// A kind that the files have no list of is left alone.
-	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 left alone"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
+	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 not in the files"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
 	f.wantColumn("webhooks", `select name from webhook where deleted_at is null order by name`, "billing", "orders/a")
 	f.does(1, []string{"have no meaning without --prune"}, "apply", "--prune-name", "x", "-f", less)
 	// By a label, rules that have it go, and webhooks, which have none, stay.
@@ -180,8 +180,8 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 		"webhooks:\n  - { name: a, kind: generic, url: {file: /gone} }\n":                                           "/gone",
 		"webhooks:\n  - { name: a, kind: generic, uri: x }\n":                                                       `unknown field "uri"`,
 		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "The webhook is of the kind generic, which stays",
-		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has this name, too",
-		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user has an email, a name and a role",
+		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has the same name",
+		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user needs an email, a name and a role",
 		"users:\n  - { email: a@b.c, name: A, role: viewer }\nrules:\n  - { name: a, severity: INFO, fireMode: X }": `rule "a": fireMode: Must be one of`,
 	} {
 		f.does(1, []string{want}, "apply", "-f", f.write("wrong.yaml", content))

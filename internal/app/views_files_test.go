@@ -40,8 +40,8 @@ func TestViewsInFiles(t *testing.T) {
 	f.wantColumn("all views", `select count(*)::text from saved_view`, "4")
 
 	for what, text := range map[string]string{
-		"A view has a name":               `views: [{search: app=a}]`,
-		"Another view has this name, too": `views: [{name: a, search: ''}, {name: a, search: ''}]`,
+		"A view needs a name":               `views: [{search: app=a}]`,
+		"Another view has the same name": `views: [{name: a, search: ''}, {name: a, search: ''}]`,
 		`unknown field "shared"`:          `views: [{name: a, search: '', shared: false}]`,
 		`views.yaml:1:19: view "a": sear`: `views: [{name: a, search: "?app=a"}]`,
 	} {
