@@ -84,7 +84,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	f.wantColumn("bindings", `select w.name from rule_webhook join webhook w using (webhook_id) order by w.name`, "bot", "ops")
 	f.wantColumn("users", people, slices.Sorted(slices.Values(append([]string{"bob@example.com editor"}, before...)))...)
 
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 4 unchanged, 1 left alone"}, "apply", "-f", path)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 4 unchanged, 1 not in the files"}, "apply", "-f", path)
 	f.does(0, []string{"4 unchanged"}, "diff", "-f", path)
 	f.wantColumn("webhooks applied twice", hooks, "bot v1", "ops v1")
 
@@ -95,7 +95,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	if err != nil || strings.Contains(string(exported), "SECRET") || !strings.Contains(string(exported), "ratePerSecond: 5") || !strings.Contains(string(exported), "email: bob@example.com") {
 		t.Errorf("exported %s, %v", exported, err)
 	}
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 5 unchanged, 0 left alone"}, "apply", "--prune", "-f", out)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 5 unchanged, 0 not in the files"}, "apply", "--prune", "-f", out)
 
 	// Each edit says why; what people have done to a webhook's state stays.
 	if _, err := f.db.Webhooks().SetEnabled(t.Context(), tenant, f.hook("ops").ID, false); err != nil {
@@ -153,9 +153,9 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	f.does(0, []string{"6 created"}, "apply", "-f", f.write("a.yaml", "webhooks:\n"+hook("orders/a")+hook("orders/b")+hook("billing")+
 		"rules:\n"+rule("orders/one", "orders/a")+rule("orders/two", "orders/b")+rule("billing", "billing")))
 	less := f.write("b.yaml", "webhooks:\n"+hook("orders/a")+"rules:\n"+rule("orders/one", "orders/a"))
-	f.does(0, []string{"0 deleted; 2 unchanged, 4 left alone"}, "apply", "-f", less)
+	f.does(0, []string{"0 deleted; 2 unchanged, 4 not in the files"}, "apply", "-f", less)
 	// Rules go before the webhooks to which they are bound.
-	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
+	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 not in the files"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
 	f.wantColumn("rules", `select name from rule where deleted_at is null order by name`, "billing", "orders/one")
 	// A kind that the files have no list of is left alone.
 	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 not in the files"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
@@ -164,7 +164,7 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	// By a label, rules that have it go, and webhooks, which have none, stay.
 	labelled := "rules:\n  - { name: mine, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: orders } }\n  - { name: theirs, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: billing } }\n"
 	f.does(0, []string{"2 created"}, "apply", "-f", f.write("e.yaml", labelled))
-	f.does(0, []string{"- rule mine: not in the files, --prune-label team=orders\n", "1 deleted; 0 unchanged, 4 left alone"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
+	f.does(0, []string{"- rule mine: not in the files, --prune-label team=orders\n", "1 deleted; 0 unchanged, 4 not in the files"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
 	// The last administrator stays, whatever a file says.
 	f.does(1, []string{"- user " + adminEmail + ": not in the files\n", "409"}, "apply", "--prune", "-f", f.write("d.yaml", "users: []\n"))
 }

@@ -39,7 +39,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.does(1, []string{"+ rule Orders failed", "+ silence Nightly batch", "would be 2 created, 0 updated, 0 deleted; 1 unchanged"}, "diff", "-f", path)
 	f.does(0, []string{"2 created"}, "apply", "-f", path)
 	f.wantColumn("silences", rows, "Nightly batch v1")
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 3 unchanged, 0 left alone"}, "apply", "-f", path)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 3 unchanged, 0 not in the files"}, "apply", "-f", path)
 
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "silences", "-f", out)

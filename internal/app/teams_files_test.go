@@ -63,8 +63,8 @@ func TestTeamsInFiles(t *testing.T) {
 	f.wantColumn("a deletion", stored, "4 platform")
 
 	for what, text := range map[string]string{
-		"A team needs a name":                `teams: [{members: [a@b]}]`,
-		"Another team has the same name":  `teams: [{name: a}, {name: a}]`,
+		"A team needs a name":              `teams: [{members: [a@b]}]`,
+		"Another team has the same name":   `teams: [{name: a}, {name: a}]`,
 		"teams.yaml:":                      `teams: [{name: a, member: [a@b]}]`,
 		`teams.yaml:1:40: team "b": membe`: `teams: [{name: a}, {name: b, members: [""]}]`,
 	} {
