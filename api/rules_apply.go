@@ -197,7 +197,7 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 	for i, name := range b.Webhooks {
 		id, exists := n.ids[name]
 		if exists && slices.Contains(b.Webhooks[:i], name) {
-			wrong = append(wrong, fault.Field{Field: "webhooks", Code: "unique", Message: "Must not name the same thing twice"})
+			wrong = append(wrong, fault.Field{Field: "webhooks", Code: "unique", Message: "Must not contain the same entry twice"})
 			continue
 		}
 		if exists {

@@ -203,10 +203,10 @@ func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecre
 		return nil, fmt.Errorf("rotate secret: %w", err)
 	}
 	if present.Slack.Used() {
-		return nil, fault.New(fault.Conflict, "Slack does not look at signatures; a webhook that posts as a Slack app has none")
+		return nil, fault.New(fault.Conflict, "Slack does not check signatures, so a webhook that posts as a Slack app has none")
 	}
 	if present.Preset != "" {
-		return nil, fault.New(fault.Conflict, "the webhook's receiver does not look at signatures; edit the inputs that it asks for")
+		return nil, fault.New(fault.Conflict, "the webhook's receiver does not check signatures; edit its inputs instead")
 	}
 	w, err := s.Webhooks.Rotate(ctx, tenantOf(ctx), req.ID, r)
 	if err != nil {

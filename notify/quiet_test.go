@@ -46,7 +46,7 @@ func TestQuietHoursEndByTheClocksOfTheirZone(t *testing.T) {
 		"two zones that overlap":        {notify.QuietHours{night, hours("America/New_York", "00:00", "06:00")}, "2026-11-25T05:59:00Z", "2026-11-25T11:00:00Z"},
 		"none":                          {nil, "2026-11-25T05:59:00Z", "2026-11-25T05:59:00Z"},
 		"a zone that is not there":      {notify.QuietHours{hours("Nowhere", "00:00", "24:00")}, "2026-11-25T05:59:00Z", "2026-11-25T05:59:00Z"},
-		"they would never end: 8 days":  {notify.QuietHours{hours("UTC", "00:00", "24:00")}, "2026-11-01T00:00:00Z", "2026-11-09T00:00:00Z"},
+		"the quiet hours would never end: 8 days":  {notify.QuietHours{hours("UTC", "00:00", "24:00")}, "2026-11-01T00:00:00Z", "2026-11-09T00:00:00Z"},
 		"nanoseconds before the moment": {notify.QuietHours{night}, "2026-11-24T20:59:59.999999999Z", "2026-11-24T20:59:59.999999999Z"},
 	} {
 		at, err := time.Parse(time.RFC3339Nano, c.at)

@@ -43,7 +43,7 @@ func TestReceiversAreListedAndChecked(t *testing.T) {
 	}
 	misspelt := write("misspelt.yml", strings.Replace(string(own), "{{alert.title}}", "{{alert.titel}}", 1))
 	err = (&receiversCheck{Files: []string{misspelt}}).Run(&out)
-	if err == nil || !strings.Contains(err.Error(), `misspelt.yml:33: There is no variable "alert.titel"; did you mean "alert.title"?`) {
+	if err == nil || !strings.Contains(err.Error(), `misspelt.yml:33: Unknown variable "alert.titel"; did you mean "alert.title"?`) {
 		t.Error(err)
 	}
 	out.Reset()

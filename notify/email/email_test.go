@@ -125,8 +125,8 @@ func TestRefusals(t *testing.T) {
 		"STARTTLS is not offered":     {client: func(s *email.Server) { s.StartTLS = true }, want: notify.VerdictGone, says: "does not offer STARTTLS"},
 		"signing in is not offered":   {server: mailtest.Options{TLS: serverTLS}, client: func(s *email.Server) { s.StartTLS, s.User = true, "kim" }, want: notify.VerdictGone, says: "to sign in"},
 		"a password in the clear":     {server: mailtest.Options{User: "kim"}, client: func(s *email.Server) { s.User = "kim" }, want: notify.VerdictGone, says: "never sent without encryption"},
-		"a wrong password":            {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", "wrong" }, want: notify.VerdictGone, code: 535, says: "enter them anew"},
-		"signing in is needed":        {server: mailtest.Options{User: "kim"}, want: notify.VerdictGone, code: 530, says: "sign in if it asks"},
+		"a wrong password":            {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", "wrong" }, want: notify.VerdictGone, code: 535, says: "enter them again"},
+		"signing in is needed":        {server: mailtest.Options{User: "kim"}, want: notify.VerdictGone, code: 530, says: "set a user and password"},
 		"signing in is not possible":  {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, step: mailtest.Auth, answer: mailtest.Answer{Code: 454, Text: "4.7.0 later"}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", password }, want: notify.VerdictRetry, code: 454},
 		"the sender is refused":       {step: mailtest.Mail, answer: mailtest.Answer{Code: 550, Text: "5.7.1 not yours"}, want: notify.VerdictGone, code: 550, says: "not yours"},
 		"the sender has to wait":      {step: mailtest.Mail, answer: mailtest.Answer{Code: 451, Text: "4.3.0 busy"}, want: notify.VerdictRetry, code: 451},
@@ -176,7 +176,7 @@ func TestRecipientsHaveVerdictsOfTheirOwn(t *testing.T) {
 	if err != nil || o.Verdict != notify.VerdictRetry || o.StatusCode != 450 || !slices.Equal(o.Reached, []string{"now@example.com"}) {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if want := "1 of 3 recipients have the message; not yet taken: later@example.com: 450 4.2.0 greylisted; refused: gone@example.com: 550 5.1.1 no such user; correct or remove these recipients"; o.Error != want {
+	if want := "1 of 3 recipients have received the message; not accepted yet: later@example.com: 450 4.2.0 greylisted; refused: gone@example.com: 550 5.1.1 no such user; correct or remove these recipients"; o.Error != want {
 		t.Errorf("%q", o.Error)
 	}
 	reached := o.Reached

@@ -328,7 +328,7 @@ func TestValidRefuses(t *testing.T) {
 		"unknown block":      {`{"blocks":[{"type":"sektion"}]}`, "no type of block"},
 		"no type":            {`{"blocks":[{}]}`, "type is required"},
 		"same id twice":      {`{"blocks":[` + repeated(`{"type":"divider","block_id":"a"}`, 2) + `]}`, "appears twice"},
-		"too much in all":    {`{"blocks":[` + repeated(section(strings.Repeat("x", 2900)), 5) + `]}`, "the blocks hold 14500"},
+		"too much in all":    {`{"blocks":[` + repeated(section(strings.Repeat("x", 2900)), 5) + `]}`, "the blocks have 14500"},
 		"text of other form": {`{"blocks":[{"type":"section","text":"x"}]}`, "block 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

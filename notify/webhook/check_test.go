@@ -52,7 +52,7 @@ func TestCheckURL(t *testing.T) {
 		"hooks.slack.com/services":               "must begin with https://",
 		"ftp://x.example":                        "must begin with https://",
 		"https://":                               "names no host",
-		"https://x.example/#part":                "remove what follows the #",
+		"https://x.example/#part":                "remove the # and the text after it",
 		"https://[::1":                           "cannot be read",
 		"https://x.example/" + strings.Repeat("x", webhook.MaxURLBytes): "at most",
 	} {
@@ -107,7 +107,7 @@ func TestCheckBody(t *testing.T) {
 		"generic":               {notify.KindGeneric, `{"id": "{{alert.id}}", "text": "{{exchange.errorStack}}"}`, ""},
 		"Slack":                 {notify.KindSlack, `{"text": "{{alert.title}}", "blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{alert.message}} x"}}]}`, ""},
 		"not JSON":              {notify.KindGeneric, `{{alert.id}}`, "in quotes"},
-		"no alert.id":           {notify.KindGeneric, `{"text": "{{alert.title}}"}`, "{{alert.id}} must be somewhere"},
+		"no alert.id":           {notify.KindGeneric, `{"text": "{{alert.title}}"}`, "{{alert.id}} must be in the body"},
 		"unknown":               {notify.KindGeneric, `{"id": "{{alert.ID}}"}`, `did you mean "alert.id"?`},
 		"Slack: no text":        {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
 		"Slack: empty at times": {notify.KindSlack, `{"blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{exchange.errorType}}"}}]}`, ""},
