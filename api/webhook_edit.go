@@ -60,7 +60,7 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	if len(present.Headers) > 0 && req.Body.Headers == nil && s.leadsTo(&w) != s.leadsTo(&present) {
 		faults = append(faults, fault.Field{
 			Field: "headers", Code: "required",
-			Message: "Their values were entered for another address, and are not sent to this one: give the headers anew, or none",
+			Message: "Their values were entered for another address, and are not sent to this one; enter the headers again, or remove them",
 		})
 	}
 	if req.Body.Preset != nil && present.Preset == "" {

@@ -52,7 +52,7 @@ func TestTeamsInFiles(t *testing.T) {
 	if told, code := f.command("route", "test", "--url", f.base, "--token", f.token); code != 0 || !strings.Contains(told, "→ after 20 min without acknowledgement: pager, team platform") {
 		t.Errorf("exit %d: %s", code, told)
 	}
-	f.does(1, []string{"leads to the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
+	f.does(1, []string{"uses the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
 	f.does(0, []string{"routes:"}, "apply", "-f", f.write("none.yaml", "routes: []"))
 
 	// What the files do not name stays, but with --prune.
