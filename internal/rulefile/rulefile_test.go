@@ -91,12 +91,12 @@ func TestAFileIsRefused(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		"":                            "f.yaml: is empty",
-		"rules:":                      "f.yaml:1:1: want a list",
-		"- a":                         "f.yaml:1:1: want `rules:`",
+		"rules:":                      "f.yaml:1:1: must have a list",
+		"- a":                         "f.yaml:1:1: must contain `rules:`",
 		"rules: []\nprune: true":      `f.yaml:2:1: unknown key "prune"`,
 		"rules: []\n---\nrules: []":   "f.yaml: contains several documents",
 		"rules: []\nrules: []":        "f.yaml:2:1: rules is given twice",
-		"webhooks: a":                 "f.yaml:1:1: want a list under `webhooks:`",
+		"webhooks: a":                 "f.yaml:1:1: must have a list under `webhooks:`",
 		"rules:\n  - a: 1\n    a: 2":  "f.yaml:3:5: a is given twice",
 		"rules:\n  - name:":           "f.yaml:2:10: has no value",
 		"rules:\n  - <<: {a: 1}":      "f.yaml:2:5: << is not supported",

@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 		says   string
 	}{
 		"STARTTLS is not offered":     {client: func(s *email.Server) { s.StartTLS = true }, want: notify.VerdictGone, says: "does not offer STARTTLS"},
-		"signing in is not offered":   {server: mailtest.Options{TLS: serverTLS}, client: func(s *email.Server) { s.StartTLS, s.User = true, "kim" }, want: notify.VerdictGone, says: "to sign in"},
+		"signing in is not offered":   {server: mailtest.Options{TLS: serverTLS}, client: func(s *email.Server) { s.StartTLS, s.User = true, "kim" }, want: notify.VerdictGone, says: "for signing in"},
 		"a password in the clear":     {server: mailtest.Options{User: "kim"}, client: func(s *email.Server) { s.User = "kim" }, want: notify.VerdictGone, says: "never sent without encryption"},
 		"a wrong password":            {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", "wrong" }, want: notify.VerdictGone, code: 535, says: "enter them again"},
 		"signing in is needed":        {server: mailtest.Options{User: "kim"}, want: notify.VerdictGone, code: 530, says: "set a user and password"},
@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 		"it ends the conversation":    {step: mailtest.Mail, answer: mailtest.Answer{Code: 421, Text: "4.3.2 closing"}, want: notify.VerdictRetry, code: 0},
 		"it is closing at RCPT":       {step: mailtest.Recipient, answer: mailtest.Answer{Code: 421, Text: "4.3.2 closing"}, want: notify.VerdictRetry, code: 0},
 		"all recipients are refused":  {step: mailtest.Recipient, answer: mailtest.Answer{Code: 550, Text: "5.1.1 unknown", Always: true}, want: notify.VerdictRefused, code: 550, says: "a@example.com: 550 5.1.1 unknown; b@example.com: 550 5.1.1 unknown"},
-		"all recipients are greylist": {step: mailtest.Recipient, answer: mailtest.Answer{Code: 450, Text: "4.7.1 greylisted", Always: true}, want: notify.VerdictRetry, code: 450, says: "Not yet taken: a@example.com"},
+		"all recipients are greylist": {step: mailtest.Recipient, answer: mailtest.Answer{Code: 450, Text: "4.7.1 greylisted", Always: true}, want: notify.VerdictRetry, code: 450, says: "Not accepted yet: a@example.com"},
 		"the message is refused":      {step: mailtest.Data, answer: mailtest.Answer{Code: 554, Text: "5.6.0 spam"}, want: notify.VerdictRefused, code: 554, says: "spam"},
 		"the message is too large":    {step: mailtest.Data, answer: mailtest.Answer{Code: 552, Text: "5.3.4 too big"}, want: notify.VerdictRefused, code: 552},
 		"the disk is full":            {step: mailtest.Data, answer: mailtest.Answer{Code: 452, Text: "4.3.1 full"}, want: notify.VerdictRetry, code: 452},

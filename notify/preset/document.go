@@ -148,7 +148,7 @@ func (r *reader) syntax(err error) error {
 		line, _ = strconv.Atoi(at[1])
 		text = text[strings.Index(text, at[0])+len(at[0]):]
 	}
-	text = regexp.MustCompile(`field (.+) not found in type \S+`).ReplaceAllString(text, "there is no field $1; `tocsin receivers schema` lists all")
+	text = regexp.MustCompile(`field (.+) not found in type \S+`).ReplaceAllString(text, "unknown field $1; `tocsin receivers schema` lists all")
 	return r.fail(line, "%s", strings.Join(strings.Fields(text), " "))
 }
 
