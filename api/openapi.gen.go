@@ -351,7 +351,7 @@ type Alert struct {
 	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
 	AssignedBy     *string    `json:"assignedBy,omitempty"`
 
-	// Assignee Who handles it; absent where nobody does.
+	// Assignee Who handles it; absent if nobody does.
 	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
@@ -361,14 +361,14 @@ type Alert struct {
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
 	ErrorPattern *string `json:"errorPattern,omitempty"`
 
-	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
-	// there is none.
+	// Exchange The execution that the alert is about. For a count, it is the newest one that matched, as an example; absent
+	// if there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
 
-	// ExchangeURL Where people see the exchange, by what `TOCSIN_EXCHANGE_URL` says. In the answer for one alert, where there is such a
+	// ExchangeURL The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
 	// place.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
@@ -379,18 +379,18 @@ type Alert struct {
 	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool `json:"health"`
 
-	// HeldUntil Of a rule over a window: until when nothing is raised for the group, as the person who resolved it chose. In the answer for one
-	// alert.
+	// HeldUntil For a rule over a window: until when nothing is raised for the group, as chosen by the person who resolved it.
+	// In the answer for one alert.
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
-	// Labels The rule's present labels; absent where it has none.
+	// Labels The rule's present labels; absent if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not.
+	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent if not.
 	Late *bool `json:"late,omitempty"`
 
-	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
+	// LateBySeconds The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
@@ -408,10 +408,10 @@ type Alert struct {
 	Resolution *AlertResolution `json:"resolution,omitempty"`
 	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
 
-	// ResolvedBy Absent where no person resolved it.
+	// ResolvedBy Absent if no person resolved it.
 	ResolvedBy *string `json:"resolvedBy,omitempty"`
 
-	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
+	// Routing How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired.
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
@@ -425,12 +425,12 @@ type Alert struct {
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
-	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
-	// exchange; empty where the exchange has no error.
+	// Signature The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+	// exchange; empty if the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
 	SnoozedBy *string `json:"snoozedBy,omitempty"`
 
-	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	// SnoozedUntil When somebody wants to be reminded of it; absent if it is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
@@ -452,7 +452,7 @@ type AlertActivity struct {
 	// Buckets Of all rules together.
 	Buckets []int64 `json:"buckets"`
 
-	// Complete False where the oldest alerts are not counted.
+	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
 	// From Where the first bucket begins.
@@ -464,11 +464,11 @@ type AlertActivity struct {
 
 // AlertAssignment defines model for AlertAssignment.
 type AlertAssignment struct {
-	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// Assignee The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
-	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	// Was The assignee that the caller saw; empty means nobody.
 	Was string `json:"was,omitempty"`
 }
 
@@ -553,23 +553,24 @@ type AlertGroupPage struct {
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
-// AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-// value. Any other condition on the exchange never holds for such an alert.
+// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+// for such an alert.
 type AlertMatch = match.Match
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
-	// that came later. By Postgres's clock.
+	// AsOf The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
+	// later. By Postgres's clock.
 	AsOf       time.Time `json:"asOf"`
 	Items      []Alert   `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
 
-	// SearchedTo Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
-	// at. Go on with `nextCursor`.
+	// SearchedTo For a search for a text that continues although the page is short or empty: every alert that fired after this
+	// instant was searched. Continue with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
@@ -590,7 +591,7 @@ type AlertRouting struct {
 	Answer            RoutingAnswer    `json:"answer"`
 	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
-	// DefaultWebhookIds The webhooks of the default, where it took none.
+	// DefaultWebhookIds The webhooks of the default, if the alert took no route.
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 	PolicyVersion     int64                `json:"policyVersion"`
 
@@ -607,13 +608,13 @@ type AlertSelection struct {
 	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 	Filter *AlertFilter `json:"filter,omitempty"`
 
-	// HoldUntil Of resolve: until when nothing is raised for the groups of those alerts that are of rules over a window, whatever their values
-	// do; then they may fire again. In the future, at most 30 days from now. Absent holds each group until its value has been back
-	// once. Other alerts are about one exchange each, and hold nothing.
+	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of rules over a window, whatever their
+	// values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
+	// until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
 	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
 	Ids       []openapi_types.UUID `json:"ids,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
@@ -632,7 +633,7 @@ type AlertsAssignment struct {
 	// the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
-	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// Assignee The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
@@ -643,14 +644,14 @@ type AlertsAssignment struct {
 	// Reassign Whether alerts that others handle are assigned, too.
 	Reassign bool `json:"reassign,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
-	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
-	// that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	// Changed The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
+	// if that is not known or too much: then everything may have changed. Never in the first event of a stream.
 	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
 	Counts  AlertCounts           `json:"counts"`
 
@@ -663,7 +664,7 @@ type AssigneeList struct {
 	Items []string `json:"items"`
 }
 
-// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// Attempt One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
 // default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
@@ -678,8 +679,8 @@ type Attempt struct {
 	// Replica The process that made it.
 	Replica *string `json:"replica,omitempty"`
 
-	// Request What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-	// `host` is empty and own headers are left out where the webhook was edited since.
+	// Request What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+	// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
 	Request *RequestHead `json:"request,omitempty"`
 
 	// Response The beginning of the answer's body.
@@ -695,7 +696,7 @@ type Attempt struct {
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
 	// been over.
 	Verdict AttemptVerdict `json:"verdict"`
 }
@@ -703,7 +704,7 @@ type Attempt struct {
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
 // been over.
 type AttemptVerdict string
 
@@ -713,7 +714,7 @@ type AttributeMatch = rules.AttributeMatch
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done.
 	Action string `json:"action"`
 
 	// Actor The e-mail address of a user, the name of a token.
@@ -776,8 +777,8 @@ type BulkResult struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-// there; where they are put back, the hour that comes twice counts twice.
+// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+// exist; if they are put back, the repeated hour counts twice.
 type Calendar = rules.Calendar
 
 // ChangedAlerts defines model for ChangedAlerts.
@@ -788,8 +789,8 @@ type ChangedAlerts struct {
 	Newest []Alert `json:"newest"`
 }
 
-// CompletenessStatus How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-// and while Postgres cannot be reached.
+// CompletenessStatus The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+// comparison, and while Postgres cannot be reached.
 type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
@@ -825,7 +826,7 @@ type DeliveryBucket struct {
 	// Failed Attempts that it did not accept, or did not answer.
 	Failed int64 `json:"failed"`
 
-	// MedianMs How long the accepted ones took. Absent where there are none.
+	// MedianMs How long accepted attempts took. Absent if there are none.
 	MedianMs *float64 `json:"medianMs,omitempty"`
 
 	// P95Ms What 95 % of them did not exceed.
@@ -921,7 +922,7 @@ type EncryptionKeyList struct {
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
 
-// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
 // resolved or snoozed when it is due.
 type EscalationStep = alerts.EscalationStep
 
@@ -936,7 +937,7 @@ type Exchange struct {
 	// DurationNs Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
-	// EndTime Absent where the source does not say.
+	// EndTime Absent if the source does not say.
 	EndTime      *time.Time `json:"endTime,omitempty"`
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
@@ -984,17 +985,17 @@ type ExchangeStatus = rules.Status
 type ExplainCount struct {
 	Rules int `json:"rules"`
 
-	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-	// not meet the condition of its time.
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
-// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-// not meet the condition of its time.
+// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 type ExplainVerdict = explain.Verdict
 
 // FacetList defines model for FacetList.
@@ -1015,11 +1016,12 @@ type FieldError = fault.Field
 // Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 type Filter = rules.Filter
 
-// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+// present, by the time after which exchanges became visible.
 type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
@@ -1132,7 +1134,7 @@ type Me struct {
 	// HasPassword Of a user.
 	HasPassword *bool `json:"hasPassword,omitempty"`
 
-	// ID Of the user or the token; absent where there is neither.
+	// ID Of the user or the token; absent if there is neither.
 	ID *openapi_types.UUID `json:"id,omitempty"`
 
 	// Issuer The OpenID Connect provider that the user comes from.
@@ -1189,7 +1191,7 @@ type NewToken struct {
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email What the user signs in with. Of all tenants, one user has it.
+	// Email E-mail address with which the user signs in. Of all tenants, one user has it.
 	Email string `json:"email"`
 
 	// Name How alerts call the user.
@@ -1239,14 +1241,16 @@ type Notification struct {
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent where they do not. Retrying it sends it at once.
+	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent if they do not. Retrying it sends it at once.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+	// Reason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+	// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+	// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+	// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+	// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
@@ -1257,10 +1261,11 @@ type Notification struct {
 	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
-	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-	// because a silence was in force when it was written.
+	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+	// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+	// when it was written.
 	Status NotificationStatus `json:"status"`
 
 	// SuppressedBy The silence that suppressed a message.
@@ -1290,15 +1295,17 @@ type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
 
-	// SearchedTo How far back a search for a text has looked. Absent where the page is full or the search is through.
+	// SearchedTo How far back a search for a text has looked. Absent if the page is full or the search has finished.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
-// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 // notifications in one message.
 type NotificationReason = notify.Reason
 
@@ -1308,10 +1315,11 @@ type NotificationRetry struct {
 	By string    `json:"by"`
 }
 
-// NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-// because a silence was in force when it was written.
+// NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+// when it was written.
 type NotificationStatus = notify.Status
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -1355,17 +1363,17 @@ type PasswordChange struct {
 }
 
 // PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
 // are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 type PresetDefinition struct {
 	// ID As `GET /receivers` names it.
 	ID string `json:"id"`
 
-	// Inputs By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again.
+	// Inputs By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again.
 	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
-// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
 // because permission to edit a webhook does not include reading them.
 type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
@@ -1399,10 +1407,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty where alerts are about counts over several.
+	// Application Empty if alerts are about counts over several.
 	Application string `json:"application"`
 
-	// Route Empty where alerts are about counts over several.
+	// Route Empty if alerts are about counts over several.
 	Route string `json:"route"`
 }
 
@@ -1411,7 +1419,7 @@ type PreviewedHeader struct {
 	Masked bool   `json:"masked"`
 	Name   string `json:"name"`
 
-	// Value Absent where it is masked.
+	// Value Absent if it is masked.
 	Value *string `json:"value,omitempty"`
 }
 
@@ -1431,7 +1439,7 @@ type PreviewedRequest struct {
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
 	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-	// another one for a status that has no kind of its own.
+	// another one for a status without a separate kind.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -1445,15 +1453,16 @@ type Problem struct {
 	// Title The HTTP status in words.
 	Title string `json:"title"`
 
-	// Type Always about:blank; `code` tells the kinds apart.
+	// Type Always about:blank; `code` distinguishes the kinds.
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
 }
 
-// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+// never; an edit without it ends quiet hours.
 type QuietHours = notify.QuietHours
 
 // ReadRequest Either `ids` or `filter`.
@@ -1465,7 +1474,7 @@ type ReadRequest struct {
 	// Unread Marks them as unread instead
 	Unread bool `json:"unread,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
@@ -1546,7 +1555,7 @@ type ReceiverPreviewRequest struct {
 
 // ReceiverRequest defines model for ReceiverRequest.
 type ReceiverRequest struct {
-	// Body `[redacted]` stands for what is secret.
+	// Body Secrets are replaced by `[redacted]`.
 	Body        string `json:"body"`
 	ContentType string `json:"contentType"`
 
@@ -1558,7 +1567,7 @@ type ReceiverRequest struct {
 	// Method An HTTP method, or `SMTP` for an e-mail, whose body has `subject`, `text` and `html`.
 	Method string `json:"method"`
 
-	// URL `redacted` stands for what is secret.
+	// URL Secrets are replaced by `redacted`.
 	URL string `json:"url"`
 }
 
@@ -1570,7 +1579,7 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window that counted something else than is there.
+	// Different Alerts of a rule over a window that counted something else than the table contains.
 	Different *int64 `json:"different,omitempty"`
 
 	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
@@ -1608,8 +1617,8 @@ type Reconciliation struct {
 	// Unchecked What cannot be checked: see the findings.
 	Unchecked *int64 `json:"unchecked,omitempty"`
 
-	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
-	// that fired, stand or were resolved without a reason.
+	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a rule over a window,
+	// alerts that fired, are open or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
 
@@ -1651,7 +1660,7 @@ type Regression struct {
 
 // Replica One process. Its instants are of Postgres's clock.
 type Replica struct {
-	// Alive Whether it has not been silent for so long that others take over its work.
+	// Alive Whether its heartbeats are recent enough that others do not take over its work.
 	Alive bool `json:"alive"`
 
 	// ClaimedNotifications Notifications that it is delivering.
@@ -1683,8 +1692,8 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
-// RequestHead What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-// `host` is empty and own headers are left out where the webhook was edited since.
+// RequestHead What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
@@ -1702,7 +1711,7 @@ type Resolution struct {
 	AlertID openapi_types.UUID `json:"alertId"`
 	At      time.Time          `json:"at"`
 
-	// By Absent where no person did it.
+	// By Absent if no person did it.
 	By *string `json:"by,omitempty"`
 }
 
@@ -1751,7 +1760,7 @@ type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
-	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	// FormerSecretUntil Until when the former secret also signs; absent if there is none.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
 
 	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
@@ -1765,8 +1774,8 @@ type RouteTaken struct {
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
 
-// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-// not continue.
+// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+// comes after a route that was taken and does not continue.
 type RouteVerdict = routing.Verdict
 
 // RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
@@ -1791,9 +1800,10 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
-// at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
-// many routes lead to it. A policy names at most 100 webhooks in all.
+// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
+// each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+// to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
+// in all.
 type RoutingPolicyDefinition = routing.Policy
 
 // RoutingRoute A route leads alerts to webhooks.
@@ -1835,7 +1845,7 @@ type RoutingTestExchange struct {
 }
 
 // RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
-// the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+// the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
@@ -1859,8 +1869,8 @@ type RoutingTestRoute struct {
 	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
 	Unmet []string `json:"unmet"`
 
-	// Verdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-	// not continue.
+	// Verdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+	// comes after a route that was taken and does not continue.
 	Verdict RouteVerdict `json:"verdict"`
 }
 
@@ -1871,7 +1881,7 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message at present; absent where they would not.
+	// QuietUntil Until when its quiet hours would hold the message at present; absent if they would not.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
@@ -1883,8 +1893,8 @@ type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
 
-	// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-	// there; where they are put back, the hour that comes twice counts twice.
+	// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+	// exist; if they are put back, the repeated hour counts twice.
 	Calendar   *Calendar `json:"calendar,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 	DurationMS int64     `json:"durationMs,omitempty"`
@@ -1894,11 +1904,12 @@ type Rule struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+	// present, by the time after which exchanges became visible.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -1923,12 +1934,12 @@ type Rule struct {
 	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 
-	// Resolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-	// exchange that fails raises an alert of its own.
+	// Resolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+	// them first. The next exchange that fails raises a separate alert.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 	RunbookURL string          `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope              Scope    `json:"scope"`
 	Severity           Severity `json:"severity"`
@@ -1937,13 +1948,13 @@ type Rule struct {
 	Threshold          int      `json:"threshold"`
 	TitleTemplate      string   `json:"titleTemplate"`
 
-	// Unreadable Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
-	// `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
-	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
+	// Unreadable Why the stored definition cannot be read; absent for other rules. The rule is then not evaluated, and `scope`,
+	// `filter`, `targets`, `labels`, `owner`, `runbookUrl` and `note` may be missing. It can be replaced, disabled
+	// and deleted, but not enabled, previewed, duplicated or exported. Replacing the definition arms the rule again.
 	Unreadable string    `json:"unreadable,omitempty"`
 	UpdatedAt  time.Time `json:"updatedAt"`
 
-	// UseRoutingPolicy The routing policy says who is notified. Absent where the rule names webhooks itself.
+	// UseRoutingPolicy The routing policy decides who is notified. Absent if the rule names webhooks itself.
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
@@ -1961,7 +1972,7 @@ type RuleActivity struct {
 
 // RuleApplication defines model for RuleApplication.
 type RuleApplication struct {
-	// DryRun Whether to tell what would be done, and do nothing.
+	// DryRun Whether to show what would be done, without doing it.
 	DryRun bool `json:"dryRun,omitempty"`
 
 	// Prune Whether to delete the tenant's other rules.
@@ -1970,7 +1981,7 @@ type RuleApplication struct {
 	// PruneLabels With `prune`, only rules that have all of these labels are deleted. Empty means all.
 	PruneLabels map[string]string `json:"pruneLabels,omitempty"`
 
-	// PruneNames With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all.
+	// PruneNames With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all.
 	PruneNames []string `json:"pruneNames,omitempty"`
 
 	// Rules Each name once.
@@ -1984,7 +1995,7 @@ type RuleApplied struct {
 	// Changes What an edit changes, field by field.
 	Changes []RuleFieldChange `json:"changes,omitempty"`
 
-	// ID Absent where a rule would be created.
+	// ID Absent if a rule would be created.
 	ID   *openapi_types.UUID `json:"id,omitempty"`
 	Name string              `json:"name"`
 
@@ -2015,7 +2026,7 @@ type RuleChange struct {
 	Before json.RawMessage `json:"before,omitempty"`
 	ID     int64           `json:"id"`
 
-	// Operation The operation of this API; absent where it was done in another way.
+	// Operation The operation of this API; absent if it was done in another way.
 	Operation *string `json:"operation,omitempty"`
 }
 
@@ -2030,7 +2041,7 @@ type RuleDay struct {
 	BucketSeconds int     `json:"bucketSeconds"`
 	Buckets       []int64 `json:"buckets"`
 
-	// Complete False where the oldest alerts are not counted.
+	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
 	// From Where the first bucket begins.
@@ -2039,100 +2050,107 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
-	// Calendar Of ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only where the whole window lies in these hours. Absent is always.
+	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
+	// hours. Absent means always.
 	Calendar *rules.Calendar `json:"calendar,omitempty"`
 
-	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+	// DurationMS For DURATION_IN_WINDOW: the minimum value of the percentile. Exchanges of both statuses are measured unless
 	// `filter.statuses` says otherwise.
 	DurationMS int64 `json:"durationMs,omitempty"`
 	Enabled    *bool `json:"enabled,omitempty"`
 
-	// Expected Of ABSENT_IN_WINDOW with `groupBy`: the full names of the groups of which exchanges are expected. Either they are listed
-	// here, or `learnDays` says from how many days they are learned.
+	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
+	// them here, or set `learnDays`.
 	Expected []string `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+	// present, by the time after which exchanges became visible.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
-	// GroupBy Absent counts all exchanges together. Absent on PER_EXCHANGE. A rule has open alerts of at most 1,000 groups; where more
-	// reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
+	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
+	// groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
+	// largest stay as they are.
 	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
 
-	// GroupByAttribute Of `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those of which it is empty, are one group, the
-	// one without a name. A value longer than 256 bytes is known by its SHA-256.
+	// GroupByAttribute For `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those with an empty value, are
+	// one group, which has no name. A value longer than 256 bytes is identified by its SHA-256.
 	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 
-	// IntervalSeconds How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
+	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
 	// shorter than a second.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
 	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// LearnDays Of ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within so many days, at
-	// most 1,000 groups. They are learned anew every hour. Absent learns none.
+	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
+	// number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
 	LearnDays int `json:"learnDays,omitempty"`
 
-	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
+	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
+	// PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 
-	// MinVolume Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
-	// little: no alert fires, and one that does resolves.
+	// MinVolume For RATIO_IN_WINDOW and DURATION_IN_WINDOW: the minimum number of exchanges in the window, at least 1. With
+	// fewer, no alert fires, and a firing one resolves.
 	MinVolume int    `json:"minVolume,omitempty"`
 	Name      string `json:"name"`
 
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: of a rule over a window when the count falls below the threshold,
-	// on PER_EXCHANGE by what `resolution` says. False on PER_EXCHANGE without one.
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
+	// longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
 
-	// Percent Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
-	// three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+	// Percent For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
+	// at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
+	// scope. Absent for other modes.
 	Percent float64 `json:"percent,omitempty"`
 
 	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
 	Percentile int `json:"percentile,omitempty"`
 
-	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
+	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
 	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
-	// Resolution Of PER_EXCHANGE: what resolves its open alerts beside people, those of before as well. Absent is nothing.
+	// Resolution For PER_EXCHANGE: what resolves its open alerts in addition to people, including earlier ones. Absent means
+	// nothing.
 	Resolution *rules.Resolution `json:"resolution,omitempty"`
 
 	// RunbookURL Where people read what to do about its alerts, http or https.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 
-	// ShortWindowSeconds Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
-	// well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+	// ShortWindowSeconds For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must also
+	// reach `percent`. The alert then fires only while the problem lasts, and resolves soon after it is over. Absent
+	// means none.
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 	Targets            []Target `json:"targets,omitempty"`
 
-	// Threshold Of COUNT_IN_WINDOW, how many exchanges must match; of ABSENT_IN_WINDOW, how many are expected. At least 1; 0 on other modes.
+	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
+	// for other modes.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -2190,23 +2208,23 @@ type RuleExplanation struct {
 	RuleID   openapi_types.UUID `json:"ruleId"`
 	RuleName string             `json:"ruleName"`
 
-	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
-	// those of its present condition.
+	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
+	// disabled or was not armed, those of its present condition.
 	Unmet []string `json:"unmet,omitempty"`
 
-	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-	// not meet the condition of its time.
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // RuleFieldChange defines model for RuleFieldChange.
 type RuleFieldChange struct {
-	// After The value; absent where the document has the default.
+	// After The value; absent if the document has the default.
 	After interface{} `json:"after,omitempty"`
 
-	// Before The value; absent where the rule has the default.
+	// Before The value; absent if the rule has the default.
 	Before interface{} `json:"before,omitempty"`
 
 	// Field The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name.
@@ -2215,12 +2233,13 @@ type RuleFieldChange struct {
 
 // RuleHealth How a rule's evaluation is doing.
 type RuleHealth struct {
-	// BackfillFrom The start time from which on something behind the cursor is still to be judged, beside what is new. So it is
-	// for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
+	// BackfillFrom The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
+	// happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
-	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
 	// before the first evaluation, while the rule is disabled, and for rules over a window.
 	Cursor *string `json:"cursor,omitempty"`
 
@@ -2241,7 +2260,7 @@ type RuleHealth struct {
 	LateDropped *int64 `json:"lateDropped,omitempty"`
 
 	// LateLastHour Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
-	// what becomes visible later than it reaches raises nothing.
+	// exchanges that become visible later than the look-back raise nothing.
 	LateLastHour *int64 `json:"lateLastHour,omitempty"`
 
 	// LookingBackTo The former name of `backfillFrom`.
@@ -2303,7 +2322,7 @@ type RuleReplay struct {
 	// EndedAt Absent while it is under way.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 
-	// EndedBy Who cancelled it; absent where nobody did.
+	// EndedBy Who cancelled it; absent if nobody did.
 	EndedBy *string            `json:"endedBy,omitempty"`
 	From    time.Time          `json:"from"`
 	ID      openapi_types.UUID `json:"id"`
@@ -2315,11 +2334,11 @@ type RuleReplay struct {
 	// Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// Problem Why it was stopped or failed, or does not come further; absent where nothing is wrong.
+	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-	// given another condition. FAILED: what it would raise cannot be stored.
+	// State RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
 }
@@ -2364,17 +2383,17 @@ type RuleReplayRequest struct {
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-// given another condition. FAILED: what it would raise cannot be stored.
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
-// RuleResolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-// exchange that fails raises an alert of its own.
+// RuleResolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+// them first. The next exchange that fails raises a separate alert.
 type RuleResolution = rules.Resolution
 
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
-	// BackfillFrom The start time from which on the first of them has still to judge. Absent where there is none.
+	// BackfillFrom The earliest start time that one of them still has to judge. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Backfilling Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
@@ -2414,7 +2433,7 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 // out, whatever the other lists say.
 type Scope = rules.Scope
 
@@ -2440,7 +2459,7 @@ type SignIn struct {
 	// Open Nobody has to sign in here.
 	Open bool `json:"open"`
 
-	// Provider An OpenID Connect provider; absent where there is none.
+	// Provider An OpenID Connect provider; absent if there is none.
 	Provider *SignInProvider `json:"provider,omitempty"`
 
 	// SetupNeeded There is no administrator yet.
@@ -2454,11 +2473,11 @@ type SignIn struct {
 type SignInLink struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 
-	// URL Absolute where Tocsin knows its public URL, else a path.
+	// URL Absolute if Tocsin knows its public URL, otherwise a path.
 	URL string `json:"url"`
 }
 
-// SignInProvider An OpenID Connect provider; absent where there is none.
+// SignInProvider An OpenID Connect provider; absent if there is none.
 type SignInProvider struct {
 	// Name What the button says.
 	Name string `json:"name"`
@@ -2483,11 +2502,12 @@ type Silence struct {
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
@@ -2495,9 +2515,9 @@ type Silence struct {
 	Problem *string `json:"problem,omitempty"`
 	Reason  string  `json:"reason"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
 
@@ -2528,7 +2548,7 @@ type SilencePreviewAnswer struct {
 	// Alerts Alerts that fired in the last 24 hours.
 	Alerts int64 `json:"alerts"`
 
-	// Complete False where only the newest alerts were looked at.
+	// Complete False if only the newest alerts were looked at.
 	Complete bool `json:"complete"`
 
 	// MatchedAlerts Of these, those that match.
@@ -2551,22 +2571,23 @@ type SilencePreviewAnswer struct {
 
 // SilencePreviewRequest defines model for SilencePreviewRequest.
 type SilencePreviewRequest struct {
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 }
 
-// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-// where it comes twice, the first time.
+// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence = silences.Recurrence
 
 // SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
@@ -2601,7 +2622,7 @@ type SlackApp struct {
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
 
-	// Threads Whether the messages of an issue share a thread; left out where they do not.
+	// Threads Whether the messages of an issue share a thread; left out if they do not.
 	Threads bool `json:"threads,omitempty"`
 }
 
@@ -2610,7 +2631,7 @@ type SlackAppDefinition struct {
 	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
 	BotToken string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
 	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
@@ -2625,7 +2646,7 @@ type SlackAppEdit struct {
 	// BotToken Left out, the present one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
 	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
@@ -2637,8 +2658,8 @@ type SlackAppEdit struct {
 
 // Status defines model for Status.
 type Status struct {
-	// Completeness How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-	// and while Postgres cannot be reached.
+	// Completeness The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+	// comparison, and while Postgres cannot be reached.
 	Completeness *CompletenessStatus `json:"completeness,omitempty"`
 	Dependencies []Dependency        `json:"dependencies"`
 	Now          time.Time           `json:"now"`
@@ -2649,7 +2670,7 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be reached. `/readyz` answers 200 also while ClickHouse alone cannot.
+	// Ready Whether every dependency can be reached. `/readyz` also answers 200 while only ClickHouse cannot.
 	Ready bool `json:"ready"`
 
 	// ReplicaID The process that answers.
@@ -2680,7 +2701,7 @@ type SystemHistoryAnswer struct {
 	Steps       []SystemStep `json:"steps"`
 }
 
-// SystemStep Empty where there is no sample, because nothing ran.
+// SystemStep Empty if there is no sample, because nothing ran.
 type SystemStep struct {
 	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
@@ -2688,7 +2709,7 @@ type SystemStep struct {
 	// Messages Messages to be delivered.
 	Messages *int64 `json:"messages,omitempty"`
 
-	// OldestSeconds The age of the oldest of them; 0 where there was none.
+	// OldestSeconds The age of the oldest of them; 0 if there was none.
 	OldestSeconds *float64 `json:"oldestSeconds,omitempty"`
 	Partitions    *int     `json:"partitions,omitempty"`
 
@@ -2702,17 +2723,17 @@ type SystemStep struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
-// Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
-// rules are its members' (`mine`). An alert can escalate to it.
+// Team A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+// the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team = teams.Team
 
 // TeamList defines model for TeamList.
 type TeamList struct {
-	// MembersHidden True where `members` and `groups` are left out, because the caller's role does not read who is in the teams; else absent.
+	// MembersHidden True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent.
 	MembersHidden *bool  `json:"membersHidden,omitempty"`
 	Teams         []Team `json:"teams"`
 
-	// UpdatedAt Absent where nobody has edited them.
+	// UpdatedAt Absent if nobody has edited them.
 	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
 	UpdatedBy *string    `json:"updatedBy,omitempty"`
 	Version   int64      `json:"version"`
@@ -2876,7 +2897,7 @@ type UsualDuration struct {
 	// Exchanges How many were looked at.
 	Exchanges int64 `json:"exchanges"`
 
-	// MedianNs Absent where fewer than 20 were found.
+	// MedianNs Absent if fewer than 20 were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
 	// P95Ns What 95 of a hundred do not exceed. Absent as the median is.
@@ -2934,7 +2955,7 @@ type Webhook struct {
 	// Events What else than raised alerts the webhook is notified of.
 	Events []WebhookEvent `json:"events"`
 
-	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	// FormerSecretUntil Until when a former signing secret also signs; absent if there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
 	HasSigningSecret     bool       `json:"hasSigningSecret"`
@@ -2958,15 +2979,17 @@ type Webhook struct {
 	// Preset The receiver that a webhook is for.
 	Preset *WebhookPreset `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours    QuietHours `json:"quietHours,omitempty"`
 	RatePerSecond float64    `json:"ratePerSecond"`
 
-	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
-	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
-	// `signingSecret` anew, of a Slack app `botToken` and `signingSecret`; else it is a conflict. Disabling needs no secrets.
+	// SecretsProblem Why Tocsin cannot decrypt the URL, headers and secrets of the webhook: their encryption key is missing, or
+	// they are damaged. Absent if it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`,
+	// `headers` and `signingSecret` again, or for a Slack app `botToken` and `signingSecret`; otherwise it is a
+	// conflict. Disabling needs no secrets.
 	SecretsProblem *string `json:"secretsProblem,omitempty"`
 
 	// Slack A Slack app that a webhook posts as.
@@ -2991,7 +3014,7 @@ type WebhookActivity struct {
 	// From Where the first bucket begins.
 	From time.Time `json:"from"`
 
-	// LastSuccessAt When the newest message that was delivered in that time had been. Absent where none was.
+	// LastSuccessAt When the newest message of that time was delivered. Absent if none was.
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
@@ -3003,17 +3026,19 @@ type WebhookDefinition struct {
 	// ClientCertificate Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
-	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
+	// one message for up to 5,000 of them; a body template does not apply to digests. 0 means never. The default is
+	// 20 for slack, otherwise 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
 	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
-	// Of alerts over a window that resolve by themselves, `RESOLVED` notifies it whatever the rule's `notifyOnResolve` says.
-	// Only webhooks that were notified when an alert was raised are. The messages of an alert arrive in order.
+	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
+	// an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+	// whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
+	// notified. The messages of an alert arrive in order.
 	Events []WebhookEvent `json:"events,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
@@ -3028,13 +3053,14 @@ type WebhookDefinition struct {
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-	// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+	// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
 	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 	Preset *PresetDefinition `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3071,8 +3097,9 @@ type WebhookEdit struct {
 	// Events As of a new webhook.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
-	// has to give them anew, because permission to edit a webhook does not include reading them.
+	// Headers Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+	// scheme, host or port has to give them again, because permission to edit a webhook does not include reading
+	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
 	// MaxConcurrent Attempts under way in one process.
@@ -3082,13 +3109,14 @@ type WebhookEdit struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
 	// because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3125,8 +3153,9 @@ type WebhookHealth struct {
 	// Since Of `open`: since when the receiver does not answer.
 	Since *time.Time `json:"since,omitempty"`
 
-	// State `ok`: what is due is sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
-	// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+	// State `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
+	// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
+	// time to time, and its success ends this. `off`: a person must enable the webhook.
 	State notify.FlowState `json:"state"`
 
 	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
@@ -3149,7 +3178,7 @@ type WebhookPreset struct {
 	// Inputs Those that are no secret.
 	Inputs map[string]string `json:"inputs"`
 
-	// Name What the receiver is called; its id where the server does not have it any more.
+	// Name The name of the receiver; its id if the server no longer has the receiver.
 	Name string `json:"name"`
 
 	// SecretInputs The names of the secret ones that are set.
@@ -3274,7 +3303,7 @@ type ListAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Environment The environments of the exchanges.
@@ -3302,7 +3331,7 @@ type ListAlertsParams struct {
 	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -3325,7 +3354,7 @@ type ListAlertsParams struct {
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
 	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-	// that is not about one exchange is a group of its own there.
+	// that is not about one exchange is a separate group there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -3335,7 +3364,7 @@ type GroupAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Environment The environments of the exchanges.
@@ -3363,7 +3392,7 @@ type GroupAlertsParams struct {
 	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -3439,13 +3468,13 @@ type StreamEventsParams struct {
 
 // SearchExchangesParams defines parameters for SearchExchanges.
 type SearchExchangesParams struct {
-	// Environment A name; `*` stands for any run of characters.
+	// Environment A name; `*` matches any characters.
 	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// Application A name; `*` stands for any run of characters.
+	// Application A name; `*` matches any characters.
 	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
 
-	// Route A name; `*` stands for any run of characters.
+	// Route A name; `*` matches any characters.
 	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
 
 	// Status Without it, both.
@@ -3475,8 +3504,8 @@ type SearchExchangesParamsStatus string
 type ExplainExchangeParams struct {
 	ExecutionID string `form:"executionId" json:"executionId"`
 
-	// StartTime When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
-	// that began within `hours`.
+	// StartTime When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
+	// alert, otherwise one that began within `hours`.
 	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
 
 	// Hours How many hours to look back.
@@ -3487,13 +3516,13 @@ type ExplainExchangeParams struct {
 type ListExchangeFacetsParams struct {
 	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
 
-	// Prefix What values begin with, case ignored.
+	// Prefix The beginning of the values, ignoring case.
 	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	// Environment Restricts the result to exchanges of this one; `*` matches any characters.
 	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	// Application Restricts the result to exchanges of this one; `*` matches any characters.
 	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
 
 	// Hours How many hours to look back.
@@ -3512,11 +3541,11 @@ type ListNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	// RuleID The rules of the alerts. A digest has none, but its members have.
 	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
 	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
 
-	// DigestID Those that these digests tell.
+	// DigestID Members of these digests.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
 	// From Created at or after this instant.
@@ -3525,11 +3554,12 @@ type ListNotificationsParams struct {
 	// To Created before this instant.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	// OnlyMessages Leaves out members of digests, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
-	// Q Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
-	// at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+	// Q Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
+	// page searches 20,000 notifications and may contain few or none of them, although there are more; see
+	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3588,7 +3618,7 @@ type PreviewRuleParams struct {
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
 type ReconcileRuleParams struct {
-	// Hours How far to look back, not before the rule was armed.
+	// Hours How many hours to look back, but not before the rule was armed.
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
@@ -3792,7 +3822,7 @@ type ServerInterface interface {
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
-	// GroupAlerts Fold alerts by rule or by error
+	// GroupAlerts Group alerts by rule or by error
 	// (GET /alerts/groups)
 	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
 	// GetIssue Read an issue
@@ -3855,10 +3885,10 @@ type ServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
-	// GetMe Ask who one is
+	// GetMe Read the caller
 	// (GET /me)
 	GetMe(ctx echo.Context) error
-	// ChangePassword Change one's password
+	// ChangePassword Change the caller's password
 	// (PUT /me/password)
 	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
@@ -3867,7 +3897,7 @@ type ServerInterface interface {
 	// CountNotifications Count messages by status
 	// (GET /notifications/counts)
 	CountNotifications(ctx echo.Context, params CountNotificationsParams) error
-	// DiscardNotifications Give many up
+	// DiscardNotifications Discard many
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx echo.Context) error
 	// RetryNotifications Send many again
@@ -3876,7 +3906,7 @@ type ServerInterface interface {
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
-	// DiscardNotification Give a notification up
+	// DiscardNotification Discard a notification
 	// (POST /notifications/{id}/discard)
 	DiscardNotification(ctx echo.Context, id ID) error
 	// RetryNotification Send a notification again
@@ -3900,7 +3930,7 @@ type ServerInterface interface {
 	// UpdateRoutingPolicy Edit the routing policy
 	// (PUT /routing)
 	UpdateRoutingPolicy(ctx echo.Context, params UpdateRoutingPolicyParams) error
-	// TestRouting Tell who would be notified, and why
+	// TestRouting Show who would be notified, and why
 	// (POST /routing/test)
 	TestRouting(ctx echo.Context) error
 	// ListRules List rules by name
@@ -3909,13 +3939,13 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
-	// ApplyRules Make rules be as a document says
+	// ApplyRules Apply a document of rules
 	// (POST /rules/apply)
 	ApplyRules(ctx echo.Context) error
 	// ExportRules Export all rules as a document
 	// (GET /rules/export)
 	ExportRules(ctx echo.Context) error
-	// PreviewRuleDefinition Tell what a definition would have raised
+	// PreviewRuleDefinition Show what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx echo.Context) error
 	// DeleteRule Delete a rule
@@ -3942,10 +3972,10 @@ type ServerInterface interface {
 	// ListRuleHistory List what was changed about a rule, newest first
 	// (GET /rules/{id}/history)
 	ListRuleHistory(ctx echo.Context, id ID, params ListRuleHistoryParams) error
-	// PreviewRule Tell what a rule would have raised
+	// PreviewRule Show what a rule would have raised
 	// (POST /rules/{id}/preview)
 	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
-	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// PreviewRuleEdit Show which alerts an edit would add and remove
 	// (POST /rules/{id}/preview/difference)
 	PreviewRuleEdit(ctx echo.Context, id ID) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
@@ -3954,10 +3984,10 @@ type ServerInterface interface {
 	// ListReplays List the replays of a rule
 	// (GET /rules/{id}/replays)
 	ListReplays(ctx echo.Context, id ID) error
-	// StartReplay Have a rule judge a range of the past again
+	// StartReplay Replay a rule over a past range
 	// (POST /rules/{id}/replays)
 	StartReplay(ctx echo.Context, id ID) error
-	// PreviewReplay Tell what a replay would raise
+	// PreviewReplay Show what a replay would raise
 	// (POST /rules/{id}/replays/preview)
 	PreviewReplay(ctx echo.Context, id ID) error
 	// RetryRule Evaluate a rule at once
@@ -3969,19 +3999,19 @@ type ServerInterface interface {
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx echo.Context) error
-	// GetSession Ask how one signs in
+	// GetSession Read how to sign in
 	// (GET /session)
 	GetSession(ctx echo.Context) error
 	// CreateSession Sign in with a password
 	// (POST /session)
 	CreateSession(ctx echo.Context) error
-	// BeginDisplay Have a browser show pages with a token
+	// BeginDisplay Show pages in a browser with a token
 	// (POST /session/display)
 	BeginDisplay(ctx echo.Context) error
 	// RedeemLink Sign in with a one-time link
 	// (POST /session/link)
 	RedeemLink(ctx echo.Context) error
-	// SetUp Make the first administrator
+	// SetUp Create the first administrator
 	// (POST /setup)
 	SetUp(ctx echo.Context) error
 	// ListSilences List silences, newest first
@@ -3990,7 +4020,7 @@ type ServerInterface interface {
 	// CreateSilence Create a silence
 	// (POST /silences)
 	CreateSilence(ctx echo.Context) error
-	// PreviewSilence Tell what a silence would have suppressed
+	// PreviewSilence Show what a silence would have suppressed
 	// (POST /silences/preview)
 	PreviewSilence(ctx echo.Context) error
 	// GetSilence Read a silence
@@ -4005,7 +4035,7 @@ type ServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
-	// GetSystemHistory How the system was in the last 24 hours
+	// GetSystemHistory Read the state of the system in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx echo.Context) error
 	// GetTeams List the teams
@@ -4014,7 +4044,7 @@ type ServerInterface interface {
 	// UpdateTeams Edit the teams
 	// (PUT /teams)
 	UpdateTeams(ctx echo.Context, params UpdateTeamsParams) error
-	// PreviewTemplates Show the message that templates make
+	// PreviewTemplates Preview a message from templates
 	// (POST /templates/preview)
 	PreviewTemplates(ctx echo.Context) error
 	// ListTokens List tokens by name
@@ -4041,7 +4071,7 @@ type ServerInterface interface {
 	// UpdateUser Change a user
 	// (PUT /users/{id})
 	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
-	// CreateUserLink Make a link by which a user signs in once
+	// CreateUserLink Create a link with which a user can sign in once
 	// (POST /users/{id}/link)
 	CreateUserLink(ctx echo.Context, id ID) error
 	// SetUserPassword Set a user's password
@@ -4071,7 +4101,7 @@ type ServerInterface interface {
 	// UpdateWebhook Edit a webhook
 	// (PUT /webhooks/{id})
 	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
-	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 	// (GET /webhooks/{id}/activity)
 	GetWebhookActivity(ctx echo.Context, id ID) error
 	// DisableWebhook Disable a webhook
@@ -10850,7 +10880,7 @@ type StrictServerInterface interface {
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
-	// GroupAlerts Fold alerts by rule or by error
+	// GroupAlerts Group alerts by rule or by error
 	// (GET /alerts/groups)
 	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
 	// GetIssue Read an issue
@@ -10913,10 +10943,10 @@ type StrictServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
-	// GetMe Ask who one is
+	// GetMe Read the caller
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
-	// ChangePassword Change one's password
+	// ChangePassword Change the caller's password
 	// (PUT /me/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
@@ -10925,7 +10955,7 @@ type StrictServerInterface interface {
 	// CountNotifications Count messages by status
 	// (GET /notifications/counts)
 	CountNotifications(ctx context.Context, request CountNotificationsRequestObject) (CountNotificationsResponseObject, error)
-	// DiscardNotifications Give many up
+	// DiscardNotifications Discard many
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx context.Context, request DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error)
 	// RetryNotifications Send many again
@@ -10934,7 +10964,7 @@ type StrictServerInterface interface {
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
-	// DiscardNotification Give a notification up
+	// DiscardNotification Discard a notification
 	// (POST /notifications/{id}/discard)
 	DiscardNotification(ctx context.Context, request DiscardNotificationRequestObject) (DiscardNotificationResponseObject, error)
 	// RetryNotification Send a notification again
@@ -10958,7 +10988,7 @@ type StrictServerInterface interface {
 	// UpdateRoutingPolicy Edit the routing policy
 	// (PUT /routing)
 	UpdateRoutingPolicy(ctx context.Context, request UpdateRoutingPolicyRequestObject) (UpdateRoutingPolicyResponseObject, error)
-	// TestRouting Tell who would be notified, and why
+	// TestRouting Show who would be notified, and why
 	// (POST /routing/test)
 	TestRouting(ctx context.Context, request TestRoutingRequestObject) (TestRoutingResponseObject, error)
 	// ListRules List rules by name
@@ -10967,13 +10997,13 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
-	// ApplyRules Make rules be as a document says
+	// ApplyRules Apply a document of rules
 	// (POST /rules/apply)
 	ApplyRules(ctx context.Context, request ApplyRulesRequestObject) (ApplyRulesResponseObject, error)
 	// ExportRules Export all rules as a document
 	// (GET /rules/export)
 	ExportRules(ctx context.Context, request ExportRulesRequestObject) (ExportRulesResponseObject, error)
-	// PreviewRuleDefinition Tell what a definition would have raised
+	// PreviewRuleDefinition Show what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
 	// DeleteRule Delete a rule
@@ -11000,10 +11030,10 @@ type StrictServerInterface interface {
 	// ListRuleHistory List what was changed about a rule, newest first
 	// (GET /rules/{id}/history)
 	ListRuleHistory(ctx context.Context, request ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error)
-	// PreviewRule Tell what a rule would have raised
+	// PreviewRule Show what a rule would have raised
 	// (POST /rules/{id}/preview)
 	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
-	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// PreviewRuleEdit Show which alerts an edit would add and remove
 	// (POST /rules/{id}/preview/difference)
 	PreviewRuleEdit(ctx context.Context, request PreviewRuleEditRequestObject) (PreviewRuleEditResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
@@ -11012,10 +11042,10 @@ type StrictServerInterface interface {
 	// ListReplays List the replays of a rule
 	// (GET /rules/{id}/replays)
 	ListReplays(ctx context.Context, request ListReplaysRequestObject) (ListReplaysResponseObject, error)
-	// StartReplay Have a rule judge a range of the past again
+	// StartReplay Replay a rule over a past range
 	// (POST /rules/{id}/replays)
 	StartReplay(ctx context.Context, request StartReplayRequestObject) (StartReplayResponseObject, error)
-	// PreviewReplay Tell what a replay would raise
+	// PreviewReplay Show what a replay would raise
 	// (POST /rules/{id}/replays/preview)
 	PreviewReplay(ctx context.Context, request PreviewReplayRequestObject) (PreviewReplayResponseObject, error)
 	// RetryRule Evaluate a rule at once
@@ -11027,19 +11057,19 @@ type StrictServerInterface interface {
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
-	// GetSession Ask how one signs in
+	// GetSession Read how to sign in
 	// (GET /session)
 	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
 	// CreateSession Sign in with a password
 	// (POST /session)
 	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
-	// BeginDisplay Have a browser show pages with a token
+	// BeginDisplay Show pages in a browser with a token
 	// (POST /session/display)
 	BeginDisplay(ctx context.Context, request BeginDisplayRequestObject) (BeginDisplayResponseObject, error)
 	// RedeemLink Sign in with a one-time link
 	// (POST /session/link)
 	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
-	// SetUp Make the first administrator
+	// SetUp Create the first administrator
 	// (POST /setup)
 	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// ListSilences List silences, newest first
@@ -11048,7 +11078,7 @@ type StrictServerInterface interface {
 	// CreateSilence Create a silence
 	// (POST /silences)
 	CreateSilence(ctx context.Context, request CreateSilenceRequestObject) (CreateSilenceResponseObject, error)
-	// PreviewSilence Tell what a silence would have suppressed
+	// PreviewSilence Show what a silence would have suppressed
 	// (POST /silences/preview)
 	PreviewSilence(ctx context.Context, request PreviewSilenceRequestObject) (PreviewSilenceResponseObject, error)
 	// GetSilence Read a silence
@@ -11063,7 +11093,7 @@ type StrictServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
-	// GetSystemHistory How the system was in the last 24 hours
+	// GetSystemHistory Read the state of the system in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx context.Context, request GetSystemHistoryRequestObject) (GetSystemHistoryResponseObject, error)
 	// GetTeams List the teams
@@ -11072,7 +11102,7 @@ type StrictServerInterface interface {
 	// UpdateTeams Edit the teams
 	// (PUT /teams)
 	UpdateTeams(ctx context.Context, request UpdateTeamsRequestObject) (UpdateTeamsResponseObject, error)
-	// PreviewTemplates Show the message that templates make
+	// PreviewTemplates Preview a message from templates
 	// (POST /templates/preview)
 	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
 	// ListTokens List tokens by name
@@ -11099,7 +11129,7 @@ type StrictServerInterface interface {
 	// UpdateUser Change a user
 	// (PUT /users/{id})
 	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
-	// CreateUserLink Make a link by which a user signs in once
+	// CreateUserLink Create a link with which a user can sign in once
 	// (POST /users/{id}/link)
 	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
 	// SetUserPassword Set a user's password
@@ -11129,7 +11159,7 @@ type StrictServerInterface interface {
 	// UpdateWebhook Edit a webhook
 	// (PUT /webhooks/{id})
 	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
-	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 	// (GET /webhooks/{id}/activity)
 	GetWebhookActivity(ctx context.Context, request GetWebhookActivityRequestObject) (GetWebhookActivityResponseObject, error)
 	// DisableWebhook Disable a webhook
@@ -14621,689 +14651,691 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tcuM4ljZ4Kwi9s1HdO0yVMzurpsqOiQ2lrax0lNP2yHJlz7TzTUEiZKFNASoCslI9WxFzNXNhcyUb",
-	"OAcAQQqkSNmu6dnd/tHltEkQnwfn4znP+ffeTC5XUjChVe/433sLRlOWw4/DMb03/02ZmuV8pbkUvePe",
-	"eMHII8sVlyIhc5mTyfn81UeqZ4tJv5f0cvbrmucs7R3rfM2Snpot2JKaZvR2xXrHPaVzLu57v/2W9C7k",
-	"jGKr1Y98WrCcEb1gRLAN0Qsu7glXXdu/YfpUygfO4qNQTJlRdGv1t6S3ojldMm1n6XSdK5nHvzAR7KvG",
-	"ByZEzmFAK3rPyJTNZc4SQhXhmmyoIvf8kUFXuHn51zXLt72kJ+jSfH2G3wj7taRfL5i414ve8Zujo6Mk",
-	"MvwPco1dLHfsg9yQJRVbsjB/J1qSTMoHMqWzh7rvw5Olz6dsTteZ7h2/eZuYvvDletk7fv39D0lvyYX9",
-	"l+8UF5rdsxx6dX5m3oevrKheFB/haeNCzGW+pLp33Fuv4cnIduJLruMLcZ8zqpnSRKyXU5abtWBC55wp",
-	"sqFCs7Ru5Bm0GR35d0fByN+YJdgz8iuRbQerVcaLXR/7JA0eCT/MNVuqytK/PjLzX5kK6NY5Pv062Bo0",
-	"z+m26IlS/F4wOBs0y+RmuFzp7S80WzM3+eV5NC8RmrFcK6IXVBOaM0KxldRsIymY3eSKnRBmmiNKU5Eq",
-	"kBNNrwo5lem2bhGo6+pLTofWOZ+udURWTB7Y9p8fzcRMEqJWGdeEajjLc54rTdiva5opYvp4DL+2I6VT",
-	"udaEfZ0tqLhnduQL+mgEG1eEui/2yYitzP5ME0KzjCzXSpOFzNL+naibEd/bfVPy5ugtnkn/i8YJelM3",
-	"P6cyz1lWI67H9YPecL3A8c6KFgivPXDBU+dpncTDdQ4G9TomD0y3h+KR51IsmaiRDKx4QDkR7Xtf18ng",
-	"pZfck0PXj92uh4cRp9ycPtdxwuhskZDNgs8WhCu1Zmb6heJKEzk/JsIeVUrydcaIfGQ5oWTDRSo3CaEi",
-	"xSew4bGcKS4I14pl8/otuWK5628vcoFOpcwYFcHY2GzdcjfB9nFjq10T1+BzbJv3uVw2Tzoc5rm5qoww",
-	"MOJtrlmOXeXCiD1d19O5aTx6taVUs1eaL1mvrmMfuWAtOlaVr2ZXz2iWsRyXVy+kgh1g1j94Z8mo0CCt",
-	"wzdkjgKcaEaX+HDxZwIDNg/dCfiTWs8W7lm5Eap+yyzNYFrslZG0cjnWSC7biMEnnMLROqv/+Dpjlf3m",
-	"v75HYWn38Rv2yHKut3UdUO7v0S78Q87mvePe//q20PG/xcfUt77lSk/qOsLvBdXrnMWUdRpK/DnlGUtB",
-	"8IOCS8l9LtcrohZyY9TdPgG5C+qBkTK7KoJ51Zx7KgjLc5nXHSTl+/SCy38jpPybUUhbHTqFT5/gvTeZ",
-	"00yxCZHmUTxz/kkhawWEbaTN0bjRNKayfLIzyHXiumhU3keWg0qmGZmuNbkeXp6dX/6UmL/hXYF6GFlQ",
-	"RaaMCdNJPuf16jG01X3vDUyXsOvtdt+YfY3d3+yrJlwQzbW5xXKyZErRe5aQGVWM8Hsh8/q+/9pgT9WJ",
-	"37HseCugodfqWtDy0EvhVuSMttmhgdQ2SyykJubNuh6tsd3Gbfgb2mxM6Xcy5aiq3LCMzTQsMvx7JoW2",
-	"Clhg3Hz7V4W3f9H6/j0DLZvR+S8X1iL+Rq2kUNiP61xOM7Zs6MIKn/jHbl1x7UIfIrJww4Qmm1yK+77Z",
-	"3zdwDZ+LZ5uKjyz+aWkOOKysvfk5eBQCl84N068Kl0jsG/bhbwvfyW/wLftt8xqshPlhlcsVy7VddTp7",
-	"EHKTsfSepQPddgsnpffebSM+l8QZgN2ate80Nxm9ziRZUJEaxYjrE0KnCtYTXFJWQKYSjYOdZmdyjavb",
-	"tH6fQNE+hUdhGTNuJPO+187sczfr5ZLmcHHD9XhNtWZ5RJEeCDIaviHs6ypHV1fVwPlG4QVbCE6jHMJD",
-	"/q5K+XzOcmKUVsJB3PJUJdaRohLy61pq2MTKyDsuyGZB9Z2Yyywz971eMJ5bQznjAn1ekznPNMv78PGP",
-	"+O1LqcGLyNSEaPrAUFU4F2hRC7VhqIWCYWJ2YGKXRMP/G4PaDQM1zp21caO2Ho+ree/4L80z7g2a3z4n",
-	"MdvRmRyFdIWeQWeM5dInV8bIgk0Bk6ecT5MpjS8tYcwpakqCsK90ucrsQoQ7zyjXdpzGNjNDDIZ0m2d1",
-	"TtQVk6uMEcVYaekTMt3CUpHJ+Or05vzyy/DPpx8Glz8Nv9yOLiZE0a3qNv2o99+JVUZndgkKFTjnsRWB",
-	"m3KgY13nGXP6ifkQ9kMvcqYWMkvBZZobKxfv93YiYcFoZi74WoPTLxx8DWxjNHudLT2jwlyaU0bYI83W",
-	"VBtVzzxrdx5MG9kstn1ybu5WJbNHpooBmCbvxIyKUhOE3lMu+uQT6IwbNl1I+XCeTuyWcT2CmwX+Vtrg",
-	"/i42A8zSW6F5ZDNcxa39Y7I2z2MPhXSedpJTrljqLUHQ4GGPggub5Uqagy7dEFPT1ZkRGjV75k7ABFe2",
-	"ReNq8bSVFZXRKcvwAkpTbkZLs+vSxbTzyu7qm4n5RhEjJ82JwzYrop9rqzQJFoh+Of0rm+le0vv66l6+",
-	"Mr98pR746pVcYVderSQXmuVWRTH91TXxCO+9mbIZXTLyyBWfZuafCw42u+8nxgOcKc/Agf9qSmcPZC7X",
-	"IgXJOShfW7of3TGmN++2N2wmRari3TLrg+If5Ie7IIL+/oFrZcyKklAgSq7zGYOrEjRNzbLMNfFHoqW5",
-	"BeD4T1xn70Txtj+P5tVdD1d1I8n1NDO7yLvgCxUebyowNPCQRvfEMupY+bRgRr65g1jjUTH3nlZWXqio",
-	"EwWORcaVVn7RYkI1vkhC1m2Zyr41DzYK7ajOIjeC5XE9SG6EKmQh1e5L0XZAFnifXrsbFnTJUfHi7kX7",
-	"abF1LshA2MD1ZTo2Kb4KITa3EHumwXX3sZtS6d5BpbKibZUPnJOSQafjsybX2vzYccrsW7vz9UFuggME",
-	"96Rca5a2usz9Nl4b6Q8Ljx8iK5nx2RbvCW5tXJxGdIG1EdXm0UswLdvsZbpk/bpWfsEAdGN0Gm9Me5H5",
-	"GSlpC1zo79/2doN15iNiKuVDVK+KdNY+vttfey9Yg3pkWx1dmG+owLfX1lOn9rjh/Di/Uej4BxFKlywl",
-	"021CpkzxlJHA9ARxBDukpbZHA50ELnYnkl3Ir5Dh/oLAe9M68+LKufV51Vhr9q81us0nsymVXDKwzTZU",
-	"aAhrTxnJ2ZKLlKUoGXYvdHu/2Obba5LKud3ae7nASRUd3LrGfeMunxqvjbOPDr1VvJ4Z3+H2z1bvpIqo",
-	"DQdThcj5HFSUtbICg82YMUzNbN5Lwfw0c0EkjAB9UOj4dbek6azp4cZojXfCKdBLhqouPoxCrKxHUydZ",
-	"maBTjF6wsmK8HypQOI7+YnEHzpHvZVRZ0CQlT7v1euKSFnqFtzAKy+ZzVVH8LUH/yWCm+aM9/GU/ynQ9",
-	"e2A6UMmaYAWJfVzFNf4scxEeeQ+bCVx9OxEKJwcj2lPwpbJnNgHgUMZiqsl7mikWCAKZpcbgdUE9VEjR",
-	"LMZTt7s759EIXIELQo8CDp5M2T0Xqv3xhTmp95oHQTF7fVjLqDR7TUd/tM6YX+HfIk7tcAPaeGB53YPp",
-	"LdbY9bx+V4GG6qLdcYMIYhJJ1XlXcodZhEuvF/V6vFpSnhGapjlTCsPIa8VysAeXdEvozNwMdrVBOw4k",
-	"GFVuG6iF1VSchjysIkYsKoQMiJYPTIDhbM1vp4rjgd8T6WlvnG2o2jMDRivetQasYWzHqOgGbhtWM6Dn",
-	"6/FvdRsBnIuq2Ul7gAiY89zqqh1fXDGRHvam058PeLXuYr1aMdEqLuKMaC4IezQHPKo9NnWictTdNPiZ",
-	"LLu/e8Fwa8/4e/Cd7j3fuwe3wC06Cz5DQIg/qhCtxTN3Bm5fM/g5Z1mKUnsml1MuQJckg8uzxJrzCKST",
-	"c7jPp1tyNcJjWdl6Fejb84Rp25/tUMT9/h8P4WUvgdNq35Uywmr/HLRvmZXBVr/7JIcQoOccl9NF2ikX",
-	"hSfJXiL2QFZ0nPafD5FVz9nurztXXXMQvH3LuWzY6S+6BQpvxPPgcNp/ObTmnxOA06EHoW/gd595VeBk",
-	"drV59QwwldbKd2t0SfvBadn+/Idax7Oc1Fol76dcrlfPruPtxvF37EoIBylz1YOP6dgFuKynIDV6QEaV",
-	"bm+R7YIA2nxUgroWvhtsI64DLGT4iJCb0l7a6UzV0K1oLvt61gwMqF+N18+qcYOBHI+t2mAkmtDoYrEK",
-	"ISL1rHO37dphOLvVqfxvMwX8jXTQ4hW3SsPrEHXY731qcoNH29t1PrbwAdfAMWX4Ad8OOA9x9NYI3wPG",
-	"3D0xORNpu1O7cOlHtn1EyxkLi84WkJPkrROqNHnzNgldSLBnn9OJVUjrp9h1eLpbWHVJYAJ6eJ07qv4o",
-	"fW6U+Nc2hln14FzNI0Ep66ApW3onAAeZrFdjOWl/zv2Ut7+F8YaKTHuRGBdP3Ss5aOFzCY6wdmoAPNTR",
-	"Kv4EoA7nj5JL5vEPFr4zyDJjNmtVJOWcmJNgHdzmTxhDIDkzvQdsogXvaJIxs4PNZWieYSxlaZ/czOQK",
-	"TxyCoO4EXFAedeKDJtanhPLZgadPCLXv+YNpFKW1Ysqipgrtaa36ZCAKAR/Df1jv1J0wJx6OpZccx4Bc",
-	"EjiZREIGSJguk4RhpARjSETmFlFmFgnmSwV+YPg+nBWF8Vtq3QuYPiDokikCmVaF3NnwLJ3RPHUg6ywj",
-	"S8Y0zAWksQhYEGdfJ3s+5x/0ERO880CRuBPwcTNtWxu6KM1AaX0Eoi1hiGb2EP9k5zvmAJl7x03TubHu",
-	"nRKypbxrT12XlOsTPunkphm2Sy1d4C5aVmL37U6wmyo8WnvyxAKv+nOZXmvBf10z+4AzM8zx2WtawUOF",
-	"UcYr/WLCiPW/9E5H5+Pz08FFL+l9Gowuzy9/6iW988v3V4GYiXX2Ty26+lsDRKh33APcXx9nNjQE+HIl",
-	"LbqWGputpwH78C0KqW+XuBRO6HW5CsbO4YdbFuUECocAto6wCtEnP/FHJgCsCdcECBBBqJVwXJMHxlZW",
-	"RMEvESOE/bSpQABjyqhmeZ+825JrqfR9ztQ3iswyOXvohAbrfvl0vnfMfqH5bMHSKM7fSFB8wKdDfbVz",
-	"dy+ZwpiHEVr3iyLTm0OgI4dkAIgHHNfNPCaQ2XTwTMoHlt4JqvvkJ2maxoSSIKG8/ewddJ+OSmie/Zic",
-	"EsKivB8rfrmdaR3+cn42vDwdHpcFLG4hGwVL92ErfELh+RnaCtRi6t1hH/w07CU99y3z49n5ePegl4+p",
-	"jVwXkzHCdtsfWZh+AMfVmtPF+As7esruqegftsB27PVLW0COdrFD7gYLoENl1I+HXlWgQXD7GPODI3Cn",
-	"IpMAl7A3bopNDvBhgGqCC2WoZjTbDR00Yrf9Kzea7eqgLZ0v5jG5NB9c6a2/hGyvPjkEhWqEUPiL2b5W",
-	"gK2IlvLBI0rbX5tVqYYrEICiOjoZYJlrBoF/s8Af7HECSVcA7Jd5WgEV7FteNqYPTOwNitv9Uh2b72ts",
-	"EWo3fJE21M0+GHLQASc8VRMjwG3ewiSyvWd18u08ZQKS6MK7MiE0UxLpU9YilRO0GZY274HwlC1XUjOh",
-	"jRaeM51vXSY9I8rcqjw1v17nDp/J1DozWj7kCVjXjk3MgqYdDBcMHMCb2xxFKlDRVW6OXHjbqL7zjM/M",
-	"DcQEy6mXBGj9tMLaJC213jCy+VvSMypKPZDd3jldsOuqyGqppmz6LOhKGvxmQTWo+LjT0Sy5E6kExD8c",
-	"gC3gHYxUdBB+C6Gbr/Ua+F00WUqlyZ+OSEq3ClUkITc+smx1MTpbWDsEh2RMLfhgkYo5pbOHOyHFjPXJ",
-	"VYCqIoX5GKEAMEsPCRMOwdIJgP8UbR75UNy/D/a8G+WzhlzH6C+TUii7GsxHLYpQsOSrCZqgl8LsZWxu",
-	"DEsjhm0Ohj3nkLjb4RKukT4QGekIyFnHd39pf5mLuKpT7+45urApngdoEtiLerkaD+tMbMRmArvXpunA",
-	"nvYJPAlEdoREnPxkLvOzdY63NQKgJmTL9EljQrJT7OzXeknv/fkIfxic/nx59eliePbT8KyX9EbDm6uL",
-	"X4ZnLbW9G4vv66Ti4QbrAMBqd9XgEd4sJGAmXWYikuw4XOX/q28jY2lZ5MYz30z/P+YN0Q2HXNB/F3eD",
-	"sXPMlMRirXEodXj3w0ZT7kCFjCmJ0XIjsNT/T91aavhYS5qUUk19Fph5jExwZiOaMaojaSPNj81tzJnT",
-	"3WRO7HtEcTFjwZc8dZ5ICSVzoAekunh8IXOdbQviBVrJhbOuKYv8fxByAzJGS0mW69niGJU78NGgeDLH",
-	"G1i77Cf65BLUQh5GUbFvIBeUzhldWtabA87Hm6OjGNba4Tn3HlIL/QQkklI4841sAvDUoLjJdgJbNZaV",
-	"FZ8XXEXYAHb9dXus2KiTKvpdDdZ4jO6CkQ/j8bW7afrkXCtitJ9qesQ3ClCOcIxSBu4lCP9grqNjciqy",
-	"erkiimmdsZT8walV0+2dsELnjyfu1oNojNG5FMmkudqCGE4sJJBapedjeZO0S2eEQEvcORd2fmMRrZZm",
-	"wIg3Hzpis5zpOJPBnAuuFnGflT9PPGNkLVJzEdItXHs+1XmVy5m5K1PeCUuAo9ub9ZAzCD3FpYr7tE2w",
-	"T1lt7h1ulL1uC3zsA6NpL+AYiX8cchGEERxWQJa2XF3iJDT4wUaim/sSPFv1LLZPXlqrU5nW8aLC3033",
-	"zWkqlBmZgrF883F8HWZSCUsBgPvMDrcfzap7ZHnKZ7pF4Mmc8F/s01XRYPdIOPai6QaJ8Uvx9Yq9cnt5",
-	"Nhx9+TT418mxy1WTaz0zEmHLdJ9Mbi+NPXHp/ywwfLjhWYZ3g/lVUsqKCvc/HAyqyMr8NcVgq7lwjIwo",
-	"8wf4ywasHVBmyeRseHH+y3A0PJscEzqbsRWkc05Gw/HI9Jg6pQCHCW2o9WzGQFWcjD+MrsbjC3gbxZRN",
-	"16LqwbpJKPYM2nx/ewOPco3DwzAnfhZ5jBzLBpn8dHU5rD56J+yzVGz7ZHJ5Nf7ycXBmHoMoOdoAkE8G",
-	"MWQ3ZUESl3nQzAxIFaFtbMFTlLjtmFG+9PN1J2DC5COzCYbOOPRL20t6dhV7Sc/PKBiH45H5q58n+B1M",
-	"Qy/pmSH2kp4bRjQwWAmUdjP8BuUQM2ytghn0p9FwMB6Ovow/DC4TMhh/uRgObsYJuRje3MAvYR8Oxl8+",
-	"Xt2MIViCd9qML2nmSFoI+0pnOtsee9/A6x9Iyu/NNpXiToD7CRJDHUexUWetiiUI+4oHFL1Xr17/YOzQ",
-	"1z8guMCH00OtCgQCrBRkVyIhIHYmgei98hSUesGWsZvxgW1jtFyN5I2QKb/fGBh7O7WYeZrLtUiBtQP0",
-	"P+uXw3kr/PUbuUZfGjrVwITYcMWsBR3QF/h5CaekjrdDrsJA1fBfbgcXNxCJ7iW94Z/Pb8bmXx8H49MP",
-	"Q/NTuCl6Sc/til7S89sCf202RXTHPiLNb5TugX1Fpwx2w+yCKouQ+avtTeIX1goS3IJcSeHVbmgMRgE7",
-	"6vxyJwEqQrhm+6jqO6kK2rqdGQdpbL57fmlNpFAZ3//tfcSA4XVkdios4efmiD84mfsVWdHGyYS4CvAx",
-	"rVOuh0Ln2xjqNx6rncyA+3qSkMl6ldqfUOk1P025SOFvAn46IRMroycFdQiYQSxTMLVoMekFFT4m5DC/",
-	"/TiyV9fRo9d5VRDxJ+jSktSCJ6S+8fM0zvBl/vYzj+ESJ+YrZtTQsvlhlcv7nC4nILQmxr6dUsUmblOj",
-	"Sx1USVR2pltwHMQ7heNpyl519yAAJIxYjTc0b0z0ipF0f8LY8czOXUnvje7Kv5qTOqKbjz6HuX1KU3uV",
-	"E63xA4ayoSqx0BPcvciluQlM/j65QTMGE4vp0lg4cO8s5Ea83Ph5ekCkFftQs2Pxj27L1vzZIYd3/7xi",
-	"eQM/t/8z3rpckcH1eZNVVNPJR07jwAHrT7aqLoiJY1djIcEznJAVVWoj8zQhGRcPiTGrX61XCZE8nSVE",
-	"ZXT2kJg7ZAlEdLnpdfzkP3JagybR5dIOLZL/qe6F4sLJLBxr4iRraX2iZoaRznFEVkf0UiHmnwU6G+vs",
-	"O0Z1Nw/flFEd8e/BoXik2X4OKQxtIgHeV4hW9rtyOFWHV/l2dKDr7GEE8Yi6O7Mlew3NckbTGPFP1Ymp",
-	"JLEPd84XTkJ/aef0iPlaxTyttoPAtGHzqjwrF5R+QDAtAvx8AAtV2oAJsuQwP2Bka5FKOs2YD+y3zacC",
-	"WRKLZZVVQMeO2ED00wHS7/dGsSTFHigmu+hfdYCxzXhKMyZSekj2NlZrkXN0VG4Ye0jpFnO2IfBbBJeW",
-	"hAujNZkz9zcMD8Dk2MfMLblag1q+oUYSa9u6N+EgsgB5ebBHLPXkSWHebH0jUxDY5RZmcskU0Rs+8+hr",
-	"+EcUE21Tay3vpTIzf/TD8dGRmb6VIzbt/e+/HL368fO/v/nt2P3wD1FcFF+yf5MxIreBVydNX88HlwPi",
-	"lDwIJQefH65ND799x/KMA4iubC7stUF1JPIz/DrL1oo/shPy5u3x0ZEjwAnY9FK67ZMPWJIHCNWhCoN1",
-	"7Vh1m23RvYjviUKWmpcrw3h98Cy6vRWFTN/cGtvy45X5//HtsJf0PoGfZPzhtpf03o/Oe0nvZjDeA6D+",
-	"p+YAYBRNHR5Ov9BBbxNHpKJlO1PMH8ZuRtgpSoOC3rpyp/jfdxSPRRrd7uG3jLHWX1JgPN4cAU8SzwlP",
-	"keerM1VNDVS6Kg1xVI0ZSqcWqiuYUjfgQ65BmOJ15JxVHklQqZQDUPcEUVkurQGNxCwjmgkqtPI+Bh/u",
-	"cwG5wg+R3AmEUAClrIXLBEyujkY2Ip1sF9PaNErsE1z6kK3mXmgf8FhypaJY3GFkNhDOhf5mnMYTcmSR",
-	"D1lmhMqGZdkBV3MNIdKoIELyCXmbhcwAFSrS+HDbfRGaueFiFhHW8GscFmLlIZHHY4DcV30QYmfxgz4e",
-	"CqGGCSmWJwn3QnTzg5clHRszZ1coYKCtLl9TEmUEOlVkMljrhcz538BSOybvGM1ZTv7rP/5zAr5Jx1dn",
-	"LFsLOYzeg64XTQcfu7ojWeG3ietxzVABRUSbaHejoDa2pKj5hW7d797uvVKd1bjz6vfNrya9Tc41uxLZ",
-	"toBzt0y5DycF+x30IzYtjp79HZB17e4BH3+NaCcYuQmOWhGkcfGe7kcMM3/3fY1rknL0aeO3wAXmf+Wj",
-	"eR0/vmQppzauvXsFQHAcHQY4PGMNKgCXV5iLUa9HyrgDDMakt/rxu4+q5uT9+B35P9yl6ofMvkLk7Imm",
-	"abHafiGaNo3j9I/3s3DoueyMb5SFQmL6ZQQDWNpuh22UEdo44AS9lxKyNF2UkYG8knONSWLgdDHXKPAE",
-	"A/V/v4XG81XbzTioVXy+ah/YLBcm2FDegWDi1zVnugZSflvAyOExa2tBiKe4VMpfB2UcivS1Zx1kOt9G",
-	"7/qBn1OPzFjPIHqsJJnTfP9UqvUKwjOxZbyU2tKh2tsSI64IVuIZEzO2/wNaaprt20o7d4l5JymdBT8J",
-	"ftuVOh8/IysmUiZmkahHAwZGSH1SsBegT54hEqgJ9yKsfzW0pVZWazRqQMZnDwu5Vixq4oAySaclptew",
-	"ZlMJx2BpRv0r0cFzNaN5WpC+VZg225OzWRIA5GcjjnpngmiPSRJu7sn7wfnF8AyAyKbpyfDPHwa3N+Ph",
-	"2STK7GYk0nOyLtXyf1otq7HkXtvD6PIDW1lJl4GwtSmAeypXPT8XlYfuRA3zAgUPgAYLiId1hCiyXcB9",
-	"EHi4VbZ9a7+1sYzxDdjdRe/f7vY95hdx61lTJqvdUpaIjJ+v/F7dUbzKU5a/kzFPcPt8sXag6/Lhf1nY",
-	"ddOQWTrw6Zs7+SgWmKNOCCUpv2dK2wh8RCdxze02ZONvoRsdSmKT9arF7ffAV6uWrfrLCNVc2yEPK7YS",
-	"b8ogM8Hdy/1uvuNinEXfaoT7KqPbGqPRW3GdQDBRey728aGY5VuYqJ9Z5GblaWx/3y80WbCv1CGMHIrI",
-	"XC8LqhbOm/nAto7/FrgxbIRWzol1lxPcunGCI3x6T1KtDWcEsV+GI7JqFEqTB3ZIEKYVv3tpAi3fXCy8",
-	"6Isk2mHtXYy2iOrWnXsC2joyyF04xeB0fP7LcOIWQJ2Qyfnll9ub4QSg0xrBgSxFsuSUwVMnZHJ7CWBD",
-	"Ygsi5WwpH1l6QiYfz29uIIHMOjxmUsz5/RrAyxCUAsNV3Qm3/IU7z7YOzTjYJpbmrN2DJcAgjgXQV2YE",
-	"ABu0WEDbqwBJGFMBK4nnXRmJpB0zpLmFJh+OOkiIK5HaQVRoyQUka3sqCWRyIwOiNFuZhh8lT0mkyk7Y",
-	"VnInPKuDObtI7OhJALgi6ToazIHPfsQ+RGSxzccQRfVhsBpNz1D6WlyYhU8cHf1wtA9OoRldxuSE+bXj",
-	"mceJtJwFXnoERhx9ZAVs3U1UCjRA+E/kJSoROjmoqsyh0HEdvKwNZrGR1DdGgbMp0Q4clmLSPeRSWtw9",
-	"8RWbl1g5CR0TKsuct3tq7/lD4ri7HAHShgbl1wJiC8gz6u8jqd4FATj43lMqjjXUWfG5W4eWF9thd97t",
-	"i805uVRVM/f1mz+9/e77f/qhEjV89X9BuPAfo8FCJtIxj3EZVr14O/XAFN221/Er1NK7fw8qSdY/cKPp",
-	"7KE2qbrNelQaHG9XNZ8rU95Eqz7F34SkhviUjqUFRgqpAPHSrWDNer/SYI+ctf523ODlEvu+o+XlKfOl",
-	"JkWBdmdSBhswnMbKIla3clQ5sf0dfl1lVPhTWw3iudS5doqTaYsLX521asaGVUTb1Q6tDa+NvW/xdXJ0",
-	"dHRCJtjXiYNNUAzmtS45Es5DxPhrVAH9uBIf/GpI/nOjew64WzhTLwN2c18YsXlHfewSrv5S5cF99FY7",
-	"idl77v+XOPAtD27TXBURfKcZj24vLUXe6dXH64vhGJRi62La41ZCxEUHr1KBtygdyJ2t5o9Ws6LYMvPM",
-	"fqsu88y10lSHp9LE7r14MRyNh2fHjp2RijIFMxYvPL26vXRPWWEAoC7L2okPfRqcj88vf4KHsI6wSiyX",
-	"rzW60O3/13UKOGmzVPb5OxHivApkJlJmVurT9sm74b9eXZ59ubi6+vnLu8Hpz7ufrNQshew2qlmfDP98",
-	"fT6yIwnfMEaGZgJUOJ/15pJxubaUCX1yeTX+Mhh9tC0wkYbuQttho9HRfGl6enZ+M3h3YZ4uSvgqbAVT",
-	"VrAdo4XcgckIZKLlZCBbRhKIzMq2Ia4dnABYHyCOhEWwJwF/qk4XOGBhGmwqGQyol/Rcb32GGfRw32Fi",
-	"uMX6v/jtuP882cWU+bf2bdjc7+mM6edwN0BDv0BW0eG+hqCR+C0eCVECLa6wIFCuiZzN1rk6wOXjU6Ka",
-	"RSk+5vjco6PgLEuHdXEpRFhucinu0Utl7hbgwI1QJ9Sm6E5z+WDhR4nNr1OYuWP6OUnIRK71Fzn/khtR",
-	"bv4tpP5i9bJphtlA6AT5Ah+f1OSAs6yGucHsruDTtqC74yL+y9Hnic/ULBJ5fAWi6NeC8rxNs4ZgLsTN",
-	"pHI/xB8HkeBsFl/ZY8JCAmH/vX13//kCK0zQ7FvMPITDdUihJhirZWrOwFMxl/mBRNQR87Zkvj6ZBfi7",
-	"SIgqVOJPpdCUixiHMVXMXAea4WHdn5IXtvsR75HI5VrNVUxsRWwqtjaJU4TZxN0/fSl1/ajGu2mJyIbt",
-	"0rtn9lUEs5DqLNRnKB7uQ9rtf+3slacuGIiwHOZ75/IlB2CMRFVX2ua7Tt+IxlaX9OtZnI7DXyDON/nj",
-	"UfC/vUgoLl6kXSH1sDQvlViNp2G3zs5UgtsFiafJQBRUgdUSD5a8nVaytGvW9xmm3l0bMeyKYFBQXRE0",
-	"NEq98DzeLeyR8iZ7OoE3WjRWxnezaN7znH2M3u2T6+Hoy/DPpx8Glz8NJ+ilVIE3ai5zJIuEVYS0XGeW",
-	"Qr1cm6ID72EStHVm+ReBZRJzowuSmjtRFD/AzPdKif8iJ8EG17ggE7RFHF/fMZmAUvzl/PLLp/PLs6tP",
-	"gCkByn3rOJ94+r8JDuDkTkxGg/H5VdNLK5bPmNATB/0u+uQiCFBRARskk7NbaPFyt0m9YHfCNccz5lm4",
-	"nENKVTBeiLnmget/UhD2TE7IZPDuZhgb8ZxtXNJGMOY74SDtWCkxrLkT8JGyrys2w4LtUH4FDD4m0oJV",
-	"KDB/XAFyqoJ5qdhiYIeV7JhwlzljphhFL+lVFsVYKjvT2kt61fG38wL47d/t1EAtkVhtKHSjsQyCPHhh",
-	"FXOByCgoNJzgCUBeVXMAuFYsm/fJ1ZwMxuPR+bvb8TAhk3v8kFd8JvZM2Lh2SD05urodmxkcXF9fnJ/C",
-	"BBlb7/KX89HV5cfh5dj8azS6Gn0Z/+s1POi+026q3Ji7zdQHRlOWv3fKe1kFXALtS03lfJgaoFjEaCnI",
-	"D7DOge5CMO9fAPI0tqqpLS7qkpRbWlnwfsy4OleqjriiqPxlDldR3IhbUpVYzfsEiqaIUnns5y2mtiee",
-	"dGhZMJeftQutrq+t9OZtkUTo0zlevyWYR/iSRZZeqIgZxyH6ImYd65aZ8ZerHOwh3nJP+mStxp7ZnK2D",
-	"urbK6Iydxl0efpHhIVUg5E/IBH81KY4s3EQHeEOwoToKi2h1sYIN1p+9BDE40BjhYpatUyOGIXWt2KJK",
-	"tyw71speBQlxXczfXoM1Z/fW4tk34cWT5VkPfv8MUx+01pxrjqfbZ3/ZiSuUgyVZ0BRTphyeI3G7cveI",
-	"N+9916UWVYCeoUhf24L9Y58WGBbrxxTJ3U3WaQeN1hmrjQGGtV7blngtVe1rW0Dvw99TsbwqICQe5fXD",
-	"DKYp6VIgr1oND37E+bH3XhGhtGKqJDDLJ2j3fNeqFZdS1zkfjXkEuKtNLrWj26eiKBlZURogi68r6ZHM",
-	"HSGRpyttw4HE29FXaPY1Dp3Y5FxrJtozSEYpVHDE9jNho43T/Rzh42Lt9saPowgVX0NNaSjZ1G9ZQKlx",
-	"YGM7243oov2lmYXU0cKjp8ZIFQ7UNss4E/oE+ammvjQTnzs+9FZVSZ3w3d+rkijb/7jbecGTb4+64pj3",
-	"Sxv4TO2iXJc0qm6gr9+9dm+oXbZMZ6m5OlvN4o5w9t+vnc7ieqyP1HUtQuTTZTpV0N2fxw2gB/9KU+ju",
-	"gouHG5+q3SGxucjv7gL+fK705IZc7Y8R8eqzsCP17cxNFL1lFlRdB1nY+18NvAG8nqgLiijYOCFccSGz",
-	"sE//hfKp3Bnoe7cH3Mo11+/VionzM3IqhWAzTVa5fOQpy4vMa+gRUtjUEvM9xFkF5YoJ4Ln1EG0twRgy",
-	"GhvwfwauI/OdXuLz7c27Uad1rSsllxnbX3Ars3UwQQEafl3xnKlas1UKVu02kAwA4Qhekpp1KeuONB37",
-	"j+kD8q65jEiZoUCHl+PbGkJO8SysTyW+Cpc8jHTDLiRtCciAt9hXbaoAQMMEa8SB1rKN2I9YqhHpKhYU",
-	"CBczqwW4Jc41IszDtYhSd4tWoKveBfL9W/Izfwew59vx+1c/1NTpXosZ1SxtkZ4adsjrdUUD0WUJSwnE",
-	"16WurIO2cW+oIsPFvVVqiKIbWEdYpMLhY+stWHBuHQPPHp62nWITBbHO66Ojo0NYD2S8KjtWHym4DJZB",
-	"LgSN+lDr+HfgC7G5v2SbUEB3uLzasmu8ean7q5FW45JtfH5cF6qRelEX0BJbuwr3BHr5XQE2qCTHHuVD",
-	"p/IFVlh3TAFpL8prUshlVrspblULDEorBeFT6Yo0FwRCr7heQAwl4GVKQIDCcwvIw6gALdqQvri5rCeQ",
-	"gg/a/lQ/0GLWVyV9Jqj/VD0Ez7Trn7DOjoBm73oHV1a8QEpIo2/WyHH+AYIIPA2Yw9snQyxTXFyfKSTU",
-	"YLkPI4l56gqBQpEVlpOJTU16xdMJVhnBAmCWIdwhXKGA2JQtuEghRQc8mGTFcmVvSjifXFuGo2bGgYaz",
-	"bUfSqhaYaXDMdVbHim7+5EvceoLJWH6Qma4aT7Jn3pmy+7XYn9dsW4vcZVehh8+pJVwAxQM4lXbYYdqC",
-	"vaC2TsSTMrW6VmMpoUAtM3YzZvd3sWNxyc5r4pM2vdyyTFooFYQYSroaVJhjmuVLLqCCnXI1TaCigZ3U",
-	"kGjIJTY6hxDkNG9Eq62Dnbrhf2MN/tvSctj0dgr6QEq40DalFZuCs2l/WWTSNxvPLZ2ARpMqg5EauJlK",
-	"6jPekFRZDAgwNXUnYzJNDpvLFpW+6jiZbNJ+v25MNw0lbT7tcmqBno/JyPGBcu0filey2UNd5F2LVsct",
-	"bc+impQr7sgzrC5BQcE1sksQRvOMs9whRTwiHjaHIgvWhXqoJfuR6WrIgGQFtkt29YRI4XB2DfathZr1",
-	"yciS/ZjB+QuE4rwcQtXSnaHF3DW8JpApyIrJVcbK101Sjp60tg3bithyP2Mc3x30Ce8ye55b0G7L7sWk",
-	"ugzaJReGvE/v9ofSwmeLhB5Vz0WPvgov7lFwhdSpkZWOX5/dFrhavWpP4nXbtS6x3OxdSfv0ZVSHDmg0",
-	"vlEeQmZ0S8fZEVyJ9/HCHrEgUNHFcgf8EQ6SQEuKUqgq7FNrT306ZwPfXT3E9nUbaG2Jp+aJbbGvC7pW",
-	"+lnaKoj6ntjQiom0NjTRqaWQ1O6JTZU57J7UWNXBYIdbop+LMDSGq5WUWXyaKerCDfocMc2SHdc1LdbI",
-	"cZrPFiyNFaE14nFOc2BuB5yfedQ5Q9hXVPKwBO0uFScESCETYJ1lzplqmwBK81yu7xcHZqnWh1Ujd/uu",
-	"9/39+cjXuNsheiCT0fDj+eXZcIT16jA9cs5zl79Yx6vCdZ9Mbi6vrv5t+GV4eWZL40H6JLYhV0wkPmBv",
-	"ycugHagfuLbaFZ8tChTBgqaeVgU+MLw5HVwMxtB6fU/A2uZLrNOHFc3teCGkReYsy8iUYUGHUrF1rPGH",
-	"Brbndikqk5JJWDAd4QeT0fDqeniJRQfdu5UOQcNrkXLMyLoTFn++YSH1ipybDt9eDL/YDEn3AfOr0fD0",
-	"CmsbEs1wOnOqZR5y4UISJ2B1A54fn51qs0md3j6jwlUUn9xc3Y5Oq5+1vww/7IBriOsoyCpOyOTT8N2H",
-	"q6ufv1y9fz9xTmqnD0MVww3XUN5ezuel+o/e2rB3aNCW74/GSRMu2aKwOuBAaiYcpQ+QGRV1IF1Pwhqv",
-	"tiKFWRIvxfpkcnb+0/BmjLOrwBiFvNdAu7EAWZfGU0KKvz93RRLx9PSSXngYeknPb92wzn6kAj9uJvNj",
-	"sBPcP/1imPZLi1b8InwmWJXgX8UrwVxBlq2ZgpbMhyOnqnRiPtzV6ndRBl3qZW1bxPKN3jTd7hWYdVT8",
-	"E8sYOUG7M7GGZcHvO7fyHSMupqsntuiofSt82JdDnTLrtgvrlpqHXWFQc2I9wWi+QzEccI225xo2fTcW",
-	"MbRja4dCeMWIamPeWyk/OTu/OR2MjBj39IJkuvUCDiahQNAU5xlGa8yFohZHoEJPIBz1kX4d3DOXD2Ou",
-	"jdvr69Hw5sZOANaB9ES8yZ1w7XseXniMAzGZY8B3HEYIqKrmcUQ4P8OdH+H/hKRznANztnwXX5QYNNyP",
-	"Y75kGRcvrCO11i2u1noqv9YdkjKBpGUU88XAoThwqRh2Q32JCEP3Si+idM2BcDaNbJn/5DHWJDXbVkvy",
-	"+igxqjCZsq0EBQSZsJjSfEn1ITWa3KtpfRRzAv0Gar7wW7Y8AZ3KR2Y7BqVU8eABPR1ymMA5igNF0B4v",
-	"DlFNose9z53CF2LVqLnLsX2Hc2N7hDYtlrMCaj2b1/J0unezluH8xfbaNc01b5LJA4jDwCOI5F0LDj21",
-	"2g6XAibaKT+qXBkFa9i7EBxCEcwGBNCXjW9iLK68E40tMOdZ9j5Kumxrgud4B2AVYFRopSBF4qAFRVhH",
-	"eoR+JHS3u6qiXLX3A87A4Kljig96iIcjlglW6coOjmNFlQp8smjx2AVxlcGZoFNz+IGDpUOyyX3tpnYm",
-	"mYvF2dBYkN93gKtdbkQdBoqnRSgOt0YQ/+ZVkQb6aSpZnC7dT09HbvjivfhBwdDsqafa6hC+nq3znAl9",
-	"XRferRY5wE4lUPhh5bymELv2SSi+bmX/JcPDogzh+G/BYoR9iK6M2ZD6jM258MvesZKdt4y8hecMKqAY",
-	"yBOwohmFXTpZ59kkKUg/vCnKzBiUzePE7GffMNjO5HZ0kdjItEJg1lSmlgzfBviOycQY22O2XGVUM2sh",
-	"Kn4vuLhHJOjEJc7T1Srbulp6jjopIZOcanbNcjzdtgX0uQ/MXTi5E9RX/cX+fRMIZ5gDY1Qrn8Bj1NEH",
-	"tt3hgc0yq2iqiY9SafrAVCxCHsNcDhSZ/DQck29dR9TEcpvuADTe7odPcLFa60YazDIeI8asUe7fO4gA",
-	"8hw7dbLbWbRhw4KPNMfMd6xIqLQ0trPngXZ+GZ/RXfAAE8HMTqlUUlrSr+EQ3h4dSsS56x6vP0zDlOuO",
-	"x+gc5r4Sn/umcDqYOTGD9gxfStMtkj6k3MY4M0ZTgHpSdNuQhVTawT+NcQQ7zs4WlOehgm0Cq2XFciiP",
-	"JYV5AxoufCOe5tOm/Rk1OOUYWY4W/H+O7fRiy4d9q1nCR842F5KmNaHnwF8k15mt33YvY2rYWnGmNJLs",
-	"xq9uCF05xn3HxADeG3jpEI0fyh2pEdXNyEVie2e/ZLWFEMjIyBT4YTKmvSu4oOsuOk15XdZ4aPkckj8Y",
-	"SuJ9YS/o6wk58pZCVMXaUaueFIZrdujUh8/KE5NUNkp14OU1bdi0Iyz03VG9Skt3/z5K0kBT+C3pAayg",
-	"pJC9eZvUYWYQg6AlRCMgXlEmCP/+h2ZUzI6J5nvSMCc3C5qzw6p6vm5BAFDh6HHB1tzTF5gbCt3QlvYR",
-	"6l9CJiXN+o2pP8/edqvkITszDVPKUiSkaOKiOIRCooFvGo1QbH7/wCyq0vamcSTBkanI7mgqAnD1bbUv",
-	"QAIXgPX/RRdzXxaAVWdbO8mqSxCJJZprv3b7eAPICqQa4j69kOl+AWefs58sBpNUcg1gLuPLIKcZi7go",
-	"7B9IyjTlmSJ/GL0/JT++/e6f/tiFVfGBixSpkVa5vM/pUh0TLh5pxtPE6DJfgP8sgWoUGZ/pxKhVGUuM",
-	"le7ZQ7/k3qDUUn7JaH7PkjuxFmq9Wslcs/QL1Eb8YkaXEJyTL0DPmGVyY95bC2rLgDLsz5SnKRPYoBGN",
-	"8A0GXu21oI+UZ3Rq+uFICBMic2PxoF7n+J+oQ0F6LJ+QMObAIELNLKKn63pI+IKuVkwwN3WAqSp7e8DB",
-	"YuS9OZXoW/9G1bOqd6AdLbg2n4CiwsmMAamQ/hlgmPYpwoUfAcnkfb8ZFOVvq+9+/DG4Kt4exfPt6wHI",
-	"H8bja7d+XBBjn8dnUFvRUc192dCtLY1wPM2oeAC28ZQ5o0rb/a8IXVEEN4elAYIXI1lq1ZpDNmUIRhNg",
-	"fiwDZzHfsTP+L2vO9IdCT9gB7dHQXWAsjLKRXOT4OG/9LOeaz2h27OvUg+UEFApM6ByM+qp0dro11tNH",
-	"vCUG8wHSjvamtKZWGT/M5wEGIQAaNOEMEhIrucL1CXo9uAWlEYgWiS3q3ZYU7E4EYS1/8GRusVyQPPnI",
-	"cuALBSvNSXXkU1Yh5BPPf6uz58unNxfCi0aRgkXuEklqf6ZHjKZt1duXreEGWWe/SwW39rOzFsYaL+nh",
-	"0bn4SHMolcOWhCqCbznn3K4F1+H7qxgyyYi5CVVXc0/MBwUrvZdwRrOM5RabRKjuk102nIxqhhXcwPVB",
-	"M4gBfeJ64RfSozlbQpR2JBTuLQXTtpP8jomELZIPIY4og8pHnYzdaq6m/eznaHfRJxQxaoxQr6Nb1uSe",
-	"GQUDaOeNRHF1YmsSIMDZWesCEWzjxfaU3XOBzos4uD6Vs1rqKaunkFTO1ksmtIPUx7UJ8JbWdIplyrou",
-	"bB6ovTsshmhaRjC1lYqfcJBD8+WYts3j9WAK71dLQiZcU/ADxj7zwLZNMVxe43OG4KKGAB24R80WsABy",
-	"1ZHpT25E/fcLlBecdLg5c/TcPzJC0xSBcdEv7vHy7N9we708MWyztRHxyODo3Cz7feaXcdcjE56RpkN6",
-	"upB8FvE/ZHTKsqcwKjreemyoqQu4pyKSzfSs+xa1I4rsUX/3RO3cbBX9Q/1EZFw81EsNT1/dWPQ5Et60",
-	"ZbB2I/U5u19nNA8Ys4urCoC0ttoFgWDUZiGzuPgsVinmBimYRXb/5lR9BweyOfrrPDPKNs7755bOD5zX",
-	"xOnu9rPBo01b5jkqSPhr6nAoj2vCOj0ixWKs2dy5U06V3Nc3/4EW3TvM+/r3FiapHWVHT9nkLzlL6Uyz",
-	"9PPE2LnGLpnL3Js/uCEP8pnN4koOBBGBsB/0MbWQuWYCswLnvMybV2NlBwz1j7YynTuLoI7C+VlykQLV",
-	"Sz3lXc4keFD8RRFlgnkB31/hudupowAOB/w7UtPdfBxfT3x2IrDYJbYIrzdpJ2oNG2GSkImZWxsOX+hl",
-	"Fq8wYmTV7l5wW6HbTqjmzD9iNTrvdUS52Oh0xM1Sc3ilmPGM11SZA0UqzqtcFDtdOtfbI7ORbp9J3jHU",
-	"lfL5nOUsmmTueZBtGRHw8vvSUTZ5GhixA/RWoQ1zS256QK/mHPJs6jTuDfUlJDzQnjb2NgmwWXO28W6b",
-	"B44XeVshHizde+xjlKY4Cn8bxjjwKThYfJ1dkCDm0xQcv//1H//ZARgWj/V6zILLgcYcDzgFEYL3Q5hm",
-	"zXvvto2wNPOINVoB7g0B6P7+NG/NznIZr8keDA0OAuDLHKYAXGs5FTtAbp8IgkVxpnT2EC085qGw+OQr",
-	"FzbsSuRj6yvs3Q5YTuOAD3Clou1Hp4dmeiHX9wucH7WQ6wxi1578l5tbDKtFHtaRG/D17qu1y4vSEMWh",
-	"9M5W21S3m1Ou9dV8ZE61xUTnzDJUIYotwvUv8yXLPTfqJNhtk0P4ltvzDuqI1+q//uM/7T608Nf2mNC1",
-	"mC3Y7IHVWbEFhtw+d0wUc3BVlLQHjHctXIWJ2rsDb3VfHwYLS9nTSJfID1GuknHi8hQcyRmWVyC53Dhy",
-	"LeQIigp5vARsDtccg2dw85tmkKrLeceLiCTmFKPD+im+M08RCeIfFjk4/4m/2YszWz00ZYFX2tKl6d6v",
-	"V7jLKa5etNylVNeZwQAWKwqKtN+pcGtfTcFJk9YXaKvXGyK6gmnyF5mt0fJu8QbU5YjKFMfH6JTvsFD/",
-	"+6tbm6l2dv7+/XCERTkuBmMs7X/6YXj6c029oLb348bdj/6aZtV7yeFGwzrldhMlvrwWn9cXcaEKv0WV",
-	"p4xrvIIRCrlnyYIwFd2qlguHLXdauc1i25oD0jwbPyieg/4lTkdYIL5jsQYnmwZNLSPHDDRfJErs8PMf",
-	"mDntxp9gUmDQofhMAo4nzg+2yuWMKYXFh2w2MyKH5NxnN32jyCyTqFhVV4I/ska/s8t0hXFD2htC7pV0",
-	"zENGt8Y8Yk0f7F1h7pKNzB/iLuFZRvmSpZdV/GBTYpVDUHPl2IWs6tLxOrXfHtVXKAgTRpz6pILEkkMu",
-	"cQfaqWGDj5z1jFEFye6OD4V6NfkedSmuyXQL5Sxgf5ynPg7ncAcIE/CwdUxWVrWsTO8YrSRzHUAXBY3U",
-	"MJ/CoVowmuspox0Ur2Lq64qbur/7bQJw13IJvE4lcFY8bSksc5k5CkuPv/hLj644BBow7wvZKVZQkfPz",
-	"5y7qNqRJdaP4eWS5ilOjxwIlFtu1gn+4V92owu+Xlje6YRIrTkoLVjlxNYe/Qe49j7MaRehTfNXgHv3A",
-	"anHjG0uECN43sL7RaQI5dR5WZeU1SblRmp12jD4y5ZIyU5ZzozxD6h4CtdOtFwA2THZ8JyZm8SCzE6Ej",
-	"oIFvhEuiKeLq5hsFKUjIh8BSrh29bwzmb778bqtZiyNkHr1Z0Dfffb87Q2fIBGjlEwwHOLa/xsnLO3pO",
-	"wwJqrRGTltH8dnQBCAMLNlLos1xYNsEXwE4G05QE0xvfdGG1q1hmlvu7zY717smn6ltdaA8acL1CuvSv",
-	"lFcixG1Uo5o5WUmhWPwkji25qdtpeOUVLGKWdLt67nZm7Jl3IF7IFzaL3l4UxiQZj6+/fd1/Td4cHZGr",
-	"n/dSgFcMGnvMN2GGG9Bjr9twVAedKvZnfMp1zlk6gLmM3OzCJ4uceP46UjBhVmN60Fib1P10zYJUr2Yu",
-	"qgce916WW4WZ8kRSif+KzMmUcXEfMlhkOaPpFqU5eE8CGKOcz83vrfOk39GBYWeg6HXdpG+LkuTlUcFG",
-	"c8Uyl1MuGBTTHFyeoQeeCaBRRDc9oLKmW3I1QmSV2SQTXHwogOo9Q57lQyIkK6D22EPqeyA8rq1L/xTZ",
-	"5kpefEChWIPnEG7KA8gfHUllA3qy5J98tlkp8Mk7pZSjjCGeXeQlOUKKPv9pt8cxz6tbRZ/Ff8gClvK5",
-	"nmmCf6s7fld5yvJ40Yrnhp2Gx/1lYafx4cpsby21Jd2SVJ5gRM/YB/Y36E9DOVL4SpZ02ycTBxybHIfw",
-	"aY+eTghVit+LxEKoEyQb75OJ0UvhNbTCIZ8cl171yYSmSy4mx5D1rxIsCmBs5XXKtUP5uxMCMfUcS7ZA",
-	"X8zfoHWjZJiG9h0TOgMXywjLnOw/JC6t41t8EWZ8JLXZ/EW1osomgRgJ/rUd76+NqrjauYpoKWuL8ezk",
-	"SzZSxIbp9HEVS7CNrzg82SwUm31B6MCUKvb9W2fHAGa2nLHdrP2VPx29FuVaszG1BSYqdRDUjGY+3t9K",
-	"wA/9KzearQ5NSjGPySUH1WFb0EPUgdS8DOt4xhtNV4sLC9qunT5HdbsL5BgPfh5eThwSrk8ml1fjLx8H",
-	"49MPRi1wOeKWm2stlkxPwBVtc/x9UpV7dTQc4KtYoAlvboq1nIswNdZ0BhZ4yRTQ3QFdPBfrCr0d9K+X",
-	"9IJu2X/ZL+0t0y3Xmov7vpuCNscZo13f2lftaYaf6zTiCdQZP5sA7XpRjR7IfczQT2wtI9TFnFxz+GVl",
-	"k06Ake394PZibBvC0DJIQqEdGbpFZcKEf4Hv4tNmGl3970AQuOc9b2XAWtH3lIc3lqcSgn9IOeF7aauw",
-	"l9YFxwtkZtBhWJQvrtq6a3SvnIWJ7pcnt/0KhStzLTM+28ZYh2H0w78vSWF79elZ5ALoH/G0S8fZb3k3",
-	"VjBJQdh6rVh6HFBUwQm1hHoRJs/69OYOnjlcL5BLsbHUVBIuajxDRy0UxY7okCD7Ki1KX9Q4NJBcyWPn",
-	"rOesE4AAv/JuG0eGF37bTknrVeR44MOFpYjtLzexdXeEP0IHMwd9KrH/ANmRx6JYUeqWiwyEZwDOHpR/",
-	"xJb0C+ArUFxBHHsmHdRFC1gDUONYBjstV+pO2Kipfd3FchCo5ShP/F1DrlyoxMpbe1Pdmyer8nZoPu18",
-	"ApB4IcN6PQu5YY8svxO4TXE4GaOAVwXSLnf+UL4GlcwCWQtooZjx/ZyCrNmejQqn6lrLXfajIn+qNJkn",
-	"QZojXnPRgtf77ZwIN/9a8F/XzP7d13B6kjzqZjjGlQ17GT1N1xg52ogOZ3Bg9y9SB7klkYUlFa1qaI7C",
-	"/lxDFyL2CIliqf35teA/ewZdEUcw2GQ8MlxW4SMSZS6RQLYkjgPTUgU02W0Bp11PBIga9IBlV/Pe8V9a",
-	"ZJR+hHd++5xEce1uaegDK2bPWXPogrTKYqFiJyAa6iuvXUqiN9JJHit5rchxiGag0T6gFNumvTD4fc97",
-	"zCj63O6UjixBylMO6ZgpXRgFFXep/30L+WMb2XsiZJcDkUDeoJphdQVHVf6EY/J8GjDuy18KDWjX52D1",
-	"mgLjEOiw3vEh5wXcwQVkIat4D1QkXuHaXx0V3x9U2kMJVzpXkH0LGa95igjvLneO2Ty1ejAOt6PQGbkd",
-	"uiN2ropw4bFRVRwcFAaVeiZri6yK1P5p14tyFaDPMXSwY9IOCHfct2BmPQ8Z1QW7aiGCOt/sZpatLrPX",
-	"p0KdCeo1af/VBsXZfMGhzrte2KJA8Zrd61yvesHFgyXCtOwXwN2M/BU2/H+yi/0RPqYTCQqXma6CG+B1",
-	"JA2tPVkA1TrnU3dy6rLe9iW5hdpWxyy3pJeWSubVV6b58Sj4X6OJaL+NN23Pl+S76dApJh55LsXSJgE9",
-	"23wDBY8Nc0YafmrLLk3v2frr+c+ercUiPOb8UadXH68vhuOQU3+fY9CYw10iYWg///ak1MtA7h/EfVKm",
-	"wUHZ3Sc2NOXk+wlWkzH9TdytaRRKLFAAde7RYqaB8PlDNBeNqyATDODdnrgbC8f696fM3Lnqj/jxUKpl",
-	"4JU06qwtRvTIcq4LdBMkNitfX9x0ouDh3BOG3qtNskAst7wrvCR3yewdknn35/K+eYKUW3kfZ7vLuM6v",
-	"E7+XraWgJbmXgDMtbptA/YLAknXTdaeX7JDK4/bJ3rqD7rm9J86JofJuqg3aQLQjrpkWNplzLIFbCUs5",
-	"TR1JshEfyhVgBhMyIWptjD9FJmomV6wfXMlq0i0t67GI6ezbAz7+UxNCevSxERzzHlXHKVO74TjEUTdg",
-	"cpDlzvnQHJ1+yhUCsDcU6lcX9d1ti3HXQcuSurUL3LLmqlHvw5qrVji5UquuwlOhrcYKruJLQnZBrtQY",
-	"IxCOBQ9i4Fx1vvvC3+jMcPuQ9e1YXnOX5/UNcvWE7qG2O7CBg8XtAz+G6IayAqQi2/MlS2+4mLGWeb4R",
-	"bAlAmRbcCKxth+IVji2tA6vaIfWzmzXVl9BC/aGMeN+CRMOWC9/+y+1wMAUExtieHy33Z/Mb9jlIUsvd",
-	"rARZDDWpafuL2P5kH2s/SNvwwNlAuxPYvq0FoxkWHNp3q37AJ9sLQfjQI80aJ2m/tlO3NTqrMhmjuTij",
-	"21hPOrQi5cM7OntoHJUV0K6ERNwW5aLIlzu4O7U3jZBP2xgIwrsSIwRRxc+yrydz6FdWLJ9ZW3UfA1fn",
-	"RnnGSmyrJbLVWuu7FTcsQDa3SLVeswXyEqx+3+EKQPigsoqplA+3eVY7t1Y8j+yTo4supqzRA/fquPDQ",
-	"QUpx0gPenE9gz9Wfk/Yd1jS/Zx0YmsbwfEyD9eVP44sG7LSNpxb5Ls31thf5UHDLlwu/paEjmYotJjZi",
-	"6SjkjS0KnGLsOChrikr8JPFY0IRM7PRMkjsxQXlqfgtn0/xQ7CbLvGNEwwRwlVNWJBybPxU0hzlbZXRm",
-	"vug1ZcBOIRg9IdO1xq7hVZ/ciZVjFkpIukYTwxUeRYrrPhlBo7bgRzg/NF8WVcugpEiMc7oLl2jaVUla",
-	"K7YD64kkw5RABQ6WJssAp50CyQ0Ip6cwph6K5Uh6G5qLPZw8ri4nrDRXZMXyBV3hflwyKnRhWO5aV2EB",
-	"XKihb7NCwZNjURpdyuc/C6X35pmQT5s9ci1qphSAmUKBD/dpEpohEavGK6qBQHaS3Ku9VQG2q4iUZqEQ",
-	"rLvK2q6iEwrP6iTsqgu7t2RUca6z0gYzzR/tpVOthzN7qN4FHXFY9ckUe/ZCHUmI61PtaMpRkC51VfLt",
-	"aC3aAyW0xIrZm5LTNvUgTfQaLWxW+8GSZ5WvBevUK7w4LA+moEJ/o4J7Tz29Nxdd3KbftSg8hvzQ0PYk",
-	"wezNALCInLRZVsC9rE+ZYvIXQy85uEOMuFQIpHhe36zpG1QjiMjxut6DUxwgbq7jFhpW9PuETP7PEsse",
-	"YiAhKj5b0JzONMtVdHRFInw3rEcTAqqDYh7HcQKIDpmhLF11u1jujiu56OV3R1GgVlU67BEJ6ASpeKNm",
-	"Tky4OJO9MIrroocsUcjubbYtrFqUrcZ6r+oYkS33v30qIXNzz5LpFn/oNFNwRZ/6KMaBKxitUBiqU6Vo",
-	"zZQROzkln1tnr+zvqg79jjpP3PVud1jdzizKq9ZtzEoeAi6BsTRwf5qfcE9OTshkyn0BzLXAf4Ar2M4R",
-	"UItAWHJSEHrave0LAqNBFUWC05mWNRVtkY6U0DQFnAd8da1YjtmrjimOYmJXfeM/8xij+MS0BMaXedv8",
-	"YMsDTZAYNaWaTqlilhzVDoksaepSpqZbsqA11NOQw1J/l8VI8D4FHJAI4eg1Q9L+qqToj+jGRfW7gC86",
-	"ZO+Dr/yAoWyoOraEA7itLMQacpJ1sEuC6JetWyqKSENhY55g4Vi7BU1bE68Kw/7E4HJRCxA2CFX+sUnJ",
-	"JH3mKa0hgmm24jDXsBbL5v/s+fQH1+eVQJEj6AOyMeGrfm7odn8eHffcUngIw/PSUspc0/snl/wPZFZE",
-	"txfsqz6FGuEtqGrqiVmMKkBrrZHAFmxesRcwXsyMGFkbyd83KnnghcC6+GHdv4CaLh7ujGfKF7yBmPGA",
-	"o7IVFQ5kK7M8i+X5DEa338h69iQS6qu5V+DrQdSuHSiiiN/FMJKDdzfDy/GX88svn84vz64+HWMMuFyk",
-	"3kXNgjwWrB8Fqn1Au7OQmedzzDhzYABli1x57xQ3OvuGbm11p12YUhh0LEcQd0ZwdjsajM+vLstjsIj8",
-	"whtPlmuzW1jisxX7pAiwyjmZSr2w2EI77CWjap2zlKxFxpS6E9bt2XdP2dRQEFsbrlgd9ed/ExovACdY",
-	"QxkvvOaw6N4tglbcxAYCbR7lfJ1l5Sg9/B3+hamzdVvKgrl8CbOMK83SO4GwLaPO+NiZnW9ImVq4/LjU",
-	"/Kp42zzL0krVsKr13cUgbAHKf6EQcUe8+d9YLoMPPVds2W+eo1hdXMuQaM6/9c+5g0ZyRsHu8IiFkM1S",
-	"9ckRkYJcD0dfhn8+/TC4/GmY2J1ia9NpbzH7A/TD92/bHZz2gez2gtTFynflqJVqtoYtzbJgs2t5D36o",
-	"ogxeedB9MkCrckGV0ZpESEDvMuaSo6Mje6BOrLxdypzdidymBwbznxi9Cs6Jkkb+TjDK3s+o0mDRTXzK",
-	"dPApe1oDsnL8KFQLVViuHale8aDVCe7nART4PdfrRe4sL3rIYDwenb+7HQ9RCD0wD//xGO1QyhdlBsM6",
-	"/F5C8QJpjsRJRjGFb4HVdifCnHYK0s6sHhQyKlHDv/nue1tklysoayWMmcC1IjcfBq/efPc9zl4zlLKD",
-	"/r6LdfAT+Dp2aOVcVwJ9RcYzeY0mKlyRiXOwacIgJUTz2YM1jOwrMk8IzZR0agCfPYCEvxNYv8ROCSUK",
-	"eudHjgf4T9+XzvPr5CCURkd/X6yiqtkOsJDodMSdsVlIMJOzQHphATqXs5EQbaMbBX0pF1P5tcbbapW5",
-	"rXec+nJOvf/9l8Grf6Ov/vbZ/vfo1Y9f+q8+//tR8v2b3/7h2bAn3a/3+MXtK19YlDT6pVNCiWMq9xQQ",
-	"XBhR5C9ro4HdiR3BBuHn0iUOsVi78Yz+6EUo/N2SvpT30+u3z3Q7RJA2u+doTnMyZQsOwWtFZmDqVQtD",
-	"zCEKXULyRapl+LHhgTPngkhxJ8pXBVyZYE6BzrSUqdmCKL0yy8SB3oiSKo6XBF9WZ+v7o7c/7LlP43ii",
-	"Bvn8ca20ufcdHBPHE+aVlyXfEzM4SkCmnb0NlkGwtc0RjdkLXpkMFwpuWavLWFCzLw/gCE9e98l7tmG5",
-	"uXCJlvJOZFzrjB0TIUNtx8JQRZiYbxmiVHULtzcPOkC0OopIB+CKGKtYTtuW/IDbLZSTXLs07Mo6v33S",
-	"MkcAYS2Tty00YubKcpKiCDhWzfbrEOQL1pUq8txUWPpmTrNMQSbIpqKDGV2hpOYZBQCs0kmBzUJzpk/Q",
-	"V1J9wSkaXsgdHKL0QLnd3Fq5EQX2JYwiaEaX/WfUUQKs3b5TelzoH0QtLNF7mHvjTUxAIATkGAku3GIt",
-	"UiC/BEPxqH909JpIYVNyrE59J8xiGaE040uaqT4BzRVZJiEtjGA5/OCO48pXVLJtlTT9sFOhth/I6oqD",
-	"oOAcDw5/EwP5oTDEFk6ThHx3lJAfvzMW948/2tIodiZDFUChoIRE/qIGC9bp0gp1qJLN9pLIx3rbdGyO",
-	"I18yMmV6gwUNsOydyyOvmKNNpdAhueDIskv5dvA2Lt/QZQuWfaUznW3RjN0R8j8cPdu8hGDPlplSFdhn",
-	"zDUYDsy61LyohBTwwFidMsVTZu+GpDCsrO1PbTGowP/nkCA1dmQTJjXmELa3EtQDR++fJKm0yXzFpZSQ",
-	"hdYrs8fNf9WuhKsTcb8T5PUpLp/nw8rul9DOnItoREdIThQaf95bD7YTHhEQlSDdQcdCR8bEiq0JoepO",
-	"4JYZ+4MK6d4lxzMeZC7u0TaZUnOGN6hs+b2qpBSeUpdtyT2EC4zZVd6PO8bEc3qbDkcRh7iPg6ENJehx",
-	"vdS8mpPTq9vQGkxiujGsmK2yJXctyOCdSvTAb5ITNGV2rsYX0oJ3oNXPbMA8ASwcRf42abYXjD5C7NTS",
-	"dVVQwTuA4DKoG130osyQdLBmeSiqtRvnTef+xErtuNCEeySB7DlLpF9E4ytZqQcjyZ55XLsSuknxqRPK",
-	"mAZgrJVJxWc4ibjjX8jzHscFxSDGtcFWW2o2VpYeKvXvTWlE8MbAkmoGkJe6wrXllIED6BcLKErTJzAD",
-	"QVlPdIE86loBSgL7//uaADriwrwpg6FzoEnok+Gva5oZ0TIxxtMksbFPMvFVGiYdivTZDrRlrl/KxwMW",
-	"T82oELHYZSV/Fkoj/HVtNPoD5hT53tuNpKGiReGXmELd4Y0xqFibYhZhMchwgcPPFZPhd5zb3Ik9GsU8",
-	"1x4vOVs7DpcOSIYR0pgHsdgHttJG4ZtzC7Ku1Mn4nwOYHX5dZVQ0FdpuW3vGPHujrRayl94Kn4SQhaY8",
-	"avxs4xy17XknzKOXB3BCrGgguDxBhCVJDJlSPAvpkjG9wwghJBJVmCuoKMe6w5RgK06ZZiBXJbkT3sg0",
-	"5p2lIig6UkEAPFeOd0sWCtgwXNTxUPjkDT/5ISmFXey6zRiCnXc3Y/wmA3o5mq3ZLlcDSe15B79HSc9t",
-	"uLeaGvTh7GpjAKCs2006ZAupAm1Oity1AiMSAiTVBKCYwrI97sF7QT/q5veDz0rfjfh4bKeNflqfcipt",
-	"UksFoEdnD3OeZfGLeIxcZsaw5UuGzkq0jaUI6uDbABOcMgwwgWrAs8xWXsMrLXE+mI09OoJt+uRGoi5x",
-	"JywTCZjMjqUev478RXKt6T0L8weFh0BzG78oPGcubuzOZ9Wx2Ug84RGRFVTz3fro6E+zYkrg3+z/xl+H",
-	"Jb/xD5NjGxv0ksaTIvoatRoLHxXlTRWW+XRzxr7OzCUFosRWe56EqzaxMw0Xrq9eF6xFoLh9o4oyjV5v",
-	"Kp0HQGlbODh40DbCTfidCGAyiGwstljSMPO4MmZ1bTXPMGARS2Q155DyLFrq3edMuQ/FONHtJLhyXBZK",
-	"kXNzIO+pue+B0trsaWOi8tKJDEBnGb3fG10t7/rgKDiiRFIiL49NEDj74OqwLfXjLvh9ZT8xG6I27xoq",
-	"fwZSIeVob6n1bMZYGopJIJ5MeVpbphQ+1SV/2Lw0WotBzVVd7Zs/JzO5XHKtu9QWDguL7/IeudB/c8A7",
-	"QBllUj68MicOdhEktrnIaUKos1K4kkIFlGpync8YgYLdB6jyZggXVOkPcl1v9OWUK5a6wC/WdZXrvEU4",
-	"f0dgow+zGCn02/x9eXInNrYFKB8SIgJ8UMUC6WyXKp7zrkOX8oGL+3d09jC2BaxWObO2SiwdYlwU4nFJ",
-	"K2UB2X7nCPa1bpPuPcQHVNLdU0jXcipZqVYI6hal7qJaw3NlE7xsHsE18iTUGDGq9jQE3LVwRncLkrd0",
-	"g1RTFjoK4iCHIe5HMbef2Ro2+IteDIIum+fLemhwr9iqpevMO1kg9xgxywxAhf+tXhbBNkzVF70KkzRU",
-	"SOVmJEdRZfTNEQg1nhOe2mylILW71WaHFetc3IUS8OWbS90R0XFFKEAxjFwq37OA2OTxeuC/j9sIQlzt",
-	"JYA9nzfmrT0O5Zf3SZFBlhE8e2h2QQAukxuW45Mqrth1Jq62o76QNN3Lu9fVDWYF2252jxMlfo382dhH",
-	"gg2x81UWS8lqI0atHYIKxkkB57NlbgF4dsBOo7rG1ztl90Cr44wgrmLbudlk6877Z1+pqQQEXIZ7NQHs",
-	"7FqkRVZgu49D8++2cczTjIoZyzKL66Dlas4AAKnTzbtJ2pZMdVjWZ78css8RJY1ldMAGcZjldpRgZn87",
-	"GtO9UtlmcioNdoERzsbENMapzMMqREtG5uvc7PCdiXeeBrLJZYkgJJDYbfymRe+987S9mIwlmeJXk5Lg",
-	"gcRTP5/FGgbiJmTaKc5Cszy54CpWOTOTMcPzUiJP1tYFcPwJT8AiWSujiGgmQNtdUlsTxRI2BKkfuoBK",
-	"mQYqJrWVVu61boU2u6u/VrDuufo66byVvbw7kVeXQ8DrugXtk7Pzn4Y34+Ow3hUafmFFrMD1kxTIULsm",
-	"zNyOZDg4/YCt+LcL03at1jTr34kbrA+hCF2tsm257KDpWy/pYX96Sc80uI/o3Sdm9Csjb0P67l/Goi9+",
-	"+moNB/aVKx11JvkKdi4lp7TjLGOb0yty5uqRHyDZVkXn9u0vN47qFnJNJMWAmvfTqFXxi8pJjloMw6o3",
-	"wVzXYSHwLgX4YmWpox/w0qJPLqV2fo75Wq89W77V9f/0/feYZIm9QZPlaZnWWu6b3ZbVAn73+X3aJfo/",
-	"ZnWCgTYvlI9lVoLBt5eX55c/He+ocOQMpG1BXkVycN0XSik5HVyeDi8uhmfHRWI8cl+b6bgZX11fm795",
-	"NxFwSHhvuCeJlPmduOePrCCWKGKDBEtmWFQrd64NUMkDn7cFYJQLweLIjFBG2ey720t6tnMNNTn85JUw",
-	"ux35AoqMhQj69hjyGO5ZQtgjT83NguXVFny2YI8wDUumMMZgdpeHPGsZop7BP+lVgrGtbncnysEWo+Z5",
-	"x6QvlBeEN2LlLMxGbfT8Q1KxO5tYtQm9sf4L3KfPIAXLtVT6PmfqG0VmmZw9eCVGwJCNClqCM/3p9Xd/",
-	"+r6ML/y+xqoqpaVWc+da5J+W0YJx8je3UrsfebetpM9H5+C4SC3yhWGwWjkKOwd+tWo5PL2gqT1WfzA/",
-	"Ttn9GgJNLoqLTvY74dV34PaDyL5I/xgWOKFLRmYyz1lmA6Ko97t8CPPnoDRQQoIiEIjUhTpj5fYwqVbO",
-	"78TET+UkxOtOt6iLgnyUc0cwB5iAXZ4Gs7/9zJQP9OnVaDS8sNkQ5uj6RY2c3n31MKvY9Q51dqxkuPGl",
-	"fhoMY7fdy9y+xgR51iB0ta7sEubRx55BYO8yzh5Skd91MqpIDpHJYocBsdyRaMic5zYGA3nzPjBeXDdO",
-	"dlZ0gHZ6Z0Cx0fHN2ghseay4nfeEFvtPCgM9NQjExf2k/z8rEKUyuWFKX7SMP9vHHdu0j03hLjsgmmwb",
-	"HHWoDVS8UQvV0lLTrPNWrGiA2EiJ+9fu1PIZLW+hOhVx3F2Fb1u/ymnNIzavj8mpWqLLjM31IJOiBtnk",
-	"WWIDkeM4q6wu7lFTWIobvZPNe74G8HglzP2o823hJMDU03n5Q2HlzQR98SXPgo/qOwbYLtBJN1O/tcJJ",
-	"JsEExhb/xmU8ddJsA4pNSJ3vt6KCPQEyCkjVyLjSPk3PnIwZavuWZGsipJ7gQ5asD1EsdwJgLOZ+AG2x",
-	"SLA3zyqi6Daqxwa1rEo+rmekny1XVXzJzwipB7/PgITUw99tTKPd4ujP+438ZT/QSuHczR3cr2vesFnO",
-	"9EjqQ5jB5SPLM7qKJaTYRJEGpih7iyvoAFH8XngLFouob4xcOyFHJM3lCpIhYlxQbcgrYhfDDdO3q47j",
-	"nVkmrXLaV/PKJj1g87sS2bZrug9bWrB3uJO+e7ufteEwsocVVWoj83Tni9+XX33zbEOsXCozTPzBYfv6",
-	"A75b0RsmSHb1ltzofHx+OrjoJb1Pg5H10pxfvr9qWRq1KG3Q6SDxe3EeSQuQKyZiUZvQ32I2v7nXXch3",
-	"N5a+yuUjT/dTxmEvrt3TkA6s16tLxlIWh1w7M43Q1BwhpXOqZU628WSUpGf6ytJz0YQa5cYizTICeDik",
-	"SCCKKaxqnju6Y2vCySwOIKhsDv/dBKe0PLLo3oC5uOAiVrLx64rnTHUqzhLLOh9MwcZ3FKeWSuRByA0m",
-	"x6/W04zPyO3oIiEsU0axMRtoPzbdfC0Julk/wOtga+wU2b5aMXF+Rk6lEGymidtGu2j9srUeLxUacUEa",
-	"ST1day0Fkpi0nriCv9W+njGaKmDi1utcYGkgsPAgSkTvAUUMoWMAT2q5fw6tADHfj09fFk8e/P1gDp+M",
-	"9r7j3SaM5tlhMIfY31QDwAKIUkqV6XM2g2qflnaGibQ7BC0yyACs7Vh0wCkJLkJt3cqWKixgiDDXvQ0e",
-	"GGWjQ8i5A+qiFUQNMM2NDP77oBGFk26tWAoxEbVemUkJ4bzxlEiqUDmL/Gm2zn0SbPPVAKs8Kl5ALEWu",
-	"O4nBVugL+y0PvfDjbCqSG6Kiihcsn561vNHX98BWh/jp1vGat3Z/Ur8xmYW0tbwXDqjzha/UHNlDS2o1",
-	"l3yywtBuJbfzgx1QQFyC1aoDsJTLRhXjaZCzL8CNbQXX7o1VK/Xi0VLtvN+Q1GKL0u3kszkxiRLSFqtT",
-	"6IGB+FKH8PHhYmcn+BR0reKiAhS0kERvJHrKXVglxui1xzgoRNAeopznlUmxSwuujBXQkoLKsjkwzG1P",
-	"BK7F52YD201wP9jFbewDjMx+6163lgL84zkyBZwK82LJAq6vCIsZQAW9w+CukCpQyqN589bSwR/CbNCm",
-	"4ACwA+kdQDvAazMpH8zlUmPlWCTfoGZgV7ZulaO4KpCZhwAy8VshMu0JkM6ayxUZsPSCLQ/oYftkgfJE",
-	"dNnDqU8EaAa7F5dTp8XB7WdpaD2Ro8OeePlzEvItJq6iWFewv+/iE9YUexgfHg16fBxRrRPC54VR5wvv",
-	"hWq26ro+yA5WIVTYEyXwKNhdjOzA/6my+yMrHJ3RUl2OArFvZ22/LDsMWnbAxf2k27AyoTV3VTG4Uelj",
-	"XZQsnLiCmK0wCzn8di7zGesToOWwSGNQywAvIOdGnTL/UcZC3zD2gBTPWBYJwThllPHf/LY0l4ECpjcE",
-	"/CjHXB/EYmwDqQQeLkA/9EnhQwg7wRVRD3y1YmkSkPX6PiuyXM8WNrWSKtcyMNDJR5ZCLqYtS4QQKb3h",
-	"M5YEKIiCQrlSKNPV5yiYKWuZHqMU5/NabEYwwIIe4c2b46MjUH4D9vCjV28+/+Xo1Y+fj/9y9Oo7/PEf",
-	"ohBRvmT/Fg19vkOSevC+2Av7fHA5IK6eWNGD4dpMwLfvWJ5xsUuItlerdBulpPA4P+7Hq8uzwb/2kt74",
-	"dniDP30anl26n8cfbkf2x/ejc/zhZjC+Hdkfb+Htz42Rln+CHrqwy36qrp04uZvDYCg+RaC6HdqqmMEZ",
-	"fqKKWYPKnAxOx+e/DCfhyU7I5Pb69Orj+eVPE3DBQI2cyfXgZjzx3hcyiPqKuApfdkyrxuqw4riMtMKv",
-	"95Kee6eX9Mx39rnn/QTdWDv1SXNj77PdNItOyT3epXA4zBabaJDpVjPa7alpqIvbgT8DE9BB7KLdiY4g",
-	"u7OF4ZK6etNlEp2wPLXL27GzFZ3ojM4eBqtVxIIh8DdCV7a2QVFYcyXx2ooU51pQIVgWnb8FVe+kHssH",
-	"FvrzAstjQdUNvxdc3GNotj7O4pQqtO3RjV6TiglBN6yGp65pjNXGke944Opq9Y2RDva9R663xBbJxGiG",
-	"ozsHKvX8keXfhNGOqBtTL3JGU9XMN+JHheVFuFJrxxBLCbZw4klHCu/M1paVfgKPZTUaaVexvGaRBYpM",
-	"b9MmO9gPdm03HCToWte9350lHktLCXo7unCzKGZyycV9UfF0WXhdmbkCMktez/OAt7+CIA327e7mwQ3z",
-	"Tmpyq1hOrgZrvSDwfEImX+XX6av/+o//nFR0hD+9YPQ8OIW7vbV/NFs8LdSZ06PXb/709rvv/+mHH8HJ",
-	"5LUgiySl5H8doOSo3eNcyzpbzKTdYwRf6xMops2hFE/k2J+0ObRI2IvZ22anaEkm3yqzg74Nd/C3/+5E",
-	"HE9/m8QG/GxrVJIITWy3uPfr5ENSSSyTgkFMnep1Diqs+UUUbm6OjT0t2BeXtGDxzsZGQcqslG5PcO5c",
-	"Hol9oSg5+dxyxx+4JnEyTHlXikazyfZfa+TCMztxLPylCoKKdZ6BWgiZNV1ERdFo6LaABdM2gPwk+fB3",
-	"fvA7TMWJK0FWPvBChld9x5PZdAnvLrenoG0Bz3CTHt2qPpehCqdCB45gaq8X6jR41rYHfJgrJlImZrwD",
-	"ucaZe2kb9ZujUdBOo5ZrPZVf933wCp4qeu3Jh56W39GOU8N9q/j8DnSR0XRbr5QhuZ6f6a3pTNgTMvkW",
-	"WvjbhFCIDyjy5ujIFYMzwzjN+Ozhg1wrI6PN/sbhxFXVnIGYPq8jiMzlDAn1jNTC79VSn7aCPBcTA4Gn",
-	"biZVEKtttlSKYYVB2eKLuPHcYlR2dvRQeZdojOBiHMQrYarCgLqTKBHLZR+MRdWiWDhgRVTiePYAlFLg",
-	"OOZFatpTECYtTdhajEYtkiJmWFZD5s38DTdbpdnyA1da5tu6SFm7YtZKs1XHUtZmL7FV6yLg5uEOYUYY",
-	"2o1mq7a8PGFn3NfqJw1a3s2BAjD/DkKNKLqE6jKO3cKRhuQ0oom0ZZcsCOE2NGCYtKkUmDOZ6wVTVa5J",
-	"4ZIo6eG8ki3id8jxmrKMA9fRAVEpLL1eOxlgedz7dBNbqN0m/J2Qo9JCIAdzNbOv1VjLl98eQgf/7Ico",
-	"Y7C/3Nx9QKyYJQuWpS0ycfDpyGyM7F8C7i9qpv4QWkBbw6Wbjn4jlwwgwpuFXJaSfee4xcrb/IGLNPSd",
-	"rxVwvWtGzWnMZcainvCDkOKVEw+ftk19bpOmYOejG7x6bEbSfQpdQajNQjonEno3yABq25Ur3/nEYSiV",
-	"h/5xawlgqMqqPpRgHR+fcHyyy2yi2J3ANmmO9RCXDCjUviF/mCy5YJM/BnX0TcNMzWhGNQBduY4FmLBC",
-	"6u5u/cnXWDfdqMH82rHZXjjCFZiFb1RidX1MiIIcXxv5mWWUL/EYjK9Ob84vv1ydn51++Wl0dXt98+X0",
-	"YnD+Ed96noIp0eQa2+fIFfFqSXlGaJoiivKEzKgKqeYhMFbbsxa5FKXqARFrIYrKukTMlZla9WTkVbm4",
-	"zi6PWVDlB3wiARAj3FFureMMmM9ToSeKsNojE2CS+mMUVK0jOvCWFwxxwiy7az7wNI06LfO1AwpN7KMT",
-	"OORY89j8A2oQO6vYqRtwKGiWgcfbSNZiu9myc9IG1tyUG1MesP+gN8TNHhxQ67JgZroiplwJi1pjWAYE",
-	"d6Cnp1yzdBcZ9N8PYC3MJJycmP7oVr+DU728SQ6b90ap8FubDQ9b9sANj/XLaqm4rDbZHaNOiQZ0EGrE",
-	"sENKpKqOm4MrT0PSnmc1L/A2LThAWerwOe2DgS4O6MZffDO+c0rTeBgcyMxRuZ5cOKfngqwyOvM6tZXk",
-	"3wAlzm5dOaNIfaNIRrdyHS2PHcPaepBBDcbMl189Cv7XpoCXrXR55tq/6VAd5aDs/aD4V+v6pe/dG7uV",
-	"S6tVl10BEjLwnHPO1CmqDxK1kBsFxetT9mq9wgLP/aga+74oVdZ2Xmwx/fbj+8m+YIa32wP3184dGIRs",
-	"Rs9V2tmZIO1G9gnPws/mpd3F+2R9Qz4skfgTYl1JfXLPBMv5LFzbyjphtfB++KkOlf/plGWqXh7smzi8",
-	"JcI3Ag1q92LYV9++U/H94e9ecv+lytbLnT36tALyvgb6CxQ0//3reb9Ace0A+1PaYM81X+USzr9D0eUA",
-	"r9ROMhXIpc+t08P39CFaXfll6gu3LvBLqyV+jd5XLeFrfQZwCwKwdgGai+dow6vTccMDIsXCbbkxvh9s",
-	"QQ18H0zSgC23//dR6Hf4O5T39TZ83O/qYu9BeY2pNTKhzpLCmw8w/HZQhWay14ZvrBr7MpVdI9q20iMo",
-	"h1GTSD6zZF7GBlG6PkJVo++28z2z5tpNjuLZVRj03vbEB6uQrSRu4TTaVnGLaqccFFeOi1QVS12bWZ8z",
-	"tZJC1bBXQQAJMEQO0wdBqW8UdKSWWn2tTq0OHqUI1Gs46B/G42ufuz2TKSzezcfxdXlIYbjAfj/4cOCK",
-	"DwoqVvwWDulDtZkQ3SeTs+HF+S/D0fBs4ucLEsep0EinwWDjOF/47eXPl1efLntJz7/YS3qj4XiEMPLR",
-	"1Xh8YX/3/vYGfvrp6nIY9ZiXTvL+o4dP16BpK/Zr0XT5xVJNyGL7f248ZnGXWLfswuDQ/nYw9brHAb00",
-	"x0J3Ro8FFzVJbQztDPDaIv7uRYLRMttfx0BiLai1irv1fF23NSS8SZvoR8kSsg4OTI0thb8lCFaYrHIK",
-	"eLGGtQv/HEmuuINeLMX1VqSyuJoqia2AiGxbQZchUfQByX42Yak5g3YGioHFAa3WGohQOgeCqyl6boRB",
-	"/4v+ROdLxYANB5xnR9Ydx8F78qsYhP46oKqKoN3brRdAR2uK5NbF0HxZ47UqKLRzuey/2MF3vEeNh99V",
-	"13wxxoqX4aSoMH1ZSeP3RXmpy1QUxRjq9mgrYGxFuWzckQfSqrVf7Dg/QXVW6sb7HKIWzvbLSVq1pplz",
-	"KMc4uWwFhIYaIru5+zvbMZYen3IqLtWeoNicbVy1zTdH+CVfWrScYfnj53+MplSufvzuUtUYOD9+h+bN",
-	"Yi3SnKU2XQUqDwc4OepA7qbHNpTS5tuVNSimMrYOv9iwUTXVCenSneLDxVR+tSUbqK+oXdldT9SA5KaB",
-	"R44XRZZtuDUeOvU+vYgeV8IH4AIYyQ2WywRY6CZFanxhgpo/xA0kRvNZTfrUr2uWb0uz941ynw7r3Wuq",
-	"2T8HJRagjvWb7+lq9c9A6qsmLjY0t/YVLoVDYxOkM1BxpRRQLukeOC9YoooxZQnPdye18x3RoEHaSfN9",
-	"c0uG679PlpvdWg7vxtnpArH8fQts/oEL6T0BxkKHkCGW1cofKg6jH+LxunB5ygkvewD25bmsm6jnMPtA",
-	"PBxu8Nlwy24vqsHS5ygvmPJ7pvRgKh9Zw62B+BhLaQz8ThvKNSlKrW8B63FPwV2RYk4QNq1OyBFWC3is",
-	"c124m3nkscW77h9LDKk2HKv3BeFgIufzfpzWr0k9fmRCf6RfB/esQw2VBV2tmAgx4M5eFARaBCcvXETI",
-	"lBUfMTxad9EB1AVuUVetxdkwxZDLmKXWyQx2aw3N52NqClIKY77NbZzsDX6NvinqKYhtql2JilhLuY8l",
-	"s6WXgarTjDOhT81RgG3I2qf+Rp5iNGX5JV2yGhQvYvicz89rvwRfRKwiz7G0CuIACx+HX4bd5N3KXC8Y",
-	"zfSi5Yp9wIfhtSytWZrLovgjzDoezzLwKmczxh+BucOogHPZrWxXS33FhbJbB7BB8p9KgcQN4cKFLEq1",
-	"WtCKAemuatSFFoxijCUoRlDkBbkK5mkdfzBTTLcc0zU+/FvS+3XNGdTH33s0/6V40twUVLNrV90p7qjf",
-	"LYeBrvXrJi+6FaN22HJliUUhId1ubyzEgG1VgDfHduczMcu30CyUauKKLLlSXNw7hzZcB3cipUt6Hyjn",
-	"BS8MFVBwKNyuCZkEJxM80zZ/D8q0CQDaOcLne/7IMInSv4bgwzsxKWUNml+yTVJJ9iYTl2BpEYvldyzc",
-	"0CqLZCbFPOMz3SdncFOZTgvGUkymsAENQBtHCo7Y0jCNAVPHnmBJZeS6ubL7zsofwqCZZx9kHSXZQiqs",
-	"x7GSuY843o4uTqwIUfaaw8TqoVe1aTkQtyrl2/ef0y2S9DY0NytWd4luzGdnM7bSLCXTNXR4xfIFXVlg",
-	"M6NC98n5/8Pe1za3cWPp/hWU7gfv3mrT8kvmbqRPiiVPtGNbLklJam+Ym4bYIIlRE+A20KI5U6naX7M/",
-	"bH/JLZxzgEaT3WRTakp2kk8zsZr9Ahyc9/M8KszcWR2gMRWCB3cyqe+kyLMzqIv9ttbge6/55ZUcT3PS",
-	"JsQGND3g97Nu3pK6z9iIvVBR1FRqdE0OV/XzqoaqO5LBwWl0s4Lp2+D8ntD0fYMTXKMf3zqn5dnJu8+2",
-	"Qsly+R38rslux9CJ63ai23wavtXOE2o5N/aqHI2EaR8jjOAavYcaE9pgPRabqzmRlSFtnVArelphTdA8",
-	"jARzlS4+Ap3ze7NBDvaAeUsqqmnmfrUXtbXl4UNpLB9BcMv+/eriY2svql6oXfpRdwDnaPKIN7zx1dS9",
-	"Co0xBCeQeuyv31+xKVeZmfJbcewsXnXfJKhNF7CPplyqCgxxXsg7boGwEQZgPp198PYAl8J7+nXmxl4h",
-	"MB4UwZbqOZXFnZvyU1VxRzi7ApExNkS3ySq39VCVc7fO3ySHh4fV+B/H5oXQkhBGHoCsmlU3HMThMvCF",
-	"0q66f311CHYWvAriQzhEz2OlD2gHxr0gNLjs3SPlTkQ1D4ic2QlhSyOquQR22hEvYCz6kkSY/PhbpReB",
-	"xXXJOPilBOMcJnsgcwc+Z8KmegG4iJrGHP3yvfrm21dd+EzjCJ4W4udfkn7C+SM/jEnaK051Ogfbs5WG",
-	"qUZwu0uVSZy4HQzVRZhjAgzr0FVmI9pbwpacGZHfCZOw9PLs6uL9j2enqX8ZyJfW6Lxc6PTMAAOYHC8v",
-	"1CXeKsUWm6FyB9h/VTz7Gb4OEwd+ai+mpPX0uCv4NHghLwrn8UuFtG0o8/dKeVSTJ6+3z2N110IUg3Rs",
-	"d35z+O1fmpJxdZWNeLR2Slx2OGAxYB9pxJDbkBVzoZq0RuRjEPpCjEsjvGBva6G+t+btI8qv1EiyBjUP",
-	"ejkivfZARARhMWhvEG50Be9ZflxJLmwCWYph2PzR7ph1SCqaBjA4IyCf5lI9ABepa9YC0xWRq9Vn4qJl",
-	"U4EmmQGUtIFrAeqW57mfQHcB2QSW0yeQNbuBauKqUXwZ20TE3pUGY/1nhuVyJm2wlc3j9jXbuY10dAcw",
-	"sitIhMan1zlJV5arjBcZ+8nrScOXRyxdTI0Y/YoJiRtuxF/e1H2pUmErw3Ym7Aec6Z0SFnWRWU9dhKV5",
-	"ueYgfOe20iCuGPUlbt6bvzSf7ygJ4lmSWrfjRLGptXMAWLF2bgBnkZ1EdQRsE4Y1wNlOWRFy6YKl8JcU",
-	"fT5/tR+jWb0Wz166PrB8uC/6tzgjsCGmugfgWT2aEpm0f4Rg6j5YYzTBiY3+94p8toU01M8L/I4BjdJ2",
-	"iBP+jBK+zCihYUMHf1zvtvWgGThpx6ESgEwZ+k54NEWrA7IkLI9IMJGtC8hjD1VcOwCEDiwN+PLYXBRQ",
-	"xtCQJ4FnVAntEK9LNcrLDNDbMolMrLMQgu/N1f7Tb/5i/WYwp0/hMX/xfvF97CfpARM4uO7t8+7qzPp9",
-	"/FLc2O2e65Y1rcBm0W2twc2uuaS7gcR2wqmJXM47odoG19DkG1TfaJ2PGnNfBtCb0cb7FFiCdLh0calA",
-	"TUMOrMaX8LePFz+9Pzv9Kw0pYZoL/u/Fp7OPZ6fbmBNoEP7SAxluRx3BX0BRpN7CsR2NfgxI4jryrhmV",
-	"NJ3bHfwfw4x2C2Q8ensDGqVWRoxKK+/EOy7zsmjqeAkKBlRL4ZOEtTpBJnFuohpA2+w4buvouhizVI/H",
-	"6RFbbO/tqqPVR3SvmcwGbWWys82Tijjxo/B7oBUaFoEtuDkGdswwfRd1zFChGMwLoFpPtLVCEUEzuiWb",
-	"X2gnnlBJJEQNSzcXKj1icEXDi1a1hbBdO1KTrtCd6FvYKY7udSmqlo2YJktpltZ7UNIBS6ciz9Kjtt4j",
-	"zubO9xqEb9ogdgxG0XkORUszVF5ej91dCn0j2MR9uJMT8POxRkXVKnd0DJZOWS6sidx8OHADL5BBugDr",
-	"HSOgWCLrVCz69gBbsipWbT0ed1Qn73K96E7FEmmUFh5WJxq03IsIUXbAIplZVDXiz5aWbcaXbKIZxdX3",
-	"KPV6ipAmfbPBKvxtBXMRzXVyQBmVjqvYhk7SXTP3Mfjhm3b3NvtRby1rbNsJ52YFkb4N81Jmjd10Us1L",
-	"uzHW2xLaXVesgejFrc+AVt+1hRu9KlUbmuc/hrMss5hYFvhTKr0HiIEufFNLKOK2TCK4dzoPH7ulD5R6",
-	"WyEQrdiUd2v63NDiT4u+8lqNggCVvLe6bPWoQrXPhU6Ic4CFw5ngpix8FS4gbqI1xIGXbF1MekWVog4T",
-	"aVbRM/rFiGreUOjY9Rs6liKnyDElWKcUt7xqW6ZRBcQzbJSiCJGqCw7Vw5Cm+kEa2gxyfAOHKdvQShFm",
-	"oxhRTx67JT394fLk+vziY7WjkD7Dn1AbBLNOHaUBYyV1QplrNVlxUrrN/NahfNZM4foLNffiA7jMj04y",
-	"WgDz8TF8Erj84Bd0xprDvfXouBHBZv1lVuBnVsDwYG5WSWjJTEGY02PMHcIhTxgnKBnIY/ptQpRcJ9HI",
-	"RYnEU9LeA3v6rnmZTuJF0mMGCx8LwkzmucSshWkWlhjofgVTLiEQHTy90rDUC2nacfXvgvBvFWk7jR6k",
-	"x/FrrcL9OLdyFe/nHmK8hi5TpQe2T5+H4xqLzuo9160Imr+ykHZ5BalSeLARxjfjNiCX4B9R3G4KvTCi",
-	"OGbpr79+r419jr5Vit0mkKIAu+h+PNL6Vgpv6bwbVm0Tn8u/CWQSaWa8OcFxQnzyvNCTAkF4Mcl7cHRw",
-	"I3iBaN14R/f8g99+A1dmrBtAjyvXP4S6C3FTIzgaccUyjdxF9EwzGKqhes6+05mkuY9/v7r4mPhSBHvJ",
-	"PsjvBuwHdav0QqGBMQm5EbLiPRoBBWiqyjxPqbmdXqdi08/0qJxBnF+IoWK+peOI5cI5N5zMF3BSazYR",
-	"OE/noZfca0LAia9JwDosE5bL3LB/uXz3ln375pv/86/HSG52x3OZMfBBoO6plWBC2QJSxymg/pgU1gKS",
-	"9fBseMh76XN1cz5xrzfnxrC0cnlTz1xBMRw3LB1VfwmRiPPtBuwcO+7pyCn34SFadw/weUwXsdwIzBnC",
-	"e5wrYwG9xr2K+7rXr19/617+h+u3CD7EsC1PSSXYmJi6eM4yOZE2UpEWaOC4wnVAZxJLUvCcn6Y6FwGv",
-	"y1h4D6dOX/2/b14n0GjuVklxpUnd+VcGdxEMN2jATIzkrHo+3ptbuJu7JCpmWKHc+wTvVnyWxh6xN4dv",
-	"4GefSDpdRJ752VtY55PSTnUh/wESfcS+g2PC7Ej9+j//9d/psT/FhLDNwxGHwBqPLdKmAcuIDCl63Eq3",
-	"OdKwN4cvMcJ+c/i6Qj9HXGfimGFYCnC3hrEJDKFzORIEvSQzZ8fH0rksBydzPpqK568Gh5XOiP4N6MFn",
-	"M14s3Un+zEc2X6KAgSsbZNSr9IhR3R3aAJxGmLgH114dhVGEg5dUvlB8Lg+ODl4PXsK7uDAS9OSLiq5/",
-	"0hSLvYMxcNxmOR6LwokVLo2TgpGe3UglMnazZCcfTxNWiDm0+GNwcbNkF5eYzK/M0ghYoWkr8EBeWUjq",
-	"4swL926iSQeMME+osQ5ZNpa6hBOEd6oGN6khHQ+X0UTrPIdEpKI9x/djShdADA3oobCFYV/Ps4Ojg1wa",
-	"GwjH57zgM2GhaPhzG8E81WJrPPOwU5ELUN0oWBQYL66EA8IodLRr4fpO2OwNINTNHn31Pi8uVL70hKvd",
-	"Lq44XTtdf1nmne99UhmvzrfX5Q7v7ukAu/7gTN3JQqsZVqa7/eQzZI+6f8FbXRQi3+mjq4Cq4w/eFXrW",
-	"9dpr3flK8bnzsnyQqrsYGCiYdd9WpfU/RNb18h9UIXjWfT89ikaHH1CKrMOV7+VMWsgtePw+OO+vDg+p",
-	"6GGp2hQ5dC/+ToWISlFsJVOGvCD4kSvqS6G7U7FFDDAJRmXC5luHd33hJzR/q9ky50oFhUgTPKCcneri",
-	"EwNgU6heAVcV/ejniI5zAJjvGB94xPuodAbZzZZxP6d5nSYFe5TKzKRYVMvzWCGniG2SEo9qWs6vdZrg",
-	"cJ9T/GxCOTfnMHJzMXZ/jLC3oAvct3o7L3eo4N/ht4EnAtjtggELabZaAzw4Xb7qxQtB7t1iqqGdHJbs",
-	"OO6Rz4ZqLhQ0a4CBrboI4vsG5zPPfQnVCqe8jojAD/0LYDelXBlytakWcxjdPFhFqm5/p7Nlu5j4S6Qw",
-	"L65ELkbeqv62R4H/rsxvPVThusSHkcoMCF39+M+UqywHcpRSZcC508M5OKnWDYNzEiMAqQRK/+2nwfee",
-	"rJwHYueV2W8v3AtjbaDmp2zRPOenoHaaj9Kn0hqAlCN3JhZ/T7HmggpKtGL5DiAHF6F9xR0T9P3A+zHR",
-	"0VCZT+UeMePJrURuxFDxEXqPkGRLQuAQJNaT52BC2N0JsouQ4pgLFWBI4c+63odTtdbASYRmPGnYQuT5",
-	"UGGnDfukjZE3Ocw/uYMofPFO2oRBsYqlbsH5TS4AuyAlJuD1CesfVKYhMF9IzFaV9A9u75uOmfs7nI8T",
-	"2N6DPZ6RCOhw0xmpkAUffhjcI1E8/Olz8hIdi4cdBz9i2xjGkBbGLQ+hSEJjQygsOE+Eah064djFGEou",
-	"OPH08vAQxuAiQjzf10OyjMok9VOh6VBJw6BJrGmzJ8KGvb5DDPH9ugDhQS1uAKVbQ9SJoKFJ/MFkkEIe",
-	"Ay8h0cYGvT4k5S1BhAe9Q7siVfxmXhvAm0x1WdzbuQA/s92vOME0QGUECUbZiW7dwPsokyiVlIdEBsgy",
-	"MjGUavGw6bJgnPxcUylGxs1QUZ6s6n0qBF4K7U+2KMWAfSJvAEjMg5+ArxQ5B4Zaz0Adg4GbyDtB8xyo",
-	"W1Hb66HySg9fNwv0cysuAdyyzRvoT2oNRgEYetVTxp5F4A/gR8Aa1FwIaKrC9g60eZqk7gFa1Mthqxq9",
-	"JrBT4EaEzCUfOVcm+DUqC0rR902Bkq1j7x1XaWanUgfN6ZfwNvtUjPQQgEpr2ORrOKCQ78IAAb/TTKG1",
-	"TMx6C5ag6zHQU86iIxyfX2b1/bcXFEu8t/U1hz9H53mfpugtvkrzgkd1P1oFr/chjunPwFTTE77p517m",
-	"oyLibDwzF6H+ECwreqwr/IwQm6K1xb8HYg0KoCkpDGCPgEnMOF15s4TYE+wA3HGowo/BVyYwT6+j4FfP",
-	"nEEpc3GepQkUXAA4CNJiGDWv/Vsa7TphDRW6tMInbuei8FmStNHjcY/tllWFN0uPIhZV5y5Cvjt+p3AB",
-	"VlWrHPOYyxwMobwVqICKwinJ5RxjhsDu4JYJ6xbJUMkMVdh/ltoSuoJv1xywFCCi0yP/MuEtklqxDQyx",
-	"Do4TaDlo9hN+6zzPK2UNJPU3gmsKxSqf7YdwIsgKzKktCNOBhsYbMsg3y4NVGxlnlH1/mlvKA+x0x0wo",
-	"QWA38Bz8mT3+M3v8Z/b4D509hpavLilk3132cBP9TudZZKF9Oser8vsaa1RyrWkCxeACnzzljWmD0AbQ",
-	"pPbRmJP9AfOyYiz0uIIhAb9jqG5Ky9JPZx9Pzz/+NR0w7xDOWN2K22khRFxEbM4qnMMnrhnYJmMRfcFG",
-	"q1GbT371ptFENN0fVuTBd+Z5rheAHkCtbXiTtSB9EpjPYzdd2hhB2/sLnlNSoTi11WNj+/iAj9jnAcXt",
-	"bgtQpWHYweMRrN3VfZzPS8EBtEeStN3/NL5Q2or2uMR5tvCNH+GyP+X6C5Lrr8yWBTHqYspAKnuN7+GO",
-	"kC2hY/OA2mjSWgOlM06orn4M8RiLMAsZsGBd0IGUFuyEIWoE2i4jlPshAGO56DAOPmZ86VtofGITGvBd",
-	"LBP64hbcsFz7RLHMEP2K6CG1Fat1EjjYlBWdCsUK4bbaWdVM5MJSF1YVCmLWFDVZgwlEkNGw13tKTob7",
-	"o//aJTP5sv+Ht6ZQdD+Jkp8KaQXjuG2R5N4/CxWpfKheogh7ENKVKmRci3MiyKELEJwtUHrZTCppLM7m",
-	"Y3Kbl5m0LNcTdivEHBOVi8K9vvsVPgmLeYCAANSKn+16ChKvrEtRbTfftAzakIDTk/rYhFO41cN3IblP",
-	"hTjaOgh4Wqsk7+rFDt/+4HNPWB+BxkEqIFOzg2+/mPHi1lStGtJA0anwgA/GinnTaXcvtdcqhHN0LvG+",
-	"j12AwEe3FSDqPEhu+foRtw+8uA2RjwFwEOyiMazEoHej2AXeJoLH6OAGUuHqvhW4UANbLXv5gtigQWrg",
-	"L382s+zk8SPUZq+NLN4ENLr+vkS+93pEmxklZE+npiRmmfMqP9tnFMXpM3dyAB+kzKFzaLWtrr8GopMV",
-	"qFdcScDyCNxVTd1uzmKEOrbT+80dbgnU1jmLmuEiXJg3h98OtvawPbFQ4SIYyxVwLyz6bjfbSahaj2bc",
-	"G9GfcFzFLV8QU+DUhq9yuoUBPIjIn0CevyOalE4XHGk1nGw4AaLuq6pOmgQ34s3ht6gZye8YqtowIeyG",
-	"vzbcgBtCduC5M3nLFdHdtfFiRTg391Pss53i6bopnupMYOtEQF/eQ98EHJQaKPvGZBYsxMfa5Xtc9vhB",
-	"13ImciihrO8CDBLWoOUDaxTBckctYP31iNO2PDMrqPZxexSB+jy+eYz90h5N44q+6GIVNzqwv0NL5n3N",
-	"nqyYgdpez/sYKEr8lCUwQCfY4lFrOV7wGiZ+hFZBkCCmxrwQqj4FQE6x9OrjxcX/Pfv17OPp2Wka2gHt",
-	"VAwV3iZCEaOWVuV7n/HT4RVGXI1EngOJ1arhw8sqcxf9EzY9UyOK/1hItgwVFLDqn0QYeOFXClxnqN+F",
-	"sc9CzCSy6kvb1ZTS62y3pHjh3i0p1ov/IFYUP7ayori7MG8N4vDA81mqvZzQjzpiM8lzvWhy+QCYkUR9",
-	"xclraNBfFa7f1za/BQ0R642IuOKhe2xKnj/PIsbv5na5cdUcig33tbp7Nf6BPVarNXhR9doQzip142dJ",
-	"3EsHd/JzuqDGCkv1eqnYqzfQT27i2WLvpoTov7n4Xqc13+cAR+1BG8q/sO7g6o4LPQMcm7FYRKvq53mo",
-	"19Rw2UsaMQBiV0/K5a2IXT54tXzJLL8Vj+TdlQQY3+6dwxVb2hM30Yl7w7vCIJ4wgQP+A0YgIM8MYT9M",
-	"JOEuEgk5dBoLZQspQq23rZDLRxaaYRqLtq8bWKd/S1o5BmmYK6Inhy7MhKXkzbj/a2Qu1AjbQd0+uf/j",
-	"Ptv9r3/9lNAX0ra3RuwWgrlrqTcfdq7G493Od77XGuNsdd6lCY5OyycQJVz1wG5Yg6tP/a77E6H3e/fn",
-	"fVXNZu7wdSnO0+noLQ5drJ2Btso8qIcG1QS1SLR6FaXs81ux3DxN4S4ACKzri7dX5x9/Pfv49vI/PgGe",
-	"1N/O/iOl4WBPJONRSBC8dYp/nNGIlqLeM3o8hY6hKKBqFg844ZDo1ikkor4Ns9POs8sStBjob3srQTb4",
-	"lvDJbwTLRCHvXFBxRUS7CAxCSH2AkZrnhPxi2sA2zsKa/c0t2R5lrPaktrkPzIbcimWvDSB1ruE4oeHi",
-	"qNJsk6vAwNAqTsgrgZrZpBiRQoWGUccGWBvlo63FVKjAhybVjf4cT/UiOmXGLYfUqGIp1rsAARuHBoZK",
-	"ZhFSTi0cxPsBAxBwg0YDDWHAwz2AThq5VSvNKIWwZUG/Har0PTf2OTz/+flpyiZO3LxkQu9Iw3AyAcND",
-	"az0szziGBCAeZncWILgEO4z/lQJIVrSsN4Jbv6iN64nT9c69qhCTqo4subqiLP1OcIvL6T7c2ELwGc0F",
-	"GBeK+M8ZB3BBHEa1C83c26ASwG7TBF7TnfJyMvUjiMD8ozIc44MGCXwIuB4AsgTQokPlDMgRG2mlxMgC",
-	"m0RjbA0/PvOMuFudJJnVpjRxHY1A3HYwckjHUVm52g63WfRXTRZ9u2Gy4rPFU/QcP6SuNejKDyKT/NoD",
-	"uq2omcRfdRV+xtWyA45odHRajW2o+XqpQK919UMbg0L8oJ46r3Mcb6MjfLMkVNrnACoW+JC98qJ/2NLy",
-	"GcKA9u7rmQYYu4CfBFUhkN4B2xMQFU5KrSJRNYq+4MVoWjXyb5H+E3i5Y5b+79QH6aB31JIVJeTWR1Ne",
-	"8NEmNKgomG2GhdqRxqQCiXrZDBLV/yfUO3G/yk/wzb6P/vIerk7ahN1oO21t5kXnofEN/bzX24sPn96f",
-	"XQNTxLuT8/dNPBF1GLGm92sUUndsQF1uW6Jv+l+ia/HZeihbHPGjhN+AveVQW7abtvY/dzIwSaPHxYtc",
-	"Ov8FckgVxqDbtNU8Ump1uud48hpMrQ0vlDh9l5dG3on6uym9GLATyrS9fskyyHwCZmfq3iX9A4ehXsl3",
-	"ikQDNHEfaXawMTFASUsYWhnTrlb3hfg8z7lsT7xeizxH7YheLFRsFsgxgqQYFYPx2qxqhR7FLoHjyvOI",
-	"4A8AqJHCUbTvMLA7VM5JBlh+54eH8tBMCARyp2IacFPeLEGXN5lm+jS/bd1mRIQfsYTE0Q5DEBs1WFN6",
-	"DcGBbsSEq8TT1leoqvGxjFPUYQwYHGgJNAHSMPpWkR1VEb9z8iv+bB/tUBwBz/WZ7RT0Udo+PgxK4xpP",
-	"ce+HnHjCHuPonrllUpuT40jW58R8xm+r8kKf/X1nuFswj1NJ5wNO8ZiPxJYcAGj0MdQ9lfWnDr0eoPXB",
-	"phftfGiAOKrwVhOf2jHNkBx+cd/hS3Q6ZoCv3Gkkve7troxwkQ8WOxvhvVtm1ht2HNDQTZRyTwDAmsmJ",
-	"0gX2CTd9w7wQY/n5Yb7CpXB/GyFyS62kJe1XHSXs78MePXbopr6+CBcFjuAG1BoS9V7Tl3R6wKro0ags",
-	"EF3bn/CdtdpMbOr8/iD2mQX+0DIyi9BXI57npp/uw1vo5EIm5TjhS/wEW5foxZwbs9AFTt6UDTr/zB0u",
-	"9NkiYgNLUE1xAtYP4YGf9hHnA/1vjsllI8z1aJwvbqE1mkmLuHYRPCJmRKFYAKwGdzITRehTcp5JPKgF",
-	"7ooRQMJN39Y4xkcuOH39fjp5/O3fomnu3syzWRiuoOn3XPXRkkFOoBLPTFiv3QWprT21Ccw8dFwyrXIE",
-	"SLwTReZ0/LETGKkmuai3ipqpXvhKVVO7ovMeVlteOzgPmzIbXZter/AeK/q/a3aDKt/nD8dlb7E5jRkn",
-	"z835gM8musoOn91AvgYhXNzVZwbshCGVO5FJKHEcp2pd7AIB5JTfidZMGsBNPeZKwsvv75GtXHFICYAL",
-	"ZmBl2tYEr3msV3xbYFKcA5W4p2h5tG4H//ibvXc9rDI28zui01wgqxzJMsgskEXYEBESWUytJ7e1kUXl",
-	"yw9Edlt7z1WS8BX67i2pTCD0WOm/jwOVY99kJDNfRQ3pDPcnz0YT6YNa/xEkr3Ktb81QccteYaNdvQMf",
-	"YNL4kk11nkFJkzI8ngANHYKlsMC3qY6ZEYKlWCUR2bXekGTYOe36NSUPYyXcEWeiWvXe/PXaXVvTiHWv",
-	"YBcXYh1NspG8MT5mVX4PfjtgZ+60US8AZLb4yBK1EbZ+JjTtBddLNSEK2DQTubwThcjShKWZNCNeZCIj",
-	"SEJTzueFgPo9Ek4RgjkVF0N+jYTeU1U3uqDuufdwW/buNPwRlfpjndl2bNIwcB/ozbFA7aFJS9MfNml4",
-	"BKGTlqafY0unpX3UHqJJQK70bwC4Q3nEgQtNYrogNg1uWHp6fvX25BKnUwivwRZcGaQpiHzHulVFNmsz",
-	"VEDl744+cHDAmHUgigcoDTzuCTUtYWPzjYC2G4xVoG213r3fcKDp69eH7/qPLE/xURdFJgq48SMPipx6",
-	"tXgCUXw3eQYkCb8ZfQjzX6UHDCjnuwhwfYygLsKFsMVyI1bEWBc4ET4mN6mjLN9HeIE8ntgjIvFNGM+N",
-	"JvsFYbTR2A++qIVLROY2YKdeyLFhBRmZlUWGfnjuDXLDuZsNhuoS+lsk2TQAYlpt6Mcyna0zWGel8ENe",
-	"zXAqtlg+xvm4dA96stPhni53Oxth8YAnpJdiL3jYaom37Ot4bEPUiDf3sQaPN8BUhWv6g9Oop6YCekfD",
-	"HHFnQ3rvgZP1vamZ4P5m3cBuu88M6qlml4+ravGKVy5N0PhVhy4ineB1wCblh4OCShoM1Ul4lm0x1eGZ",
-	"TeYaOHgqGLhu5vpLkti9jOCBxVwR4f5sJ421ewPan/h9gAq6tKgiERUo8SUFJRbMLXLmKZuQLQb/4IeL",
-	"nksXzvlMDKaSYTi6qAJHy28BvhBKiUOFPZ6E++Zz1pCNCCEj/hFaoaUvXa0kuTFuCeUKiZJM5CsQUbEx",
-	"z/MbPro9BpxDz/VUCPcZwMsmFs5PWEVP4MwIa3OR+ROXYx4KSJHxXyIngmnlcRaPiek0utBdZGWeBwK4",
-	"ZOWvM56BgRqwi+qk07QWq4Li8DT0g3CaMvqNNLGLsAZ7cqL8wlWUP3jWeX3m3bn1ejx260dQeF1O/Jr7",
-	"8bs/71fIdFx/zsP8AX9u2rMzV6K4k6PQpsUyyXMxshW4pl6oagzwE5+I4rS0S7eZ14LPzJFPoyKQChMK",
-	"erM9wUUUp3m2taGKABDcoXROKZ1E4iSnQaXgrfqP8pzOWSYy9i9+UOry7O3Z+Y9nl1fpvyabesNyaexl",
-	"WJC9upT4kLai/EmeB43Wb10+3NWfen8QyWiPa3Dp9MeteYNw1xf/9P/3txfzQrhrGowHpHnm3E7jMhb+",
-	"rGt73ZttLRzt5sepr4ou+y6MDwWoWy96CUVFHPTl83IetTD6SQCDc2wDdq7mZczd6clA3DlA6OUowUjC",
-	"7D8aRsX5bJ4LALiFgIxUb5OY0sJe1pes/6ALb//JP+2JYC1rb9GmemkBTOKrItpFizEiwTPDcjnupVHv",
-	"ihidwlP9WQpOyEKXecacOt1ylnYBwCzEPOdL8ssQn6V3lJpqyI1o9MCmo46GcTSqUvqUA0LwufeqkFiJ",
-	"rGAjOAa+/iX8cq+KtswFPaVVctxfI6QY9/494mNwekIkCVAyb1Kp2HFZ7bYc8Xa7fB4LulT0AWBDCaLC",
-	"b04YBjZWz4EhC38UeZjO8kVhXyZjgJPMRcqI4oI6cqyLibZWKCcYMLZAlQQnIkixKHhhb5zD3WJk6eP2",
-	"qjngl5undml5+qVmK/TIuc+kFopSdRrerR11XbqAZFPrLrXZ5wu3SdCk5aR5rnM5Wnru3WqqM5NWZPB/",
-	"nZV2fuPLxMcTYJ0GTQAll/gan+Cme92r2oPaTipeRN/oXhjnQeFtzq75pO0pdNkLuIZu/vDUkV17pfiI",
-	"0wZuThM1deiBthrRsaTtjCsdMYXoWELCeESFNLe9N0IoasYTmYtvibXWRc+rfTju56EUdyvEHCJWWSBe",
-	"jqmGDdLz8fMP3I6m6Wqv36t/S6pEkOUTsriIxu1F7c3LV40MxvOMW7EqY1vHhFO3jal3ofwzQlYJRb11",
-	"ZNh/Sa2m2Fg+3INHFX/qqRhLJatw8hFdqt0Pm5NAY33b+1Mdu7OMpl7uc+xqthUve2EFekEtccI4GpSp",
-	"GmUiRDBOg0/g7YHD5COGaoSj7tHDGsYAs5v8fPd6tFkHe5XIa/egJ/LvqzdoL7D8NNW0yDciBGh92Oxr",
-	"AZwkDXf3aYlt0rWTAw9+3yZAKZiHO9i1gPBFtTS5T+jSygSL0ZvfhV2olNrp4mp34caBw+2crIKQbpx7",
-	"C4wxUOsN4/0eSierrKmLj6bSHfcls5owuZqoZy6RW3Mvh7vMxa5W5mWvT281LpDbf7BJSQ7e61FACNx0",
-	"fbiuDzOEPUyk/HcO69xFL9yybmhLwCdgW6X7scH8KGJZuGg8z7GVE/ssiSGluR/BCzEyu5EQu1NyVPEs",
-	"8ZmAHLz/B+TOxeHcqv1Bh5bTTI9KQE0MiS5gcEmiBD6B48yLUomU+nMAM71+AwCucY+Gio0uR1ORHcEr",
-	"escOotDwIQjTGJF28AyrK+A0Z6GKtOCFgorOGSzfzRIprUyEFR/ewXmNi0K6eBY+SN+Jgv77qIKjcf8i",
-	"CraQygSYLLdi4ApjdTQAgyHtLrjPLM2K5WWp0tjg092R8UbkGcERVNhI8DWrqx2S7EMFYHvm59e/DJAx",
-	"Z4BhpTA/H/6SRmWsAJf/8i/sg/yuEUveiaK3O/tSQzWa3Ud2MNynwfNF1oEVRRfBF+iHH+fWj0gAwj/j",
-	"ddm/n/oQn+e6sK3ZgbNqJp98VgRUW8uNeuhJkwD0KS+QzOBmCfO9yHeN31+RW6NfRLlMb3GPGB+q8GFw",
-	"SNNPF1fXLNZ3KZRkTcKwz6mA4fMFHhXaIGcrfc+T2xOoU44LPUvcv6z0LDmtInOviEkrDJVXC/+SIgMR",
-	"v8lF+q/J+pQauuFw5qRtgQrQha3Oxh4l9JTWbpPFBO3pNLxf6J6GznWBBd7wjEpGd/GkKvGMCz+N9u3f",
-	"y2xCmm4NsBfTh4CEQsZC3PG8xGJnpkF+fPbFbTsmPMBDwxKiLCqgtTj4GipyN9g59pjoErHOFLNyJoiV",
-	"d2GOWGqLUo24FVmKBoqCPfgFyqXYWJipO157mkZ82rKM8/LbSzKoVEGPgvmBTcKKQo9hG/YnhYWOH4jP",
-	"2ii+O0duWykIg2sLT696K2e6EG2kgcH/78IX6H25iVaiV7LAXT3ZpLVjsPl7Dh8vrAjZyKnguZ2Gkaeg",
-	"RJ48cdx9uR/UUdglv0yte+EIHfsR/crcA2wmlP7w00MG2nf9RIVC0thQ6h6wE4wmhiody0J80JlInaI2",
-	"le7mSiwIwJrf5O6oOAX/0LzzUHVLPOMm/J7zzfdIABx+TQmAXk4kxlp4KJ+Z6DDczzcnrjwr76Rdbire",
-	"GiuQqPvlN2wmFVZcLsZgLRC49eUhjp2Bz46MSj4QJ8hkjERTz1sALGdgzloYByAW8++2b5e2ueZ+oQKm",
-	"b2jCcUuRxJ8Js4fHlT/oLgB+At9G2N/wVEQXHef0SatRxAQv4RH69q65V4Qpk8bFMD33evhj+MwEpnjL",
-	"lzjBAs/LcCG2dXLQ1U9u978IbXKKi/Gg3CDueYkLtY9dH+k5NDj7fU5CIJyx4cFb91c9Zv/zX/89PGjY",
-	"bv9izRv+OPlj+IKvNn986pfw4WICflPvnHNrPtoxBltY4cBuc0rQBF1B5EigSog0DF+uoxrBi//UIpCT",
-	"Uf0oESpAtTohf9XCsBs+umWAC1/4hEtFiw/ueHMHV5mL7+n+X3298m1nBNce8VsbuURCx7HbxlYohkdx",
-	"O9rbtx+kXAjbL/KzB5vyaDsL1yPghn45ya+o/WS/aS8vDS88nv6ob6vTMSdM7WxeWUu70lZDf6+kC9PF",
-	"QkJhc0uy+ER5ksy1Nh6cCCM+OZzUpobnY3jLhfZutB6zhVSZXmBC3YMY6zHk7ieFLudR9x5h7bo/4a8G",
-	"Q7XWMLQl13yGLGS/zyzzaSVwm8/ajR/7QWrQmb7r9bzJ0dTvMGHj0nN5Fj9yH2evECOtRrJ/R8/cGvY2",
-	"l6Pb73VpRITnHaQeBJVwB4gzMau4DyHNukp+SEHlCIx8whDWkc14MZHKPWKoPCgHzCgyq3HuqFQUiXzS",
-	"xk4KYdwxg1MLOYIpxzQk7AE1FNyIkTuOd9JI5zABdMLfS0A0WkDtGwjxuBkqoq86Ztzc0kwywBlTlRSI",
-	"p+gAQqlxJrgpC58lhX83BK+AWQKUBMDAAF2Brw4wWYgkIaGuqNzXUl8+s9NCGIDIchbf3T9fssJ9XegJ",
-	"DLy4WmfNM48kCl2yl9/rBbh1VsOLgauXMBVz1/mkOacupzYQHp/4aAAtA5hz/lnOytnB0cu//BvMZdF/",
-	"haksqayYgGj/st9hIVgd2Tqm+T1O7ix9vbufPBLcqkoheuHw+WlRbxSbUT74/npiZYQz1hQwIrQR8ruC",
-	"tIoRrlqow/2wBl+axxnT2QRTTF/X8zwk3BMnsB+rLtOojS+xaBh4EKoRxZoyRoh+Ur4FDiN6Bb3uGSmn",
-	"z5xqQSBOurUfP3SXLoU9qnG7DVVdJdDv9QIucPoEgkPo/uCj2wHDjXMqzOlHUJ8rBVC7kCMP0lTpnKhr",
-	"GtvSRD6uTZoP1a0Q8xpShUnA9YVXSf2/YZUe6vpFqUwFjDjzLIdVB4Fbh1yMYXAt5kwQzIz0XDBnn7Cn",
-	"qrZKNDlloVqVacp7eCo3KOWCx2Z9d0E1uk4JEz8HVrttnNJO8EKYwQh/rXJ0ThwIa7VuraAfB1p1aDYP",
-	"vdNqsjd6IPaxKxHhJtT7/J3RHE21NiKBlgmM1cJcI/zsVoExRCV3s2QcuA/ZCUpjkFKpam4B7AZAGjlz",
-	"WAinNPyG+J5BuqcMiArNtHK8sNHk4H7qZviAnfzel085tdhrZeR7mKFHIfy7i8vcf8RnZe4CslXkgV3T",
-	"U36edT+JBoTma7K/aycRvgzV0Vh6LzQe1J5FFHNBP8fn2INkrbUWIVdin71FjyT4O0Kc9/z4btmVG7Gv",
-	"tArKR2Sh9hPW9Q+t804X0LBBXEzUGQnfQS3TZAudSSmE0bmfAI7GmkAujU4I1vc29iwANMbTFI25zA3h",
-	"2SURBgdVqRFHwQPe1MuKNRPZiu7yZz0A6gG0ZV4lE2RSF9XbGimE0bf+ZO9KALmEc1lJm3kHJAZC9Plt",
-	"wfM6I1iFsgGN2DNe3GI7MmcWkMU+evfVOSZ48JPaKN2NQHKJOY/UsxjpIgvzAx62IzQwb5VDGMLb75DO",
-	"9ROk1nDkz5R5KzHMTzhqgV4b7GrAN+8NyQi4B2twRlZXcXRAzHiI8o2dD89/saGHM0DartCjjLS+lc4p",
-	"Hlccd9CF2dzWeUVP6tLZ+VF7yDEDVCDAlKOWoW00UjtXwj5/C2+yTflcCUsXPkADiVFZQBfTz7/UNk9O",
-	"FNOl7cYswtVSK7GpZ7R1sfoTd/fK560ZIaeg3NpD6Oh2109/Ck+BAzXrvtfxxNy6uLr2+F3XtFkVf0cc",
-	"Pl6KkwodhCQ5TDNjT+WIF4WE1stCu2iQuGMMIfDh8BjPsgKBLSbCVtWQN4cvB0N1AgAgxkXmPK8A8zDF",
-	"9BkZIF2sZzVbcGmP2JtX39KQGMC7PocbNLIp46RkLCX96+G3hchcRMpz8wUx+2w6gMRKFzEj7SY7kUJ8",
-	"kUkDYUXrxMY7MNBmVEABzZI4EcKIl92jrfKFmQB9K4JEzkoDbmlFFsHcezL0mQdDdW6BVYLKxgaY7X2j",
-	"AtJPZVqYI1aIO32LEMfYqgIpMHKVQjMy/QQGgF4nEeCNR42E9PybQ0RHGSrOblzcFiPsGD0T6wobM1Xu",
-	"XkfszeG3TWIMOZFTWum9AYm7u1+7j+wmxi2TBv6rp/FKf5HGiHIV/oWh4jNHgPKIo2zL0djmRDSdmVyq",
-	"2/YDAzT7gA0HA59Q7wWufMPS/5WGvlKpbn3SABBEy/mgIRLKhJi9d4/bj9S4W1/Bu351qk8r5ICAlbyP",
-	"/rPlvH0TkfYOlVoWJU1zPSEWswC9ih6h0nX6OgqVY4+xYRCxMcsp7A/zPe33Fdz7i99qmJ11iwW1qfrC",
-	"3mOrEd12U22shn3vjAFm2gu0Tr4FjBMP+jeHh831siv/pC3lWapB1Z7qngiT/KDCWjlmubE7M0h9TU15",
-	"tIRdOvL8vvZWFfQ3bO2+C5J0D1iR81AaUXpBPUhM8CKXkOLAye0aUnoFF4CkmYAp7Tz60KIUZe6oEJi4",
-	"X6VXP3z6dHl2dQWI7s4CDZXzvA11XACwM6IrtPvc+Kn70kN496fDKPGf15IB9IDYXz9SiQn72EWI60lD",
-	"f+X2se6L8do0DULMNU3R1LoPkMLLq1YoskqqytIeTHmG3XvYROR2hSrFzvwnULeNupJ8yw5NfxbOxEAT",
-	"WQMc14Zqy6PI/9P22NVfYhMGF8EyVN2mFVB83wUYv+uND9smxbuUY4Jwb2NCiSVhvzuxRRt9AePLu2mT",
-	"vQ8xRwgAyKNAwuPNp/fkjn0PLv2hyROvuA0QTHNS+tBeWjNUKTQfmBObPg44ZiV1v+Mx5Xu6AYdfnxvQ",
-	"FwZmTwadRsiyPaKIR1wiOAEW2Qx2snZUO2GHC5V9Mdr4SxkYi9QyhBPL+0kGglO3RcjoHBj26vCw6sKT",
-	"hnHkdanNkI14nuNfCzHSEyWNyIj2NxNzoTKhRlIY4mGF7hmAiROFYHOh5zmWRJhUyVApDXqbKCp46WIg",
-	"CyOUfhwx9IxDKxS/4zLnN7kISG2RWv7m8PUxS1/AI/+REnQbtL1DVtc3p1PHeMsg/ZWn2dyf/BEVfYv4",
-	"WefY+87FpbFi1hsnmm2+/84g5njV1inE93ySQMleVlzSHvweciI1ygxELME3SirCvdo1KHvPDMGeIR6e",
-	"EQV0MEI7C2cG6DaGCgvbAL9w7P7Zijml9uBpujDWBxH4E9MmEfBK1Ujk/gQjflC7v+4cGWQnf2KYBWq5",
-	"pz0DZ2QLqkI38bKCz0xnhHwOFAcoCsEH3A0hn/0ITzcIL6c0S2didiMKr8RgtMukoAn9n76XWSYUNSg3",
-	"Cw6QJB3stdWDzza11cNCPqX5Cs34lpbCC0Jp3Os8EEPf7XudK/gRHHe/qb9jt92L1dP57Z0E+wuDru8s",
-	"4lDu8JpuNs+57ZKCuwSaQcOstM77iemH0bvBstnW7jsg6SN3jwRz6emOqFoxVL6/L7AdJWgnkRKLzbi5",
-	"dW5+d0ara/+hB/sSWbz/02bcVt6iXXo/WxP8V1qOXumranWGIGTQ8dtbvzNU3zeD3l/jJV81igR8Q5dy",
-	"Fa5HxR+HM+ieRa63yTZ4SgMePm1Hu75pL1wZbMzxQC83+k7UvG3vZvueB3DynAOGdhWoyFvKTNfUorGP",
-	"M/9RLHZoh3nZZ0OZi0+jZzcccWhGCqTTuHa9jKT6ws9q88vW/a/ObAPc6Wpfyp2+jfauS19RaL/qC8L0",
-	"El7iPl96b4wUNNmbNNoPBvlDv2KF5j6hiz6DxehNb8HdnNoSz2dc5r7jdAd/qTUpSfq26pYE5eVux3Bq",
-	"QCocZqy1FKEnZJw7g1GjUG1KzK3Y/nQY3P2RVVj1zPWD7Bbuqy2Hl7hVu/jgcM1WBGiYHkAIjZX5AViv",
-	"agIa5C6TPiuuVRhUufaJkVq/k+fhDPOebw6/bZs9CILYRSHDi+wDUnrHNW6fDmj+nMMvX8r7K7juvJb9",
-	"VVpPw6C72CLbLYJLSXtFCExhClDpgk3kHbAVEuuMzoVvnn6MHA0J1u84ReO+EMChHjnC3XakvoycDKL+",
-	"PdQcVH3g/VVQsSHcTPVCNYVRHpEjTEWwjC8hi4Mkvf5MPjOVswPJF7vJdwkN5nsdwYKntIgGdMP3RbrD",
-	"4XbOpSPsLpS8MOa1MkG746aHkZt7b3yTst3iPjQ2iYOfHuZ/9uR9hic8ZKZkTRb7GCO1tLGRrO+4q3dS",
-	"LDYjJoV6ol6oGBwCTIDnFZsC5wGWnQANitrEXx4eUt8R3gB+/wpQ3annG36aNfeS/wgvt8dT6R6wKYcO",
-	"q9NfbzW/ExnesyE5hY2j92mrPoF71uu/VRtXmFQkortAFzdgV1PuTDAEdypMe0Ciy7dGNBw7fifcuu3p",
-	"vLlbP11R5ccNKWlY5Mh293CAcXrrDlezuyCEg7s1JPukDaIDOkspLZxB54GoLCGkJMIQhVOIOEs1D9a0",
-	"xVlBBLooP1g6GaCOeg21qlO162G6XwIszOVvyoH9VA3vf8VpMPqKLpkwvyr9YUOvkOxFmxt2oJOubPL4",
-	"6MP2pMLo7k832eE/r0WR+cpl0GVVQSaqYH61+a1F2NwuAhMjZPjrtqrVk7CGQNkImG7IH1gIgn+BlNXx",
-	"Rt5FOxWzAfsQurg0k9ZH1tImiK9KWHAw4iE+T3lpACuuECyTZsSLrHmEA988lvMuetp/1T5SYvfblvbM",
-	"WOu3HT7yOer39PSXN9ttwR9xUKFi/m3lWUuY+DwSc8QBtaGyao5YWhZ5mrCUVo26z1xgK9UE57hTOHxD",
-	"FfGxAcZneBym626lP6YDduYp2Ea54AUiiF3D+jCzkBYwim10QPR4HFqphmqfebpKzH/HqTr6yKfI1j2t",
-	"rexvJqInq7edvM3POXqMGxfqV43ITtac2UI/i4YfuaU5ReInmOoyghSBMwrAvoRKjo3Lz0x8XzFUNC35",
-	"DU1LFgJweIHM4BgP2UwXItmBEI72/jE44VYf1a1n2S3Uxp5lXMk99CxnIpd3AlFrdASnuxAVk3ZbB/Pe",
-	"zMy6tO6HHe48glwGX4xSyxgrE7NTDdXRL09Hvrgvxnf5gvVaxSbXl2rbC1/YT95fFxklWUKrJ3vb7kxI",
-	"63wIj7TGrR/URqRp6B31YGE1OjH6oqFakbQmAnf1p6jtSDnWl6QVwspCPMdP6xvkNsLBQDjqQiCaBTYf",
-	"8jwg6lXd/tzJ5kz4XssAGhoYvRoAaGXhhYfgkf4UoQ3aqtBzhOuhdcaAhF7t4QKlLbd7EqgPNBSmxCLI",
-	"UNQAL22CNViEknunC5bqO1HkfH4lRlplJkVnxTfI34DSswsNi8BtWQgTXD8lFkMVPYX+mVYNuu+NjgD6",
-	"vUYccRUYC0BDWkAJhVa1meAKBiEbkZRh5dYFeR/AUu7ml+55T0E4Dd+ZxUhmjewnoc/26VmnEeGk13Oy",
-	"N2DnJhRnPzNSjZKswjbDNFyM8IsZQqeuj6rCXM6X7oa6CGMIyVCFs5OwSckLpEhy4g75i/OA7VCIueA2",
-	"AoNuAYBec1WlgVcEP0O3YT8/gvdQYTFvxWGGpCjB0lKAAplR99l94zLTZm+TyM4AzHWot39ih/bB0c+/",
-	"/Jb8M6C4uf/8xV1Y3HnRLYv84OjgBZ/LF3cvQUzpfRodUaKewfLXoEru4BiLe1TTjyB1HWOKg0dKg+iZ",
-	"JoGXNrohFdia7igC/r2X+YkesB8u35uEkS55xu54XhKpWl0F4Akh0K+EITFPIXgWPTzsRMsHBZiFKIzD",
-	"ViEwE/6ua6sUsAKa7qvpxCGuv66hPekxLSIYrlzwOyisWo0OGrDLxLuBtDMNj7kOZxZwx2NANEokgqml",
-	"5It7AJ2D+u7Uln/ztgPDSfTTQBfS8LOPYoELOa+yPS4OYXqOneH+HnfuuDXc4Hu98JEQMR5JwzIt1STe",
-	"BZr9b9uDADsb/4YOUPOKkiQvphp58RBaIfo5dso0//hWIEHWvNCTgmaF6Wc0ZdH8pp7T1p2l+OCUkOT8",
-	"5bf/HwAA//8=",
+	"7L3tcuM4ljZ4Kwi9s1HdO0yVMzurpsqOiQ2lrax0lNP2yHJlz7TzTUEiZKFNASoCtFI9WxFzNXNhcyUb",
+	"OAcAQQqUSNmuntnd/tHltEni++B8POc5/96byeVKCia06h3/e2/BaMpy+HE4pvfmvylTs5yvNJeid9wb",
+	"Lxh5ZLniUiRkLnMyOZ+/+kj1bDHp95Jezn4teM7S3rHOC5b01GzBltR8Rm9WrHfcUzrn4r73229J70LO",
+	"KH613sinBcsZ0QtGBFsTveDinnDV9fs3TJ9K+cBZfBSKKTOKbl/9LemtaE6XTNtZOi1yJfN4CxPBvmp8",
+	"YELkHAa0oveMTNlc5iwhVBGuyZoqcs8fGXSFm5d/LVi+6SU9QZem9Rm2EfZrSb9eMHGvF73jN0dHR0lk",
+	"+B9kgV2sduyDXJMlFRuyMH8nWpJMygcypbOHpvbhyUrzKZvTItO94zdvE9MXviyWvePX3/+Q9JZc2H/5",
+	"TnGh2T3LoVfnZ+Z9aGVF9aJshKc7F2Iu8yXVveNeUcCTke3El1zHF+I+Z1QzpYkollOWm7VgQuecKbKm",
+	"QrO0aeQZfDM68u+OgpG/MUuwZ+RXItsMVquMl7s+1iQNHgkb5potVW3pXx+Z+a9NBXTrHJ9+HWwNmud0",
+	"U/ZEKX4vGJwNmmVyPVyu9OYXmhXMTX51Hs1LhGYs14roBdWE5oxQ/EpqtpEUzG5yxU4IM58jS0aF2vmW",
+	"kFOZbprmn7pevuRMaJ3zaaEjYmLywDb//GjmZJIQtcq4JlTDMZ7zXGnCfi1opojp4zH82o6UTmWhCfs6",
+	"W1Bxz+zIF/TRyDSuCHUt9smIrczWTBNCs4wsC6XJQmZp/040zYjv7b4peXP0Fo+j/8XOCXrTND+nMs9Z",
+	"1iCpx82DXnO9wPHOyi8Q3njWgqfO0yZhh+scDOp1TBSYbg/FI8+lWDLRIBRY+YBy0tn3vqmTwUsvuSeH",
+	"rh/bXQ/PIU65OXiu44TR2SIh6wWfLQhXqmBm+oXiShM5PybCnlJK8iJjRD6ynFCy5iKV64RQkeIT+OGx",
+	"nCkuCNeKZfPmLbliuetvL3J3TqXMGBXB2NisaLmbYPu4sTWuifvgc2yb97lc7p50OMxzc0sZYSBzQuea",
+	"5dhVLpSmQjf1dG4+Hr3VUqrZK82XrNfUsY9csBYdq8tXs6tnNMtYjsurF1LBDjDrH7xjJLUGhS58Q+bw",
+	"K0o0o0t8uPwzgQGbh+4E/EkVs4V7Vq6Fat4ySzOYFntlJK1cjn0kl23E4BNO4ajImhsvMlbbb771PbpK",
+	"u8Zv2CPLud40dUC5v0e78A85m/eOe//r21K9/xYfU9/6L9d60tQRfi+oLnIW09NpKPHnlGcsBcEPui0l",
+	"97ksVkQt5Npoun0yEFYxMEKmohyYl8yJp4KwPJd50xFSvjcvuPA3Qsq/GS201XFT+PQJ3niTOc0UmxBp",
+	"HsXT5p8UslE02I+0ORQ3msaUlU92BrlOXBeNnvvI8g1R5hUyLTS5Hl6enV/+lJi/4S2BGhhZUEWmjAnT",
+	"ST7nzToxfKv7rhuYLmHX2+27Mfsau7nZV024IJprc3/lZMmUovcsITOqGOH3QubNff91hxHVJHjHsuN9",
+	"gNZdqwtBy0Ovg1uRM9pmhwby2iyxkJqYN5t6VOB3d27D39BQY0q/kylHJeWGZWymYZHh3zMptFW9Aovm",
+	"278qvPfLr+/fM/BlMzrfcmki4m/USgqF/bjO5TRjyx1dWOET/9itK+670IeIFFwzock6l+K+b/b3DVzA",
+	"5+LZpuIjizVtFKYVy5UUZL2QsMD26ufgTQjcOTdMvyrdIbGm7MPfln6T36BJ2wXzGiyI+WGVyxXLtV18",
+	"OnsQcp2x9J6lA912JyeV995tIv6WxFmA3T5r39n9yeh9ZuZQpEYz4vqE0Kkyy8rnTkimEk2DrW/OZIEr",
+	"vGsNP4GafQqPwlJm3Ejnfa+d2eduiuWS5nBtwxV5TbVmeUSNHggyGr4h7OsqRx9X3bz5RuElWwpPoxrC",
+	"Q/6+Svl8znJiVFbCQeTyVCXWg6IS8mshNWxkZWQeNxuQ6jsxl1lmbnu9YDy3ZnLGBTq7JnOeaZb3ofGP",
+	"2Pal1OA+ZGpCNH1gqCicC7SnhVoz1EHBLDHbLzHrocFDaGxpNwZUNrcWxg3Z+jmu5r3jv+yebm/L/PY5",
+	"dty8tVGKV+gWdMYYLX3yHlRm2BIJzJ1yvkym0FyDV5cw7BRVJUHYV7pcZcztujsRDtNYZWaEwYhu86zB",
+	"gkpTs+7mNsIbfsXkKmNEMVbZBQku7mR8dXpzfvll+OfTD4PLn4ZfbkcXkw4rgFr/nVhldGZXoVSAcx5b",
+	"FLgtBzp2AHnGnI5C1guGndCLnKmFzFLwlebGxsU7vp08WDCamUu+0dz0awetgWWMRq+zpGdUmItzygh7",
+	"pFlBtVH3zLN28xFFN4qsF5s+OTf3q5LZI1PlAMwn78SMisonCL2nXPTJJ9Ab12y6kPLhPJ3YPeN6BLcL",
+	"/K2yx/19bAaYpbdC88iGwL24bewfk8K8gF0U0vnYSU65Yqk3BEGBhx06M6JBkOkG3djlpWNHm5pzeyd2",
+	"bJva3ti5ZDxtZUhldMoyvILSlJsh0+y6cjVtvbK9BczkfKOIEZZG2uM3Q+HPtVWdBAuEv5z+lc10L+l9",
+	"fXUvX5lfvlIPfPVKrrAfr1aSC81yq6iYzuqGUIT33kzZjC4ZeeSKTzPzzwUHm913EkMBzpRn4Lt/NaWz",
+	"BzKXhUjRyApuLd2PbhjTlXebGzaTIlXxPpmVQQEBMsPdD0Fn/8C1MpZFKRCIkkU+Y3BNgqapWZa59/9I",
+	"tDQ3ABz9ievmnVj7YI8/i+bVbd9Wff/IYpqZzeP97qUKj7cUGBp4QKNbYRl1qXxaMCPb3CFs8KWYO08r",
+	"KytU1H0CMjTjSiu/XNFjEV0hIZs2S227mgd3SuuoviLXguVxBUiuhSrlINWupeh34PB7b167CxaUyFH5",
+	"4vY9+2mxcc7HQLokTvhMylYhruYWYs80uO4+dtMm3TuoTdY0reCoOZkYysPo92ShzY8d58u+tT1ZH+Q6",
+	"OD1wQcpCs3T/Fe43cGFEPiw5tkJWMuOzDV4O3Fq3OIHo9mojm82jl2BUttnFdMn6TV/5BePNO4PReE/a",
+	"28tPR0VH4EJ//7a3HZszjYiplA+NGlWts/bx7f7au8Ca0iP71dGFaUMF/ry23jnV7Hoz3TLtOKkMw/1G",
+	"oc8/IVreoxQDn1RgdoIogg3SRsWjgSIiBbsTTha7AB+v3Ql4T1oXXlwjt56uBuPM/rVBm/lkNqSSSwbW",
+	"2JoKDRHsKSM5W3KRshTlQe32tleK/XZ7xVE5T1t7xxb4paIjKxo8Nu6+aXDUOHPo0IvEq5XxPWT/bNVM",
+	"qohaczBLiJzPQR8pFENJwWbM2KFmNu+lYOUcCyJhBOh26pOxV6LxIjE9XBv18U44fXnJULPFh1F0VdVm",
+	"6uQpE3SKoQpW1YP3QwJKX9FfLL7Aee29cKpKmKTiVreOTlzSUpXwBkVpyHyua4W/JegrGcw0f7Snvuoz",
+	"mRazB6YDFWwXfCCxj8figXMIHdtwjj324N3bCkc4ARhRmIKWqs7YBABCGYtpI+9pZvYGigCZpca6deE7",
+	"9HajEYxHbntrzqOxthL8g94DHDmZsnsuVPuzCxPS7CUPwl/20rBGUGXqdp37UZExv7y/RZzY4e6zkb/q",
+	"ogdzWy6w63nzlgKN1MW143YPxCCSupeu4veyMJZeL+rkeLWkPPOeBAgYF8pcJwtJlnRD6MxcCHa1QRvW",
+	"tQvJijLqIzxqIdcgzIYBNMTCP8iAaPnABNjI1tJ2mjce9j2BnfZW2JqqFhPg5mrLh67ougpuKQEsz9TF",
+	"35oWHhyHarf39YDzPue5VUc7vrhiIj3sTaciH/Bq0y16tWKiVdzDm8eCsEdzoKM64q5O1I62mwY/k1W/",
+	"di8YbuOZfg9+0b3nOeL892BEd+4yhHr4owlxWDxkZ+DSNYOfc5alKKVncjnlxsCdbsjg8iyx5jqi4+Qc",
+	"Lu/phlyN8BzWtl4Nz/Y8Ydj2hzkUab9/4yFw7CUQWO27UsVO7Z+D9l9mVRjV7z7JIbjnOcfldI92ykTp",
+	"KbK3hj2QNZ2mffMhZuo5v/vr1t22O8jd/su53LHTX3QLlD6H50HYtG85tNmfE1rToQehB+B3n3lV4mC2",
+	"tXf1DDCU1sp2a/RI+8Fp2f78h1rHs5zURiXvp1wWq2fX8bYD9FtGJER6lLnqwYV07IJX1i2QGj0go0q3",
+	"t8C2o/ttGkUUQ/husI24DlCO4SNCrit7aaszdau2prns69nuoH/zarx+Vo0bDOJ43NQGGtFkRn+KVQgR",
+	"g2dduG3XDmPVrU7l380U8DfSQYtX3io7Xoeown5X0y5nd/R7257GPSDLCji9CrSUYQP+O+ApxNFbgxuA",
+	"vM1gy+0TkzORtju1C5dTZL+PaDhjYdHZAhKNvHVClSZv3iahywj27HN6rEpp/RS7Dk93C6suCUxAD59z",
+	"R9Ufpc87Jf61jVHWPTZX80jQyTpkqpbeCeA7JsVqLCftz7mf8va3MN5QkWkvs93i+XgVbyw0l+AIG6cG",
+	"gEEdreIBmUmBT5ceqj4ZZJkxlrUqk2xOzP63PmzzJwwTkJyZPgPiEOPsVJOMUYvcMc8wlrK0T25mcsXu",
+	"hHkEcU14LXkciQ+KUBUE6BwY+oRQ95o7jkY9KhQzt9+MrbQKtKZCAXgaPnEnGhI4ylgNHEYvL44BjRRM",
+	"CjffLg27JAwQJRgdIjK3GDGzNHfCTJhyvl5oGs6HwpgstS4F8AQKumSKQNpUKWrWPEtnNE8dbjrLyJIx",
+	"DRMBOSkCVsOZ1ImDP0Xb8o/5eAhecqA5YMtmujY2LlEZe2VlhJlh2AzqThgBiWAmEQJWqkdy7j01uw6K",
+	"9edUECrVbXrq+qRcp/BJJyjNsF2C6AI30LIWjG93ZN1U4Vnak/IVuM2fy9YqBP+1YPYBZ1eYk7PXloKH",
+	"SiuM1/rFhJHjf+mdjs7H56eDi17S+zQYXZ5f/tRLeueX768CuRLr7J9adPW3HWif3nEPEHx9nNlQ8+fL",
+	"lbQ4WWqMtJ4GMMO3KIy+XeJSOCnXRfaPnYdvJoWmXDgZgbIlgKIjVEL0yU/8kQkAX8LVABeGINTKNw75",
+	"G1mRsmqa5owu2Z3IqGZ5n7zbkGup9H3O1DeKzDI5e+iE5ep+x3S+XswuoflswdIYXB9BcPiET2j6aufL",
+	"zCQXBUyAkVX3izJRm0PYIgdYPzj9j5vmu0wCuxMW9I/hVNutPjm17dg0kSA3vP1kHnSLjioYnf1Imwp6",
+	"oropa964Lc1w+Mv52fDydHhcFbN2njHWle7DTfgEwfMztBCoRcq7Ez/4adhLeq4t8+PZ+Xj7tFfPqlUE",
+	"yskY4Xfbn1uYfsC7NRrR5fhL63nK7qnoH7bAduzNS1tiibZBQe4aCzBBVUSPB1TVYD/SQj9MF7f3AEIP",
+	"9kZH8ZMDfBhwl+A4GaoZzbYDBjsB2f6VG822Nc+WLhfzmFyaBld6428i26tPDiShdqIk/O1sX/O4RysO",
+	"pHwADRLgNVGDpukOrQs7XIkA+NTRxQBdaBgM/s2ie7DXCaRUAWRf5mkNP7BvmdmYPjCxNwRu9019bL6v",
+	"scVo3PhlUlA362DIQSOc8FRNjFC3GQmTyDafNcm585QJSJGzar0zFTIlkRGlEKmcoO2wtBkNhKdsuZKa",
+	"CW208ZzpfOMy5BlRdMkIT82vi9yhL5kqMmPf3YnSsWPTruDTDmQLyG1AktsMRCpQ7VVujhyU1Vx184zP",
+	"dJ/8xATLqZcIaAW1gtUkLVXgMK75W9IzOvYOiLq9fLqg0lVp+5b5zLWE9vWCalDxYW/fCWuU0JwBfB/2",
+	"/AYADUYgOjy+xcXNC10AS4smS6k0+dMRSelGIShayHWfnM/tzCXo6UArhCuyYFl6J3AsxtgqLRCjy0sx",
+	"Q3SMeaxPrgLwVGBCRtL6zbJDGoTDqnRC1D9FrUd6E/fvg33uRgVt4MoxOsykEsSuh/EzKR8gydJY8/XU",
+	"S1BVjam8seb2xkyly62wpxyScjtcxQ2yB6IiHcE3RXzvV7aauY7rivb29qMLm755gD6BvWiWqvGQzsRG",
+	"ayawe236Dexrn5iTQFTH7GmQgHOZnxU53tkIdpqQDdMnO5ONnXpnW+slvffnI/xhcPrz5dWni+HZT8Oz",
+	"XtIbDW+uLn4ZnrXU+W4skK+ToodbrAPYqt1Fg4d4vZAAjnTphsia45xV/6++i4z15cBVz3sv/f/4Nnbo",
+	"7fzf4nIwxo6ZkliYNQ6ZDj0WsM+UO08hDUpiVNwIAvX/Y9eWGj42ciGlVFOf32UeIxOc24hijBpJupO9",
+	"xyYt5sxpbjIn9j2iuFF/wMWSs0cuC4VNWmc7mQPlH9XlCwuZ62xjeRXKxLEgQ8EcqQch1yBetJRkWcwW",
+	"x6jigcMGJZM52UDDZT/dJ5egHfIweIrjB5GgdM7o0tLYHHA23hwdxfDUDsa594BaxCcAkJTCOd9JEgBP",
+	"DcpLbCue1WBSWcl5wVUku3/bf7fHfI16qaLtajDHYywWjHwYj6/dJdMn59po1UBQUEuC+EYBvBGOfMrA",
+	"wwQpIpjB6PxyZaouV0QxrTOWkj84nWq6uRNW5PzxxF15EJAxCpcimTT3WhDGiYUGUqvxfKxuk3Z5ihBr",
+	"ifvnws6vLZTVcgcY4eajR2yWMx2nJ5hzwdUi7rayeNg1pF4XIjW3IN3Anefzl1e5nJmLMuWdQAQ4ur25",
+	"DTmD6FNcorimbcp8yhrz6nCr7PVY4GMfGE17AXlIvHFIOhBGdLg0q3DLNWVEwgc/2BD07r4Ez9adi+1T",
+	"lAp1KtMmllP4u+m+OU9ek5nJFDSZm4/ja5/I45Y7d/vMDrcfTZp7ZHnKZ7pFAMqc8V/s03XhYPdIOPby",
+	"0ztkxi9l6zVj5fbybDj68mnwr5Njl44mCz0zEmHDdJ9Mbi+NMXHp/ywwjLjmWYa3g/lVUsl9Cvc/HAyq",
+	"yMr8NcWwoblyjIyokgL46wZMHdBkyeRseHH+y3A0PJsc2zivuYcmo+F4ZHpMrUpAcZjwDVXMZgwUxcn4",
+	"w+hqPL6At1FM2aQsqh6sg4Riz+Cb729v4FGucXgY78RmkaDIsWeQyU9Xl8P6o3fCPkvFpk8ml1fjLx8H",
+	"Z+YxCJSjAYBhDnOBuykLUrXMg2ZmQKoIbcMLnnfEbseMUVXO152ACZOPzOYQOsvQL20v6dlV7CU9P6Ng",
+	"GY5H5q9+nuB3MA29pGeG2Et6bhjRAGEtYPok8AFsrZLs86fRcDAejr6MPwwuEzIYf7kYDm7GCbkY3tzA",
+	"L2EfDsZfPl7djCFegnfajC9p5phXCPtKZzrbHHvHwOsfSMrvzTaV4k6AI0rx1BsqoMxa5UoQ9hUPKHqx",
+	"Xr3+wRihr39AdIEPq4d6FQgEDOxLz/GHnUkghq88q6ResGXsZnxgmxjf1k4+RkiB328KnItHq3Gycu6B",
+	"hQOUP4Qt2Cmz2aBrWaALDX1pYDisuWLWbHYufT8Zns2AfeVKN3FwyFUYohr+y+3g4gYC0b2kN/zz+c3Y",
+	"/OvjYHz6YWh+CvdCL+m5zdBLen434K/NXohu1Efk6o1yN7Cv6IjBbpjFrzMCmb/a3iR+Pa38wJ3HlZlI",
+	"qx3Ax2AUsJHOL7cSniIEaraPDWGIlVTIcmGdsrI27ydIoWdaxubi8Odou/tI/sIbyGxOWL7Pu4P94GDu",
+	"18RDG6cSQirAp1SkXA+FzjcxhG88QjuZAXn1JCGTYpXan1DPNT9NuUjhbwJ+OiETK5YnZe4zzCOaR8jT",
+	"KZcMDSKH7O3H8bu6idm8yX+SVNwkFJ0ezR8/T+MEXeZvP/MY+nBiWjHjhS+bH1a5vM/pcgISamIM2SlV",
+	"bOK2MrrPQW9EzWa6AR9BvFM4nl05qe7SA54WI0PjH5rvTOeK8Wt/wljxzM5dRcmN7se/mvM5ouuPPi25",
+	"feJSe/0Sje4DhrKmKrFgE9y3uA3XgWXfJzdos2C6MF0acwYumYVci5cbP08PiKhiHxp2LP7RbdmGPzt8",
+	"8PafVyzfwa/t/4wikisyuD7fZQI1dPKR0zhQwHqOrV4LguLYlUdI8AwnZEWVWss8TUjGxUNibOhXxSoh",
+	"kqezhKiMzh4Sc3MsgUouN72On/xHThvQI7palaFFPj/VvVBcOJmFY02cTK2sT9SmMHI5DsPqCF4qBfyz",
+	"AGRjnX3HqO7mypsyqiOOPDgUjzTbTwOFgUzksPsKkcl+Vyam+vBqbUcHWmQPI4g8NN2WLZloaJYzmsbo",
+	"e+reSiWJfbhzVnASOkY7J0HMCxVzqdoOAnmGzZ7y2ihUbUD8LEL6fKgK9diAy7HiGz9gZIVIJZ1mzAfw",
+	"22ZNgSyJRa1UyT8ccBzuIO3pANz3e6NcknIPlJNd9q8+wNhmPKUZEyk9JEcbC63IOXol14w9pHSjPPgK",
+	"wrxWh4LT9jdzvsj53P3FXI6rAnTwNTUCGOTkA1+tWIrJFW5P3AkwUU6sDbPxr05BOqP+ggUn8EWLq9Zr",
+	"7qgba2hnmyVruSmVmd6jH46PjswcrRz/aO9//+Xo1Y+f//3Nb8fuh3+Igpz4kv2bjHGuDSqhtfPB5YA4",
+	"TQ4iw0Hzw8L08Nt3LM84IOOq1sBeq1JHIjnDr7OsUPyRnZA3b4+PjhxxTcB6l9JNn3zAkjnAeg6lEqyz",
+	"Ri+ohZKAwxDfE6XANC/XhvH64Fl0GygKhr65NWbjxyvz/+PbYS/pfQLPx/jDbS/pvR+d95LezWC8Bxr9",
+	"T7sDelGcdHgC/UIHvU0cB4qW7Swtf+K62VineORLJuraxeF/31EGlhlxESIuy+yKHpASsvHmCPiNeE54",
+	"qnCLd2WZaYBD10UejmpnstGpxd8KptQNeIXjgymt/wBg5eEBtaI2AGVPEHbl0hYsMCsjmgkqIPkGnQie",
+	"GN2G2u5E2ZbDRQD/q8XABLSrjvM1IqOsnyxtzIvEPsH9Duln7oX2gYwlVyoKsx1GZgNRWuhHxuk7IUcW",
+	"zpBlRrSsWZYdcAs3MBqNSiYjn2G3XsgMgJ4ijQ+3XYvwmRsuZhGRDb/GYSEkHhJ1PLDHteqDC/XFD/t4",
+	"KDoaJqRcniTcC9EjAK6UdGwsmm3RgAG0pgRMSZQR61SRyaDQC5nzv4FRdkzeMZqznPzXf/znBByPjm3O",
+	"GLEWUhi9DV0vdh1/7OqWfIXfJq7HDUMFaBDdRY8bRaqxJUUlL3TXfvd278XqDMStV7/f/WrSW+dcsyuR",
+	"bUqkdssc+nBSsN9BP2LT4rjU3wHb1vYe8HHViI6CEZngqJXBFxfH6X7EMJV3X2tck5SjzxrbAm+X/5WP",
+	"0nVsfMlSTm28etstgEFvOzQXkFKAFw9JhlF/R8K3AwzDpLf68buPquHY/fgd+T/cverHy75COOyJJmi5",
+	"1H4Vdu0Yx74f72fpuHNZF98oC27EtMoIqq+y1w7bJSO0ZcDZeS8l5l/alWIgrORcY/oXGA3mDgVWXyDp",
+	"77dQer5quxMHjbrPV+2jldUSAmvKO9BF/Fpwphsg4rclKhweszYVxG/KG6XaOujjUEyvPWcg0/kmetEP",
+	"/Jx6uEUxg5CwkmRO8/1TqYoVBF9iy3gptaUxtVclhlERg8QzJmZsfwNaaprt20pbF4l5J6mcBT8JfttV",
+	"Oh8/IysmUiZmkbjGDmCLkPqk5CJA3ztDeM8uMIuwftTQnFpZldHoABmfPSxkoVjUygFN0tj6DRWWKuAE",
+	"yxDqX4kOnqsZzdOSwq2W3dCeas2m9CPbGnFEOhOEcEyScHNP3g/OL4ZnAC02n54M//xhcHszHp5Nojxt",
+	"RiI9J4dSI3unVbF2lsZrexhd3l8rQ+kyELY2tW9PnannZ5byeJyobV7i2gGlYCHusI4QI7YLuA/UDrfK",
+	"pm9NuDbGMb4Bu7vs/dvtvsdcI249G4patVvKCgfx85XJazqKV3nK8ncy5vFtn//VDkddPfwvi6TeNWSW",
+	"Dnxa5laGiUXbqBNCScrvmbJR4UhyZ+o+t/0hG2cL3eVQtZoUqxa3H7orW33VX0ao49oO+aLZVuJNGeQa",
+	"uHu5381HXI6z7FuDcF9ldNNgMXoTrhOyJWrMxRofilm+gYn6mUVuVp7G9vf9QpMF+0odbMhBg8z1sqBq",
+	"4RyaD2zjiGyB+MJGYuWcWLc4wa0bpyvCp/cky9qwRRDjZTgiq0ahNHlghwRbWlGzVybQssfFwoi+pKEd",
+	"1t7FaAuUbt25J4CoI4Pchk0MTsfnvwwnbgHUCZmcX365vRlOAA+tEfHHUix0kjJ46oRMbi8BQUhs6aKc",
+	"LeUjS0/I5OP5zQ2khFlvx0yKOb8vAJEMwSewWtWdcMtf+vLs1+EzDouJhTQb92AFBYhjAWyVGQFgAS3A",
+	"z/YqgAfGVMBaQnm3iM4nTN1yiWuhyYejDlLcKhR1EP1ZcgHJ16gY+dIaZECUZpA6+ih5Wk0r59UPJXfC",
+	"UzWYg4scjT6znyuSFtFgDrT5ETsQEcR4vUMgw5YIBpPRdMtmXvTCWv9HRz8c7cNMaEaXMSFhfu0o4nEW",
+	"bSzMi47AgqOPrASiu1lKgeEH/2n2raqyNDnwqcyhGnETeqwNCnEnP2+M3GZd4RI4LG2ke8ilsrh74is2",
+	"zbB2DDrmR1bpa/dUyfMnxDFUOWqjNQ2qpAVsFZA11N/HN70d6XfovKfUBNtRFsVnYh1aA2yLqHm7LzaL",
+	"5FLVbdzXb/709rvv/+mHWtTw1f8F4cJ/jAYLmUjHPEZLWPHfbdXtUnTTXruvUURv/z2o9tj8wI2ms4fG",
+	"BOk2i1H74HizamiuSmITLdAUfxNyFOLzOZYW+iikAkxLtyozxX51wZ43a/dteb+rRfB9R6vLU+U9TcoS",
+	"6s6YDHZfOI21Razv46haYvs7/LrKqPBHth67c7lw7VQm8y0ufAXVugEbFvtsV+KzMao29l7F18nR0dEJ",
+	"mWBfJw4zQTGG17pUSDgPEbNvp/Lnx5X4mNeObD43uucAtIUz9TJwNtfCiM07amKXwDNYqRC4j7BqK8t6",
+	"z+X/Ege+5cHdNVdl+N7pxKPbS8t8d3r18fpiOAZ12DqX9jiUEG7RwZ9Ugi0qB3Jrq/mjtVtLbJlIZttq",
+	"SiRzX9lVP6f2ie1L8WI4Gg/Pjh3poldbAlLGPjm9ur10T1lhwEVJwokPfRqcj88vf4KHsNCvQo4MV4xk",
+	"ypi4E38twDaAxDSzWu4Va1XZP5f4S2TDrNWR7ZN3w3+9ujz7cnF19fOXd4PTn7ebxQDVnXClRSFjjWrW",
+	"J8M/X5+P7HAqr+RMMwE6nE9kc/m1XFvagz65vBp/GYw+2g8wkYbOQnYnoMdGp6P50nT17Pxm8O7CPK6D",
+	"MmEpV3SaQUY2JGeNTz/YL3qdBOhCK2k+rvYj8JRVTURcSDgOsFhADgkrYo8F/lSfN/DDwnTYNDEYWS/p",
+	"uV777DHo4L6TxXC/9X/xe3P/4bKrKvNv7duw09/TGdPP4XWAD/0CqUOHuxyCj8Sv9EikElhvhcV8ck3k",
+	"bFbk6gDPj8972i1X8TFH0h4dBWdZOmwKT2ECHFT0R2eVuWiA5DZCidCYfjvN5YOFICU2d05hio7p5yQh",
+	"E1noL3L+JTdy3fxbSP3FKmnTDNN+0BfyBRqfNOR3s6yBkcHsrqBpW4HdUQ3/5ejzZIvehJZlhaKtBTV1",
+	"d80aAroQO5PK/Yh+HESCs1m2sseYheTA/nv77v7zBfaYoNm3mFUIh+uQ6kswVsvCnIHPYi7zA3mmI4Zu",
+	"xZB9MtPvd5FIVajRn1o22Uj8BxNzjbWp2uX8hd+1lf0jN209IfEEr5+Nx9BtsC60peZwacqde3ApdfPg",
+	"xuyrriLRLee1y+D2LLsAbSH1yWjOSDzcqbTd/8ZJrM6gOqnk4babzJccgbEcVVPdmu86tRENtS7p17M4",
+	"5Ya/SJy38sej4H97UVFcvMh3hdTDyrzUQjeebd26P1OJeg+QTJOBKNkA6/Ub4K2SzcBlYjes7zNMvbs+",
+	"YlAWwSz3FVoflV54zu4WRkp1kz2drBvNHCvru5k573nOPkbv+Mn1cPRl+OfTD4PLn4YT9FuqwEU1lzlS",
+	"Q8IqcnFf2qpQ+dZm5sB7YfVl6+fyrwOzZHInECAd0vljhrtjxqzBs1EdN9uFCzJBA8UR8vXJBJTjL+eX",
+	"Xz6dX55dfZocey/6nZh4br+J24KT0WB8fhV9nkxWLJ8xoScO/F32xEUSZnLF7KfuxOTsFr52WfkcVHe3",
+	"X+IZ88Razi2lahgvlG888P5PShaeiWlm8O5mWBvjnK1dzsbWIBPvYnQpdF9XbGZMHuQcPQGDw1p6TKSq",
+	"YutYcn6f2hMwEOENU06KBQxac6xqvYR7ypkw5Qh6Sa+2DsY+2ZrNXtKrj72dI8Bv9m5nBMqCxMo8oSeN",
+	"ZRDkqU8DwqKgRrDlUAW9HVaBa8WyeZ9czclgPB6dv7sdDxMyuceGvLozsUfABrVDJsnR1e3YzODg+vri",
+	"/BQmyFh4l7+cj64uPw4vx+Zfo9HV6Mv4X6/hQddOu6lyY+42Ux+Axuq9U9mrit8SiFwaSt3D1ABjIoZK",
+	"QU6AcQ5EFoIltuwPEqKxVUNNcNGUidzStoL3YybVuVJNnBQlU685XWWdIm5pUmIl6hOiqTGfwrLWz1sX",
+	"bU886dAKXy4/axtU3Vwm6c3bMlPQJ3K8fkswWfAl6yW9UD0yjkP09cg6liAz46+WLthDpeWe9MlaO3tm",
+	"c7YO6toqozN2Gnd0+EWGh1QJjz8hE/zVpDyycBUd4APBDzXxVEQLhZXkrv7sJQjAgY8RLqAMSJpg6lq5",
+	"RZVuWUGslZUKEuK6nL+9ZmrO7q2Bs2/Cyyersx78/hmmPvja7oRyPN0+78tOXKkuLMmCppgs5fAciduV",
+	"20d89953XWpR3+cZ6u21rbU/9gmBYZ19TJHc3mSddtCoyFhjGDAs29q2WmulAF/bWngf/jvVvasDQuKB",
+	"Xj/MYJqSLrXu6oXt4EecH3vvlUFKK6YqArN6grbPd6NacSl1k8tRySUD0NU6l9rx51NRVn+sKQ2Qv9eV",
+	"2UjmjnXIE5C2ITri7TgqNPsaR0+sc641E+05IaM8KThi20z40Z3T/RwR5HLt9oaQowgVXx1NaajJ1G9Z",
+	"FWnnwMZ2tneii/ZXWRZSR2uInhoLVZQED5wJfYIkVFNfb4m74hHtCow64bu/VxVRtv9xt/OCJ98edQUx",
+	"75c20EzjolxXNKpuoK/fvQxvqF22zGVpuDpbzeKWcPbtN05neT02x+e6VhTyuTKdiuHuz+AG3IN/ZVfA",
+	"7oKLhxufpN0hpbnM7O4C/nyuxOQdWdofI+LV519v8WPhTRS9ZRZUXQf51/tfDbwBvJmNC2oiWNciXHE+",
+	"nd8n/kJBVO6s8717A67khrv3asXE+Rk5lUKwmSarXD7yFF11uuzOTC6Zaqbee4jzBsoVE0Bb68HZWoIl",
+	"ZNQ1M5DQb2Ta6SU+zd68G/VPN/pRcpmx/aWzMlveErSf4dcVz5lqtFmlYPVuA7cAsI3gDalZl/LsyM6x",
+	"/4w+ILOay4WUGUpzeDm+pyG6FM+/+lShqXBpw+g0dVFoSzEGNMS+GFMNABqmViMOtIlkxDWSYKVe6YoP",
+	"lOgWM6slsCVOMSLMw42IUneF1qCr3v/x/VvyM38HmOfb8ftXPzTU2y7EjGqWtkhMDTvklbryA9FlCWsD",
+	"xNdlu0IDEshpG+qGijBc3FuNhii6hnWERSq9PbaAggXnNtHv7GFi26obUbLqvD46OjqE7EDGq6tjKZGS",
+	"xWAZJELQqAO1iXwHWojN/SVbh9K5w83VllTjzUtdXjvZNC7Z2mfGdWEYaRZ1Ad2wNapwT6CL3xVUg5Jw",
+	"7FE+dKpGYIV1x/yP9qK8IXlcZo2b4la1gJ200g6GVbMVHH4lqAHuTXNrKMIFBFQCeqYEBCo8soCkjBrI",
+	"og33i5vbSBFSPNgzaNB2pd5Ai1VYVZSboLZT/VA80yl4wro7Hpq96x9cYfEKKCFLvlkjx8oOICJwO2A2",
+	"b58MsShxeZ2mkF2D1TyMZOapK/Fpq6iQic1TesXTCRYRweJelgncIV6hONiULbhIIV8H3JlkxXJlb07U",
+	"BrUlOtrNPbDjrNuRtKrzZT445jprYj83f/JFbD2lZCxZyExXg1vZE/BM2X0h9mc4O36cyFKG7j5PnCOA",
+	"7AE8TFs8MW3xXlA8J+JWmVrda2etoEBNM0Y05vl3MWpxyc4bgpU20dyX2AYYFcQbKrobVI9jmuVLLqA6",
+	"nXIlS6BggZ1UP21BlqPzDkF281q02jrYqRv+N7bDmVtZDpvoTkE/SAkX2ia34qfgbNpfljn1uy3plh5B",
+	"o1lVcUgNFE1b6jTemFRZ+AcQNnWnZTKfHO6uSlRp1bEz2fT9ftOYbnZUrPm0Ta0Fej+mJccHyrV/KF6o",
+	"Zg+JkfczWp23sj3LYlEhQSFHbiOE3VBBGM0zzjxuxKPjYXNgNdhn50EyXQ25kKzAdpmvnhopHE7Net9Y",
+	"iFmfjCznjxmZvz0oTsohjC3diVrMRcMbQpqCrJhcZax61yTVOEprQ7GtfK32M0bp3UGZ8M6z57kC7Z7s",
+	"Xiiqy6BdpmFI//Ruf1AtfLbM7lHN1PPouCgJ5kBqhSSqkZWO353dFrhemWpPCnbbta6Q3exdSfv0ZVSB",
+	"Dtg0vlHEossg6uSoO4L78D5exyMWDiq7WO2AP8JBRmhFSwr1hH067anP7dxBe9cMrX3dBlJboat54rfY",
+	"1wUtlH6Wb5V8fU/80IqJtDFI0elLIbfdEz9VpbJ70sfq3gY73AoLXYSoMVytpErms5upLtygzxHdrBhx",
+	"XXNkjRyn+WzB0lh5WSMe5zQH7nZA/JlHnWeEfUUND4vL1ug4IU5qRMK8yDLnVrXvm5dcNcgDM1ab46uR",
+	"q33bE//+fOTL120xPpDJaPjx/PJsOJq4PEgkp8HgFyphTQwrXPfJ5Oby6urfhl+Gl2e28p26E8iRUqrE",
+	"FiYZfB6qlZDJ8OZ0cDEYw5vNrYAlzZdYYg8rkdvxeFj2nSjr3oHvCnmrnOHsCVzKgqJkEhY5R4zBZDS8",
+	"uh5eYq1A926tM/DhQqQ8vRNUhB5biy0HAyagqzG9vr0YfrFZkK4l86vR8PQKaxPiCxtbe0bmIestpGwC",
+	"NjcsZ+2zURMLj0DV3Oaq2prgk5ur29FpvW37y6B1j1VDKEdJUXFyJyafhu8+XF39/OXq/fuJ8007tRdq",
+	"Ea65hgr1cj6vVHH0RoW9LU+I/5bvUO17C6ruRMmxa6lWNROOyQc4jMqaju79sF6rLThh1slLrT6ZnJ3/",
+	"NLwZTxwrpALjExoLFBqLjnUZOxWY+PtzV/MQT0wv6YWbv5f0/HYOa+ZHqunjJjM/BhvD/dMvi/l+ZfnK",
+	"X4TPBMsT/Kt8JZguSKw1s9CS83DktJNOnIfbivw2xKBLRaxNi0C+UZWmm71CsomHf2K5IidoZybWkKxx",
+	"3vmsD4y7mA6f2Eqi9l0VkgG7GqdTFv7Wuu2CuqT4Xlma1FGNhnvZEQ73Q+bReoMN7MN3AumHscQw5W4k",
+	"VlxC6IVrsPQVnJOb08HozH0/IATceKEInyqhNeWhN6/cCWM+lFU6ApV6AuLyI/06uGdBXszN7fX1aHhz",
+	"49oUFX7ess6pZ+eFpzjQlc3YnXBaObAbIdSqnuERoQINj0WEFhSS0HEmzMHzXXxRvtBws475kmVcvLDO",
+	"1FrZuCr0VH5tOkFVXknLNeYLfwPfQqXw9Y6aExHi7pVeRFmcA8ltPrJhvsljLEJKihUUXD1KjGpMpmwj",
+	"3WVpLm+l+ZLqQ0o0uVfT5hDnBPoNjH1hW7ZkAZ3KR2Y7BrVT8R4H1jokOFHEkmlHip+CfV4eooYUkHuf",
+	"VoUvxCpPc5ds+w7nxvYIlTXUa4Bxz2a8PJ0F3qxlOH+xvXZNc813CewBBGXgEcT4FoJDT61a5IrSOi1J",
+	"VaulYL16F49DnALUasr4jNrgJwbmqjvR2AZznmXvo1zMtv53jlcDVvzFoKAUQRFQi5gI1WEUdsg+UvW9",
+	"2/o1hKv2fsEZGEBNBPJBD/FwxHLEal3ZAnmsqFKBgxaNILsgrgo4E0AxggQtHdJQ7hs3tTPRXGDOxsmw",
+	"Yj7bwna287vLtWgCSPG0jMvh1giC47wu0iAXOJUszqLup6cjZXz5XvygYJz21PNwdYhtz4o8Z0JfN8V6",
+	"67UPsFMJ1INYOS8qBLJ9eoovW9l/yVixqOI7/i5AjbAP0ZUxG1KfMWP8u2XvWMjO20/eFnRmEodQSALM",
+	"4IzCLp0UeTZJShIQb78yMwZlMzwxC9p/GIxtcju6SGyYWiFqy8b4yFSmnKljMjGm+ZgtVxnVzFqRit8L",
+	"Lu4RIDpx2fN0tco2UE0vY3NNgHpyklPNrlmO59q+jt73gbkFJ3eC+nK/2LNvArEMozc2uPJJPUYTfWCb",
+	"LWLYLLMqppp4i1jTB6ZigfIYDnOgyOSn4Zh86zqiJuD/jeA03u5HUXCxKvROaswqLCNGrlHt37uNdUdv",
+	"9RI99MBDYNYYaxEqLY0N7Wmgk6DYg5lbywrLzF6o1U9a0q9hV98eHUrCue0Qbz4uw5TrjgflHOa4Fo77",
+	"pnQ+mNmQivntaO6/DdI7pNx6bjJGU0B6UgFOHLKQSjv05z1/hAIu1WmDiNidcJbJiuVQFUsK8wp8uXRq",
+	"eEotm/NnNN2UYyQ5Wr//OfbNi60f9q1hDR85W19ImjaEmgPHkSwyW7btXsY0rUJxpjQy7MZvZ4hWOa59",
+	"R7oA3ht46RClHgodqRHVu5GLxPbOtmQVghDIyMgUisFlDA5lLov7RUnUXXaa8qaU8dC4OSR5MBS5+yJd",
+	"0NcTcuSNgagWtaU5PSnyttuh0xwxq05MUtso9YFX13THph1hKe+OGlRaud73UZIGysBvSQ9gBBWd683b",
+	"pAkjg5gDLSEAASGKKjv49z/sRsFsWWG+Jzvm5GZBc3ZYSc/XLbL/a4hKiK9yXwHTXEzojbacj1DzEnIo",
+	"adbfmfTzvB9ulTNk52THZLIUeSh2UVAcwhzRRDON5iV+e/+oLHjSdmXnMIKTUhPZ0QwEYOXbaF9xBOS+",
+	"9exFl3Ef+N8qqq3dX/X5j0QNzXXftHFK08bKoQaKPr2Q6X65Zp+zTZaDSWopBjCX8WWQ04xFnA/2DyRl",
+	"mvJMkT+M3p+SH99+909/7MKf+MBFipw8q1ze53SpjgkXjzTjaWJUmC9zc1UkUH4i4zOdGHUqY4mxv30w",
+	"7kvuTUUt5ZeM5vcsuROFUMVqJXPN0i9QCfGLGV1CcE6+ABFjlsm1ea8Q1Bb9ZNifKU9TJvCDRiJCG0xp",
+	"Bc8+Up7RqemHoxtMiMyNLYP6nON2og7sWK6qYitq7gwYOipjER1cR1HgnxD4t1oxwdy0AXKq6sMBt4kR",
+	"8eZEosv8G9VMpN6BXLRk1HwCVgonMgaXQsZnQFrapwgXfgQkk/f93dAnf0F99+OPwe3w9iieX9+MMf4w",
+	"Hl+7teOCGKs7PoPaio16usuabmwphONpRsUDEIynbEJSrjQX9wVXC+slNBtB1euHB69GUtPqJYZsnhCM",
+	"J8D2WKbNcsZjJ/xfCs70h1I52ALn0dANYMyKqglcJvY4L/ws55rPaIYxcw9fBNIEJnS+6RPvvkc7StnH",
+	"0DBfsCzkRMYPmD9Ia19Bp1wI1kGF6zVVQlxBDVZwJyoFV0is3grXJ6XeHAzPhbEKxeZFRlzN4DKK5c+i",
+	"zC2IC+jy7gSYvUAWCvaaEwnIqqxCsCeKhVZH0ldR310MLxoyCla+S9io/VEfMZq2VXRfto4b5J/9LlXc",
+	"2s9OIYxdXtHIo3PxkeYP6GkxOw3fcp64bVuuQ/urGCzJSL8JVVdzT84HRSu9S3BGs4zlFphEqO6TbVKc",
+	"jGqj4mq6sbFh8A5hyUu/lB7M2RKitCW4cHcpmLitLHhMKmyRiAhhQxmUQOpk+NbzNm2zn6PdRQdRxMAx",
+	"sr6JbVmTe2a0DqCgN3LFVYttSH4AD2ejO0SwtZfmU3bPBaomcWB9KmeNHFTOY5vKWbFkQjs4fVzNABdp",
+	"Q6dYpqwbw+aE2iulBBeF4Ka2cvETDnJoWo6p4DxeG6b0hLVkZsI1BadgrJkHttkVsuUNjmaIJWqIx4Gv",
+	"1GwBix9XHSn/5Fo0t1/Cv+Csw1Wao6P+kRGapoi6i7a4x+Ozf8Pt9fjEoM3WcMQjg6Nzs+z3mV/Gbe9M",
+	"eEZ2HdLTheSziC8io1OWPYVa0dHW44d2dQH3VESymZ5136J2RJE96m+fqPGbraJ/aJ6IjIuHZqmBoaRC",
+	"pDtLP0eimbYe1nZgPmf3RUbzgCm7vKwAR2uLXhCIPa0XMouLz3KVYo6RkmJk+2/OBnDoH5uvX+SZ0cFx",
+	"3j+39IjgvCZOpbfNBo/u2jLPUUDCX1OHI3fcJ6wnJFI4xtrSnTvllMl9ffMNtOjeYZ7Y/24hk8ZRdnSf",
+	"3QTVXHMGvG6AxJv8JWcpnWmWfp4c5EabxVUcSGEHmn7QxtRC5poJzAec8yp9XoPxHdDSP9oade4kgjoK",
+	"p2fJRQqkL83MdzmT4Fjx10SUE+YF3IGlM2+riAL4IfDvyFB383F8PfF5icAKkNhCvB7OPlEFbINJQiZm",
+	"bm0EfKGXWXztjKRqvxPcRpjsd/PigiSlGxJl4k4vJG6VhoMrxYxnvKHaHChRcXLlsuLp0qXPPgICgOdl",
+	"BnnHkFfK53OWs2hyuSdDthVEwOfvS0jZpGmgxQ6AWqUmDHcXnWZlhYoD+jfnkGzTpHevqb2JAxA+3dnv",
+	"JABkzdna+3TAk9mezDRcxPfYxyhrcRTzNowR4FNwtviauyBJTNMUfML/9R//2QENFo/+ekZ6lwUNq4fI",
+	"lyrVOxq/ByyXee/dZicWzTxiTVdAYkNIur8/0Vuzs1zG67MHQ4MjAaAyhzIAyz2nYgu+7fNEsDLOlM4e",
+	"EOpRmwuPf8UnX7lAYldqH1tcYe92wOoDBzTAlYp+Pzo9NNMLWdwvcH7UQhYZRLM9FzA3txnWjzysIzfg",
+	"CN5XepenHodSHkrvqrSf6naDykJfzUfmVFsgdM4sZxVC1yLU/zJfstxTpU6C3TY5hH65PQ2hjniv/us/",
+	"/tPuQ4t5bQ8ELcRswWYPrMmWLYHj9rljopjDqKKkPWC8hXAVKBpvEbzdfXGY0gVdVvOr5EN4sjOssUBy",
+	"uXYkW33yHqJSEdl+J2jdj5eg033FBGRyAG2X85SXAS1MKUaX9VN8Z54rEgQ/LG9w8hN/u5entX5cqqKu",
+	"spkrE71ft3DXUlzFaLk/qW4ygwE5VtYYab9H4b6+moKTJm2uz6Yd4eHWekS0BPPJX2RWoOXd4g0o0BGV",
+	"Jo6b0anfYbn+91e3Nmvt7Pz9++EIq3NcDMZY4P/0w/D054YyQW1vxrW7Gf0Fzeo3Up/gCoQFy+0mSlC4",
+	"c0X4vLGQC6EK26LK08ftvHwREblnycq4laIb1XLh8MudVm692LTmgzTPxg+KJ6N/idMRVorvWLXByabB",
+	"ri8jvwx8vsyL2CLqPzBz2o0/wQTBoEPxmQRkT5wbbJXLGVOqT86h/KzSVFhbTM59MtM3iswyiSpVfSX4",
+	"I9vld1ZkwWiup4x6E2/GhFGorWZTJhhbpLWmD/bOgBJJMn+I+4VnGeVLll7WAYW7kqkcdporRy9kNZeO",
+	"t6lte9RcryBMEgmizz7r4ZA73MF5GrjhIwc+Y1SZi9tzolCvJd+jKsU1mW6guAVskvPUh+McKgHBAx6w",
+	"jgnMqpGW6R2jtQSuA/ii4CMNVKhwsvym6lBsxU99U4FT93e/TQD/Wi1/16kgzoqnLSVmLjPHaemxGX/p",
+	"0RWHaAPmeiFDxQqqcn7+3EXbhtSobjQ/jyxXcaL0WLTEor5W8A/3qhtV2H5leaMbJrEypbJgtRPXcPh3",
+	"CL/n8VijHH2Kwxp8pB9YI5B8bZkQbU6zcj4TnzRcIq+s5CYpNxq005PRka9cNmbKcm7UaMjZQ/h2unFS",
+	"4E7YiNkxmZgVhJROhJI4OSHXwmXQ1JnBjDD3yQcIzDQdZikkYgP3bywHwHTg3UazFsfJPHqzoG+++357",
+	"ts6QFtD2CUYFBNxf47TmHZ2pYWm11rhKy3V+O7oAyIHFFCkECS0steALICyDaUqC6Y1vwLAOViwzy/3d",
+	"Zsd6n+VTFbAunAhN0F8hXe5Xymvx4jaKUsOErKRQLH4kx5bm1G0zvPtKSjFLx10/e1vT9czbD2/mC5tC",
+	"b28MY6CMx9ffvu6/Jm+OjsjVz3vJwWvmjT3mYH/7gy1zMivasFcHnSo3Z3zKdc5ZOoC5jFzxwsPhTjyZ",
+	"HSk5MesRPvhYm7z9tGBBFthuYqoHHvdiVr8KM+VZpRLfisy3GDZoljOablCsg58lwDrK+dz83rpT+h3d",
+	"GXYGyl43TfqmrE9eHRVsNFdDE0hkIAAzuDxDTzwTwKmI7npAaU035GqEOCuzSSa4+JMkrKnq+T5kDp8O",
+	"CD720PseCJdr69o/Req5ijcfMCnW/DmEqPIAJkjHWLkDTVnxUz7brJQw5q16ylG6EE8t8pIEIWWf/7Td",
+	"45gH1q2iT+E/ZAErmV7PNMG/NR2/qzxlebycxXPDUMPj/rIw1PhwZba3xNqSbkgqTzCyZwwF+xv0rqEc",
+	"KT0nS7rpk4mDkU2OQ/Yyj6tOCFWK34vEgqsTpB3vk4lRSuE1NMchmRyXXvXJhKZLLibHkPKvEiwXYIzm",
+	"IuXaJQO4EwIx9hyLuUBfzN/g60bJMB/ad0zoDBwuIyyAsv+QuMyPb/FFmPGR1Gbzl0WMapsEYiX413YM",
+	"wDa6YlOBaaawOoyK1+nZSqXcSRgb5tPHdSzB1r4S8WS9UGz2BbEEU6rY92+dMQMQ2mo29271r9p09F6U",
+	"hWZjamtP1EokqBnNPASglYQf+lduNFsdmrxiHpNLDrrDpiSHaMKseSHW8ZDvNGItTCz4duP0OeLbbfax",
+	"8eDn4eXExY/6ZHJ5Nf7ycTA+/WD0Ap8+biumA3ikEEumg6z/kgrRKl3WS7iQWWo/OBoO4IN3Aks64Y1O",
+	"sfRzGcbGEtDAE+8ankmhuShqfHjQ617SCzpr/2Vb2lvUWxaai/u+m5g2pxyDYt/aV+0hh5+bFOUJVCU/",
+	"mwAve1m4Hgh/zMhPbPEjVNGcuHMgZ2XTVPpkcjZ8P7i9GNsPYeQZBKTQji3dQjdhwr9Au/j0nRC+Wngg",
+	"Htzznvwy4LPoe7LEG0t2CUFCJKPwvbQ12yvrguMFgjPoMCzKF1eb3X10r/iFie5XJ7f9CoUrcy0zPtvE",
+	"mIlh9MP/XvLD9urTs0gLUEviCZuO1N9ydKxgkoKodqFYehzQVsEBtVHlCA1oc0p0B88drhdIq9hYGuoO",
+	"lxWhoaMWqWJHdEgMfpWWtTGiTg5HuOQhdtab1glfgK2828Th46Vft1OWex1eHvh4YSli+8tNbNPN4Y/Q",
+	"k9iEXBUb2FH4VbfpdIUwCPiRFFCkYGBuRZVyDGowitJNijgXqMMgjj3bzp2w2qq/WDw0AvhntFwpV0bP",
+	"fsEFfuzdVb94ys4glhwlsG3hXpom6yJ4aLrgvAeQsCHDGj8LuYZUDty4OKyMUQC6ArWXmxyUuEExNC99",
+	"7wQHfFHMTH9O2bbb8o3Kq7qokdtUSSW4pDKbjume+5svWjF7v0UUofQvBP+1YPbvvu7Tk0RUNxMzrn/Y",
+	"++lp6sfIsU90OJYDu4GRf8gtiSxtrmhlRHMg9mcputAy3T44/iBbuKA9ia4QJJh2Mh5Mrur6Ebt1LoFr",
+	"tiqhAyNUBRTcbSGqXU8ECBv0lWVX897xX1rkon6Ed377nEQR8W5p6AMrZ8/ZfOistPpjqYYnIBqaq7Vd",
+	"SqLX0okeK5itzHFoaCDlPqB827q9MPh9z3vMevrc7pSOLNXKUw7pmCld2gk1x6r/fQv5Yz+y90TILgci",
+	"gXxDNcOiDI7x/AnH5PmUYtyXv5RK0bZ+YVWdEhYRqLXePSLnJULCxXAJzeQ+dEm8RLa/OmpeQqjOhxKu",
+	"cq4gaxcyZfMUMeFd7hyzeRpVYxxuR6Ezcjt0S+xclVHFY6OquKgxDCr1ZWgsIitSMqhdL6rFgz7H1EbH",
+	"uB2w97i2YGY9JwPVJQlrKYI63+xmlq0us9f5Qp1V6pVr3+oOXdq04HDqXS9sUeJ+ze51Tlq94OJBYS2y",
+	"PnGwT+cStGCBk224kPDRn0jsuMqWFdwAryPpa+1pBqjWOZ+6k9OULbcvOS7UtjpmxyW9tFJmr7mgzY9H",
+	"wf92Wo22bbxpe76M302HTjHxyHMpljaB6NnmGzh9bEA08uGnftkl+D1bfz2N2rN9sQykORfV6dXH64vh",
+	"OKTe3+crNBZyl5gZmtS/PSllM5D7B7GmfKownqHs7hMbxHLy/YT4FIDE3ZpGocQ6BlArH81mGgifP0Tz",
+	"2LgKcscAFu75vbHYrH9/ysydq/54grVus034dURq2CpGjyznAdAJ8qGVL1Fu+lBSee6JV+9VJlkglVte",
+	"FV6Quxz4DjnA+1OA3zxByK2817PdXdzk6Ylfy85zI8m9BGRqedkE2hcEoKzjrjtDZYfcH7dP9lYrdM/t",
+	"PXBOClV3U2NwB+IhccV0R2QENG7MOjXSQ7mazTbSogpj+ykyUTO5Yv3gRlaTbnlcj2XsZ98e8HGihlDT",
+	"o4+W4Jj3aDpOl9oO2yHyegd4BxnznAvNke6nXCFke02h5HVZIt5+Me45aFmFt3GBW5ZpNdp9WKbVCidX",
+	"ndWRlJXK6laNVnxDyC74lgZDBGK24D4M/K7OlV86G50Jbh+yfh1LgO5Sf79Bfp/QNdR2++3gbXGbwI8h",
+	"upus9KgJ9nzJ0hsuZqxlVnAEgQKApwU30mrTob6F41jrwMV2SL3t3VrqS2ig/kRGPG9BWmLLhW/fcju0",
+	"TAmUMXbnR0siuvsN+xwktuVuVoKkh4Z0tv11b3+yj7UfpP3wwNk/2xPY/lsLRjOsSbTvSv2AT7aXgNDQ",
+	"I812TtJ+Vadpa3TWYzJGc3FGN7GedPiKlA/v6Oxh56isdHaFJuJ2KBdljt3B3Wm8ZoR82sZAqN6VGCHU",
+	"Kn6WfcmZQ1tZsXxm7dR9rF2dP8ozVqFurTC3NlrerYhmAdi5Qar2hi2QV5D3+w5XgNMHfVVMpXy4zbPG",
+	"ubXieWSfHF10MWONErhXwYWHDtKIkx6w7XwCW675nLTvsKb5PevA6jSG52Pqq17kTBklKr5oQHS789Qi",
+	"S6a53vYCIUpu+mptuNRralBrHmxo9ApgTRsok2q9auatWoFU1OEnyZ1woNGETOwMmR9Ropqf4HSaH8r9",
+	"ZBl7jHCYAP5yWvI5kHNPjOhoeRKvJGM5HYtYT8i00Ng3vOmBNhvZiBKSFmhduMqlyJTdJyP4qC0XEs4O",
+	"zZdlWTNfWLJ3uJ+mgrtoCaJQbAvkE0mXqcINUjbjKQMihSriqVpVeQfe6Sk0q4ciO5LemuZiD4GPK+MJ",
+	"K80VWbF8QVcWvseo0KVRuW1ZhYV0oeq+zSEFJw6AMroV3H8WevD1M+Gg1nvEWtRKKeEzpf4e7tMktEIi",
+	"Ro3XUwN57AS513rr8mtbD6nMQilXt3W1bT0nlJ31SdjWFrYvyaje3GSkDWaaP9o7p15OZ/ZQvwo6orKa",
+	"My727IUmXhHXp8bRVAMgXcqy5JtRIdpjJLQEvLQlrHD+2hQgmy6wn0oow6ifJHtWeSFYp37h1WHJMwUV",
+	"+htVufue3JuLLk7T71qUKENSafj2JEHfcgBgRCLbLCsRX9ajTDFHjKGLvORpRxTF83pmTd+gtkFEkjf1",
+	"HlziAHRzHbfAsLLfJ2Tyf05KelOxIbMFzelMs1xFx1Smy3eDd+wCPXXQx+NoTsDNIX2UZbZuF77dch+X",
+	"vfzuKIrNqkuFPaIAfR81J9TMiQcXWrIXRXlN9JBKConAzWaFtYoS21inVRN5si0UYJ9KyNzcr2S6wR86",
+	"zRRczac+cnHgCkYrGHodqhKemTJiZ6biZ+vshv1ddaDfUdGJ+9rt9mralmXV1aZdWUtFwCUwtgVuTvMT",
+	"bsjJCZlMua+OWQj8B7h/7RwB+wiEIZFwFG4ru7F9nWA0oqJgcDrTsqHQLRKXEpqmgOuAVgvFcsxrdVxy",
+	"FFO+mj/+M48xj0/Ml8DaMm+bH2xtoQlSqKZU0ylVzNKo2iGRJU2ZTZaYbsiCNlBUQxZL8/UVo8n7FLBE",
+	"ImSjtxuC9lclRX9E1y6K3wVs0SGpH/zjBwxlTdWx5SHAbWWB1ZCtrINdEoS7bFFTUUYXSsvyBOvJ2i1o",
+	"vjXx+i/sTwwml/UDYYNQ5R+bVOzQZ57SBq6Y3aYbZiE2Ytf8nz3v/uD6PIwMOSY/YCQTvk7omm72Z9dx",
+	"T0CFJzA8LC1FzDWNiZmOtCylwIpo84J91adQN7wFlU0zcYtRAmij/RFYf7uX6wXMFTMjRtBG0vqNCu6c",
+	"DlgoP6wVGJDXxSOb8ez5klkQMxxwSLbmwoF8ZpaJsTqZwdD221QHZ5B8iqSIlMHJCFA9iNG1wz+U0bot",
+	"wMN7mZPBu5vh5fjL+eWXT+eXZ1efjjHeWy1b74JkQb7InOfWb+KWGEoOOMhMxsvasaDW3wks+eScUU5h",
+	"X9ONrQO1DUsKA43VqOH2OM5uR4Px+dVlOBKITONuJlCQwsNWvUu+T8qYqpyTqdQLCyW0Q18yqoqcpaQQ",
+	"GVPKuzn77qkJkBmi8bjmijUxhP6dwHcBGMGaxnjf7Y6E7t8naLhNbPDPplLOiyyrRubh73Vu1/qmssit",
+	"jCsNV+DSorNkThTTZOJDZZNaxbC6Cd3FvmsBq3+hQG9HxPjfWC6Dhp4rQuz3w1GsOm4mrWPcu9nIslAu",
+	"ZgCWhMcdhDyWqk+OiBTkejj6Mvzz6YfB5U/DBKFyVmRQ7Q1gfyZ++P5tu7PQPhzdXkC6iPe2fLSiytaz",
+	"pVkW7GAt78GZ5AWaUbLDUffJAA3FBVVILmwvP9DGXdpbcnR0dCfwlJwYSQrVrmGKq9OfkAkGx/sZVRqM",
+	"Mit5lPQJ0AGxvT14ATO5bQvKhiq9XbasQQg/DyDA77ZeL3YLeTlCBuPx6Pzd7XiIEuWBefyOB1iHMrus",
+	"LugmAciNjGyiwuJ/QPQDPdIdZJdDW25TLoBHF4SWWTG8JkIO+DfffW8L7XJFeGquDUj2m24AFHXzYfDq",
+	"zXff4+ztxkF20MW3sQp+Al/HjqucaxbQ1XMVJDCT10l4Eybu6tWEQULHilrTVLiXZJ6YvwmzH22SKkwe",
+	"Vi2x80KJgt75kePR/dP3lZP8OjkIZdHRcRcrr2p2A6wmnji7MRYSTN4skFtYdM7lWyRE2/BEyVbKxVR+",
+	"bXCWWvVs4/2evoRT73//ZfDq3+irv322/z169eOX/qvP/36UfP/mt394NuzIAXc1Xr0qEGeuxoVFN6NL",
+	"OSWUOGZyz+YACh1XdwKBEObNlG5UUpVpVv5ADHljuRppLliKAVW79YxK6AUoPGDZXap76vXbZ7obImiZ",
+	"7bM0pzmZsgUXKRzwGVhv9VIQc4glV9B4kfoYNW3XnA3z5p2oXhRHdocyG4JYytRsRBRQmaXXQP9CRcnG",
+	"W4Iv6/P1/dHbH/bcp3FU0A4p/bFQ2tz7J2Gx10pmeFX+PTEHowJH2t7hoOsHG9yc1H0WQLlfy4WzuGRX",
+	"98WzmLxGcrk7MWfAuChkqOPYvAFXdBcoTzDSqOo7t72a3wFd1VE6OuxVxPLEstq2tgfUaAxFJNcue7q2",
+	"uG+ftLYRLFfLnGuLaZi5KpwBJS1Wz/brEKT5zRtKQZTAZo9kJ0LeCXv5A/lysqXWgT+uRFOhDtYn6OzY",
+	"ejgsH+FeqTjxukcXPchtOydWrkWJXAmjAZrRZf8Z9ZMAJ7f3bFYPoVpYbvcwbcZbi4AgCJgt4Ga2jSXI",
+	"jnHUPzp6jeHjO+GuHKMlM8C/LGmm+uQ8QLo4RXhDIK+LYHH84LLjyhdRsopjRdHHrt0JzFUItf1AWNeM",
+	"/pJpPBAEu3jHD0UTbmW3bgvBhHx3lJAfvzPW9I8/9snVnFCyKERqxhtY5AopOyAXv6y9AqqeOSOgSlWM",
+	"tpcEMDYbp2NjFPElI1Om11jLAGveuVTwmj1aK4kepohj8fMje5UJWX7KXsnVe7pqxrKvdKazDdqyW0L/",
+	"h6Nnm5sQt9ky46mG4Iz6/cKRHWPMy8tOSOUOLFYuiFPUiZb20jBnc5YVkFLPaJ5xc7cKVvPw3QkbQWsy",
+	"L3dBTWOeX3tjQXFwpGqUJJU2P6+8sBKy0Hpl9rz5r9oWfk3S73dCsj7FB/R8ENgWwtuZeREd6QhZh0Kj",
+	"0PvlQXLjeQHBDmIfPEg0U/JOoIdjYqXZBLGmjlCFidC9XB5ry/kFJRisEub3rJJSlKXxuIK73u3FO+HO",
+	"+JZt8Zyup8OBwSGm42DYQgVN3CxBzTKfXt2GBiLQNqH8L28EWC24hk/guqtblcFLtRiB3yEn5OhORK/K",
+	"F9KQtxDTz2zRPAEEHEX07tJ6Lxh9BFY6y8BVQ/tuoXzHi9AFhF54USU9OljpPBSt2o3GpnN/YgV3XPTB",
+	"PZJAUpxl0S8D7rVM04ORYs88rm0JvUsRapLJiO7P5JpMaq7EScQ//0Ku+Dj0JwYdboyq2sqzsQr1ULR/",
+	"b6Yi4jMGljozQLU01bGt5gIcQLJYok12NYGpBcpeVSW4qGsdKAnU/+8bIuUI/fLGDcbIIbbWJ8NfC5oZ",
+	"0TIxZtUksfFNMvElGiYd6vXZDrSlrV/KxwMWT82oELH4ZC0tFuoi/LUwGv4Bc4pk7+1GsqOcRemzmELx",
+	"4bUxsFibShZhXchwgcPmysnwO85t7sQejXKeG4+XnBWOlqUDZGGEHOZl5Ig8sJU2+t6cW+h0rUjG/xxA",
+	"7PDrKqNiV93ttlVnzLM32mohexmr8EmIZGjKo8bPJs5E255Lwjx6eQDPw4oGgqt0lWlX0dGTn5SE2ozp",
+	"LZYHIZF8wlxBQXVWC1C9E57/wFaeMh+CLBRX1QMghcrxC5Q9qWECnit3uyW1BOwYLprIJXxWhp/9kGnC",
+	"rnbTbgzRzNu7MX6VAWUczQpWI2AgqT3t4AWpaLk7bq3Gr/nIdv1LAI9s2kg6JP+o42hOynQ0iBdxBVVS",
+	"SvijmgDQUljuxj2YLuhH08x+8Hnm2/Efj9y00VDraoZElW3hNqWzhznPsvgdDCBgcI5gxN2Yt+i8gvgS",
+	"nCgXX7JAbc2zzBZcwzssqftfBFuXZprR+83xWdDViglPLgI2s2Oix4YlcCPJQtN7VssJdMTpiHXWEltG",
+	"C7s0v21ouTyqda/nTnIJD4KsoZjviqOjP83KuYF/s/8bfx0WAcc/TI5t7NCLHU966GvXaiyBVJY9VVj2",
+	"1M0n+zozNxaIlTuB1YLCdZzYVYDb19eyCxYr0OK+UWXlRq9EVU6IYiuaUw3uC6gpW3olAggNohnLLZds",
+	"T7zPfsWFMStty3uGYY1Yrqo5l5Rn0dLvPinKNRQjQbdT4MpyWaxFzn08F5mrzdY21iqvnNAAY5bR+72x",
+	"12CeuQpPiqNBJBW28tgEgd8PgR34pX7cO7+vDijmPjRmVkMp0EBKpBxNL1XMZoyVidWOVjLlaWPdUmiq",
+	"S4qweWlUiEHDrV3vmz8lM7lccq27VBwOy41v0xo5gMDucHgARMqkfHhlzhvsIshcc/HVhFBnsHAlhQoY",
+	"02SRzxiBMt4HaPVmCBdU6Q+yaLb/csoVS11QGAu9yiJvEezfkufo0CxHCv02f1+e3Intb8kacCBwp5bf",
+	"gO6Rij+96yxI+cDF/Ts6exjbmlarnFkLJpYHMS5r87hslaqkbL+JBPvatF/3nucDquzuKbJrCZSsgCsl",
+	"dovqd1GF4rkyCV42h+AaaREaTBvVeDACklo4rtsVy1s6R+rpCh1lcpC/EPeumIvQbA0bLEbfBkFHzvNl",
+	"POxwutgqpkXmXS+QZwy9AT1Lir+r70WwNVPNZbDCHA0V8rYZyVFCvN4cgXzjOeGpTVNyYqmtGQ8r1rmw",
+	"CyXg4Tf3u6Oc44pQMqdZZuRS9coFtCeP1wr/fZxJEPdqLwHs+bwxb+1xM7+8p4oMssyCptAig8BcJtcs",
+	"xydVXMfrzFBtR30habqXZK+rc8wKtu3kHidK/Br5s7GP7Rqi66sslo7VRoxagwR1jZMS9Wcr34I1dsBO",
+	"o7rBAzxl98Ci46whrmLbebft1p3kz77SUAUIiAv3agLY2UKkZUZgu8bh8+82cZDUjIoZyzKL/qBBdWfA",
+	"iDTp6N3EbEtOOuQ02C+E7HNESWMhHbA7HLq5HfmX2dyOrXSvSLYpnEqDfWAkszE1jZEq89Il6Gzf6oyj",
+	"v4Erss5tqYJtOd3Gh1p22ztS2wvHWFoptppUxA2kmvqJLBcvEDIhm055AnZLkQuuYiU0MxmzPC8lkmFt",
+	"XDDHn+sETJJCGfVDMwE67pLakieWnCFID9EljMp8oGZTWxnlXutWcLO70mvF6Z4Lr5OmW9vE2xN5dTk8",
+	"NmanW9A+OTv/aXgzPg7LWaHlFxa8Cjw/SVm+1K4JM3ciGQ5OP+BX/NulbVuogmb9O3GD5R8UoatVtqkW",
+	"GjR96yU97E8v6ZkP7uNx95kb/drI23C6+5expoufvkZzgX3lSke9Sb5mnUvaqew4S8vmtImcucLkB4i0",
+	"Vdm5ffvLjaO+hdwnknJAu/fTqFVti9pJjtoJw7oLwFzSYUXwLiX3YvWpow14adEnl1I7R8e80IUnw7ca",
+	"/p++/x7SOmxv0FB5Wnq1lvtmt2UxgN99fp92e/6PWZ1goLsXysc1a4Hh28vL88ufjq3iZq79ORdcLVja",
+	"J2cgcMs88Rx89zXXfJ+cDi5PhxcXw7PjMiseaa7NtNyMr66vzd8AkY00PDT0i3tGSJnXkP3g+kREQZ9g",
+	"bYzjAC8aeL0tGqNa+xWHZqQyCmffz17Ss73aUXPDz14FzNuRJaBMbdiByj2GxId7lhD2yFNzxWAZtQWf",
+	"LaAuI9YohmiD2WYeF61lCI22adj2sbGrYleNuRg9zxoyCnCiNs6BVehiNSvMbt3p/4e0Y4/iXHs7qSy3",
+	"x5WbCKRduZZKG83yG0VmmZw9eE1GwHCNAlrBN/3p9Xd/+r4KOPy+waCqpK/WcPZt0lSr8ME4x5tbpZhu",
+	"zWeLcsYjiS2+4pcv+4JFy1HWzbUN6qA6Dk8vaGpP0x/Mj1N2X4iE8DkSz1gXu9fZNcsyjPCL9I+Jz9Gg",
+	"S/MbX9QnIUH9BsTkykJXip2YN2YyzxmWUbsTHOwE/zfPzTDxkzeppc6BCgpisQx7IanANh/DTApNuVB3",
+	"wk9M9TSfXo1GwwubJ2HOrV/NyNHdV+yyjmLvUETHioUbX8dnhzHs9nmVvNcYIM8Vk4atVDLxLW0Q1AoH",
+	"ENANYeMu1oHrW1R7HCJdxRaxoQ+KQy+gPhiajmXchec28qJOMC/A9IytS3cHmTLFU1a/+NspmwGPRsc3",
+	"G+Ou1bHiXt4TUOw/KeLz1HgPF/eT/v+smJPK5JopfdEy6mwfdzTSPgyFu+yAGLL94KhDwZ/yjUaslpaa",
+	"Zp23Yk3tw49USH3tTq2e0eoWatILx9319rZFqZyqPGLz5vCbamSyzNhcDzIpGsBNnvw1EDmOncoq4B44",
+	"hTW20RG5e883IB6vhLk5db4pPQOYllpDaIXVNBN0u1fcCT6W74hdu2An3Uz91goomQQTGFv8G5fy1Emb",
+	"Bcs/SKfv72B4PSmJPDKurGVh1CGdc+B465Oh0Dl3vFkTIfUEH0Xagbm+E4BZMdcCKIVlpr15TBFFN1F1",
+	"NahLVfFnPSOtbLVA4ks2I6Qe/D4DElIPf7cxjbbrnD9vG/nLNtBKvdzOGdyvWd6wWc70SOpDmL7lI8sz",
+	"uoolotgEkR2UUfbyVtABovg9+KlB+cJ66Gsjzk7IEUlzuYIkiBgpVBsWi9h9cMP07arjeGeWUqua7rV7",
+	"ZZMe0PVdiWzTNc2HLS3IO9xJ373dz+RwGAHEiiq1lnm61eL31VffPNsQa3fJDBN+cNi+noDvVvRiCZJc",
+	"vd02Oh+fnw4ueknv02BkHTLnl++vWlY5LUsVdDpI/F6cR9IB5IqJWIQmdKmYzW+ucxfU3Y6Wr3L5yNP9",
+	"3HHYi2v3NKQB62J1yVjK4nhrZ50RmpojpHROtczJJp6EkvRMX1l6LnZBRLmxP7OMAPgNyRKIYgoLlOeO",
+	"ydhabjKLQwRqm8O3m+CUVkcW3RswFxdcxMovfl3xnKlOxVZi2eaDKVj0QGBquUUehFxjcvyqmGZ8Rm5H",
+	"F0lJ/EgoINz3Q9NNe0nQ0eYhXgebY6ti9tWKifMzciqFYDOIsMKzNaR+1UaPV/2MOBuNoJ4WWkuBBCet",
+	"563kZ7WvZ4ymCji2dZELLPMDdh0EhOg9IIYBAAkgRy33T6CVH6b9+Nxl8ZzB3w/H8Mno7FsObHC7HIZj",
+	"iP1N7UBQgCpcqTGfsxkU7rSMNEyk3TFmkUEGwGzHqwMOyMR5+MBxjORhWeYdSOa2DxP120eXOyArWmHQ",
+	"AL+8k5t/H/yh9MgViqUQ/nCl/JkKgXGRTEiqUDeL/GlW5D73dffNAKs8Kl9A2ESuO0nBVkAL25ZHWfhx",
+	"7qp3G8Keyhcsu561t9HD98BWh3jninj5Wrs/qd+YzGLWWl4LB5TtwlcajuyhFbJ2V3CywtBuJbfzgx1Q",
+	"olmC1WrCqlSrQJXj2SFnX4D72gqu7RurUerFA6NY/o7mGhJYbIG5aiKbk5EoHjHM6svdsU6i6QkyZyu+",
+	"FHSt5pUCjLOQRK8lOsddGCVG8LXHMCjlzx5ynOcVSLEbC+6LFQXmGCM01weGs+1xwLX4vNu4dhPcD7Zw",
+	"G9sAA7DfutetlQD/eI48AKe/vFgqgOsrwl8GUA3vMDArJAJUEmbevMUK4QexGewtJQCEQHoLqw7I2UzK",
+	"B3OtNJg3Fq43aBjVlS0/5bKNS9zlIXBLbCuEnz0BsNlwrSLllV6w5QE9bJ8HUJ2ILhs49Rj/3Tj28lrq",
+	"tDi49ywlrSd1dAA9L3xOvMoLdedsibCuOH7fxSesKfYwPjwa9Pg4olQnFXMOR2ITzpyCrbquD9KB1RgU",
+	"9kQFPNR1Gwg78H+q7f7ICkdntFJxowTj21nbL8gOw48dcGs/6SqsTWjDRVUOblRprIt6hRNXErGVBiGH",
+	"385lPmN9AjwcFk4MChmgAZDWmRj739jma8YekOYZSx0h2KYCJb4Tf/P7EhjaCFUW0AM+XgWvO15x+77R",
+	"alytrSWjAsAOnsAz7AlXRD3w1QoJIdidKK1N03PImoTeUUWWlmMgaGRVAHRkTfP0xFYekjOwiPWaz1gS",
+	"8AC7T5Zp2SXHcq0gpqvJUTJXNrJARpnQ540IjWDoJWfCmzfHR0egFQck40ev3nz+y9GrHz8f/+Xo1Xf4",
+	"4z9EYaJ8yf4tGgl9h1z24Jaxl/n54HJAXAmxsgfDwkzAt+9YnnGxTZC2V+N0+6iiDDn/7sery7PBv/aS",
+	"3vh2eIM/fRqeXbqfxx9uR/bH96Nz/OFmML4d2R9v4e3POyMw/wQ9dOGY/dRdW2FzN4fBUHyaQH07tFU/",
+	"gyP+RPWzAZk5GZyOz38ZTsKDn5DJ7fXp1cfzy58m4JshU/O768HNeBLwJ0adSFyFLzsmVmORWGldxVth",
+	"672k597pJT3Tzj63vZ+gG2vAPmlu7HW3nWrRKbPH+xoOh9riJ3aIfKs4bffUfKiLP4I/AzPQQWyj3YmP",
+	"IK+zhVGTurrSVU6dsAy1y92xsxWd6IzOHgarVcS6IfA3Qle2DEJZS3Ml8VKLVOVaUCFYFp2/BVXvpB7L",
+	"BxY6+gLDZEHVDb8XXNxjyLY5/uJ0LrT70b/ekIQJwTisgaeuaYzqxjHyeNzqavWNkQ72vUeuN8TWxcRA",
+	"BxIKQgxIsfyR5d+EgZCof1MvckZTtZt0xI8Ka5BwpQpHGEsJfuHEM49YNXhDUkmEfErV6HqI0i5hdcEi",
+	"qxOZ21077GDv2LXdbZCXax36fmtWSC0tP+jt6MJNoZjJJRf3ZYXTZemLZUb+Z7iUjOcBwX8NRBps2u2d",
+	"g7vlndTkVrGcXA0KvSDwfEImX+XX6av/+o//nNQUhD+9YEg9OILbvbV/NPs7LXWZ06PXb/709rvv/+mH",
+	"H33CAJbctLxJ/+sABUdtH+VGBtpyIu0WI/gaFp+ApL7okT9pc2CRvxdzts1G0ZJMvlVmA30bbuBv/92J",
+	"N57+NokN+NmWqCINdjHf4tZvkg1JLbFMCgZxdqqLHNRX84sGTDoX9rBgXxynHGr5YL0gf1ZKNyc4d64k",
+	"qX2hrDP53GLHn7dd0mSY8q50jWaT7b/SyIWnduJYG0yVtBRFnoFKeM8fsUxxW0lRfjT0aMCCaRtVfpJ4",
+	"+O997jvMhOWgrp93IcNbvuPB3HX/bq+2Z6Ntgdhwcx7dqT6ZoY6wQteOYGqvf+o0eNZ+D6gxV0ykTMx4",
+	"B0aNM/fSJupOR3ugnTItCz2VX/c1eAVPlb32jENPS/BoR6Th2iqb30IzMppumvUxpNbzM70xnQl7Qibf",
+	"whf+NgEef0IhdqDIm6MjOwzw0J9mfPbwQRbKscnFldScgZA+b+KLzOUM2fSMzMKWGklQW2Gfy3mBcFQ3",
+	"YyoI3+62UcphhXHaskXcd24tahs7eqa8rzRGajEOopgwVWGM3QmUiM2yD9miGoEtHOAjKnE0e4BTKaEd",
+	"8zIz7Smgk5bGayNsoxFcETMp61H03ewNNxul2fIDV1rmm6b4Wbv61UqzVcfq1WYvsVXrot/m4Q7BRxja",
+	"jWartlw8YWdca82TBl/eToYCfH8VsUYUXUKdGUds4fhCchpRQtoyS5YMcGsasEvahArMl8z1gqk6z6Rw",
+	"CZT0cE7JFlE9ZH5NWcaB3OiAWBWWWm+cDDA67n3SiS3MbnP+TshRuQrIwlxP7ms10Oqtt4fIwT/7IUod",
+	"7G81dxMQK2DJgmVpi2QcfDoyFSP7l4Dpi5p5P4QE0NZy6aab38glA7jweiGXlRznOe6v6h5/4CIN/eWF",
+	"Ar53zag5h7nMWNT7fRBqvHbWoWn7qc9tUhbsfHSDWo/NSLpN4cBWcZNzVxpqvZDOfYSuDTKAAnjV8ng+",
+	"fRjq6aFn3NoBGMKymg8lWNXHNADvnWCydIXYRLlvThlmQUj42JIhedofJksu2OSPQfl883WmZjSjmuHj",
+	"sfgS1q7b3rg/YU07e4QbgMB2gK4TlnMFpuIblVh9H8vEQLqvDfzMMsqXeCLGV6c355dfrs7PTr/8NLq6",
+	"vb75cnoxOP+Ibz1P/ZRozo3tc+SeeLWkPCM0TRFdeUJmVIXM8xAXa+xZixSLSjGBiMUQBWxdIhzLTK16",
+	"MiirWmtnm8AsKPoDbpEAphHuKLfWcerL5ynYEwVf7REPMEn9Mcqs1gEdeMvLiDhnlt01H3iaRt2WeQEY",
+	"ool9bgLHHKsim3/YZEE0i53OASeCZhl4u42ERfy61EQx5mowAf7E9PAkzAYA5SFu+OBoWpcJM3MVseUq",
+	"ANWoZVnS2oGannLN0m3E0N8f0lpaSTgzMfXRrXsHh3p1exw26TvlwW9ttjps1gO3OhYya+Thsvpkd9S6",
+	"2a5ftYPoww6p8Kg68g5e1ghvT62alzicFrSfLHW4nfZRQBcAdOMv24zvnMo0HgYTMnNULSwXzum5IKuM",
+	"zrxWbWX4N8ooHdsF5ow29Y0iGd3IIlo4OwbA9eiCBuyZr8t6FPyvTSUvW/LyzH3/pkOVlIOy+IMqYK2L",
+	"mr53b2yXM61UXJ5ufDkSMvCEc87YKcsQErWQawUF7lP2qliRmSxQXG/rsu/LmmVt58XW2m8/vp/sC2Z4",
+	"2z1wf+3cgUHIYvRc5Z+dHdJuZJ/wLPxsXtpevE++QrY9M4k/IdaT1Cf3TLCcz8K1ra0TlhTvh021H05G",
+	"pyxTzfJg38ThLRG+EehO2xfDvsr3ncryD3/3YvwvVdtebu3Rp1WZ93XSX6Do+e9f6PsFqm4HoJ/KBnuu",
+	"+arWcv4dqi8HQKV2kqmELH1unS++pw/RMssvU2y4XbVfwJbXyv2SSDVf6y2AWxCwtgvQXDyJG16djg4e",
+	"0CgWLcuN2f1ga2jg+0glNq9W1fj7V/wd/g51fr31Hve8usB7UFFjai1MqLKk8OYDbL8dVKmZ7LXed5aP",
+	"fZkSrxFtW+kRVMBoSC2fWVIvY4Mo3RygatB32zmg2e7KTY7f2RUa9P72xMeqkL4kbuHstK3iFtVWMSiu",
+	"LE+dVuVSN+ba50ytpFANLFYQPwIAkQPzQUzqGwUdaeRVL9Sp1cEjEUX4u/neh/H42mdzz2QKi3fzcXxd",
+	"HVIYM7DtBw0H/vigsGLNaeFgPlSbCdF9MjkbXpz/MhwNzyZ+viCVnAqN/BoMNo5ziN9e/nx59emyl/T8",
+	"i72kNxqOR4gfH12Nxxf2d+9vb+Cnn64uh1G3eeUk7z96+HQDjLZmv5afrr5YqQ1Zbv/PO49Z3BnWLeUw",
+	"OLS/Hcy77kFAL8260J3iY8FFQ7IbQzsD/LUIvnuRWLTM9hcxkFj+qVBxn56v6lZAIpy0CYCULCHd4MB8",
+	"2Ur0W4JghcmqJoWXa9i48M+R+Yo76MXyXm9FKsurqZbtCnDItqV0GZJEH5AEaHOYdqfVzkAxsCigVaGB",
+	"GqVzKLieuudGGPS/7E90vlQM13DAeXYE3XEAvGfDimHnrwPuqgjMvd16AW60oVhuU/TM1zcuVEmbnctl",
+	"/8UOviNC2nn4XW3NF+OweBmWihr1l5U0fl9Ul7pKTlGOoWmPtkLF1pTLnTvyQJ619osdJy2oz0rTeJ9D",
+	"1MLZfjlJqwqaOYdyjKTLlj/YUUBkO6d/azvG0uZTTsWl2hURm7O1q6/55gib8VVFq3mVP37+x2gi5erH",
+	"7y5Vg3Xz43do2ywKkeYstXkqUHI4wMhRB2833bVxlDZt1xagnMfYIvxiY0Z1wAQSpjuth4up/GqrbFFf",
+	"XLu2tZ6o/sj1DlY5XlZXtoHWeNDUO/QiSlwFFoALYMQ2mC0T4KSblPnypf1p/hC3jhjNZw1JU78WLN9U",
+	"Zu8b5ZoOq95rqtk/BzUVoID1m+/pavXPwOyrJi4wNLfGFS6FA2IT5DhQcY0UEC7pHiQvmKGKMWVZz7cn",
+	"tfMFsUN9tJPm++aWDNd/nyA3u7Ua242T1QUy+fsWsPwDF9K7AYx5DvFCLKiVP9S8RT/Eg3Xh8lRTXfZg",
+	"66tz2TRRz2HzgXg43NqzsZbtXtQjpc9RTjDl90zpwVQ+sh1XBsJiLMExADXWlGtSVlnfAMrjnoKvIsVs",
+	"IPy0AuSjKimftu8Wdy2PPK542/djmSLVmmPBviAWTOR83o+z/O3SjR+Z0B/p18E961A4ZUFXKyZC/Lcz",
+	"FgUQMKCHFy4iJM6KjxgebbroWIZELMKXaHEGTDnkKlSpdR6D3VpD03xMR0GCYUy1uY1zv8Gv0TFFPSGx",
+	"TbKzxMSQwADsxDspM1s6GKg6zTgT+tQcBNiErH26b+QpRlOWX9Ila4DwInDPufu84kvwRUwR5DmWVkHw",
+	"X+ne8IuwnbBbm+kFo5letFyvD/gwvJalDQtzWRZ9hCnHw1kFXOVsxvij0UeU0f7mslu5rpbaiotit45d",
+	"g9w/lQLJGsKFC4mVGnWgFQMCXrVTE1owiuGVoB5BmRDk6pWnTVzCTDHdckzX+PBvSe/XgjMojL/3YP5L",
+	"+aS5J6hm166gU9xHv10RA73q17sc6FaI2mGnbJZvVtqlOCduh2M5BvxcDXZzbDc/E/CqubkfGPjjl1wp",
+	"Lu6NXggwXrwQUrqk94F2jvQwMyqg4lC4XRMyCU4mOKVt4h6UZxOAsXPkz/f8kWHyZHIn7HsOdVhJF5wQ",
+	"ek85UqZi/mmZsDlx2ZXRF0PAoVUa78RMinn2/7D3tc1t3Fi6fwWl+yEzt2hadpy5G+mTYss72vFbScqk",
+	"9g5z0yAbFLFqAtwGWjR3K1X7a/aH7S+5hXMOXprsJptSU7KTfJqJ1WyggYOD8/o8cmKH7A1cWW7+Sogc",
+	"myoorQHVxg30I0QUszVt6sETCFNGV9sp3TeE4D7ImmXxV90GWDbTBtk5FroMeccfL9+dkjYxdN9hb/V5",
+	"sLl5PR23qHXcD/sMjgyOlrx0+9Z2my7dsJOJWFiRs3EFE16IcsYXVNgsuLJDdqFCy53VATJTIahwp7v1",
+	"rRRFfg7ZsV83Cnzv1cK8FulpDt0EJ4EaCfx+1m+6Qd14bERfiIQ1UaNuyOG6ql5XVnWLMlg6jfZWuAW3",
+	"WMFn1IDfYA3XeMd3Nmt5WvLu/a2QuFz9AL9rusJTVMXNK6NbkxrOau82tYIbe1VNJsK09xImYI7eVIUD",
+	"zImVjGhuqBuKpYXNkAg0D6O9XKeFTxDo/FZs2fYDQN+SRmrqsl8vQG2tc3hfGcsn4NSyf7n6+KG1AFUv",
+	"1T5FqHugcTTZwltmfDVzU6GuhWD+UUfK9bsrNuMqNzN+K04ZZ5P43kHQkkD3OYNr1Ed6FqW84xbYGaHf",
+	"5dP5e6/+E1bBDZrGXkEvHuS5UmBIlnQOQ2L8wjsqznyZgwEdrJmJno+lWnNvByO1zmtdLdyCfzc4Pj6O",
+	"7X8cSxdCQULorAGeahZfOGTHfhHBZQaSUNphJs1IvTyGUcCiSFkSjtH0WCsH2oOAL4gRbkR3n7kTgc0D",
+	"fGh2RqDTCHcugZh2wktojr4koSab/lbppfeYxyvGwUAliOfQ2gMxPLA/B2yml8Bdpanl0S/fy+++f9mF",
+	"zjT15Wkh/rFRjAse9wazbN2/11OCk2xx9E98lyYptzQC6gxcz946Ur7fEezeSuUSG3EJ/Sa7PL/6+O7v",
+	"52+ygTdtncMe1gd9e5oTOIu+II1GIKTKuRHFnXAHoMb/5fyrbwywhcnp6qO6xB9lWILD3FH3X5f2h64N",
+	"79v5UqbaUoyUfwyPxRqKDf6El6XzD6RCnjc8FfcKj8QWlW93t2x111zksHSsi351/P1fmgJ3dTWPgLZ2",
+	"RuR32IkxZB+oC5HbEEFzXp20RhRTOBalmFZGeNHfVWt9b23dR0wgKpqNXlVU34ayLUu+8nBFBHUxbK8k",
+	"brQW75mnXAtFbINiSoHa/GHvGKMYRIYHuJsmwEzNpXoAelLXGAcGNxLzrM8wR8umApsy9gIaeBbRaIvC",
+	"96s7n+0GltMHmzUbQ+Zx7fJkL9KrE7WtNBgU+MawQs6lHWAA9rilOb92u+5iKd0DsuwK2NzS0+sMqyvL",
+	"Vc7LnP3kNabhqxOWLWdGTH7ByMWYG/GXV3X7q1JY87CbKvsBZ3qvmEZdZDajG2FpXmyYED+4rTSIPkZ2",
+	"2va9+Uvz+U7iJJ5gqXU7zhSbWbsAIBZrFwaQGNlZknPAemJYA2wClZHKS5csg79kA0/8DE/7fpv1Z/Hs",
+	"ZZs9zceHIo5LgwZb/LB7wKLVPTCRS/t7cMDuA0lGrZ7YEXAvb2mXG0SFv8AMGSArbV0l1t2JqPv+8CO+",
+	"QD+iYUOHv1/r9mIanfOi7dAZpJZmZ5RDQNoNfSc8/qLVHotypGCtxAAD37rEuHeadQBAD0oq+MzaQpSQ",
+	"/kCnDgaJAfDg50s1KaocEN9yqW4gSzIPLvvBDO8/rOgv1oqGy/Up7Ocv3kq+z21KWsEEPq97W8D7mrZ+",
+	"H78Uo3a3HbtjTSNALRqxNYjaDQN1P2DZTsA2iQF6J1RbvxsaAAYVON7VJ43hMQOIz3jj+yjZAGl16eFK",
+	"gZ6GKFmNX+FvHz7+9O78zT9TbxMGzuD/fvx0/uH8zS6mBeqfv/Twh7vBSvAXkFapl3/sRq+fAvi4Tmxt",
+	"RjlQZ4QHa8gwo90CGQ/43oBhqZURk8rKO/GWy6Iqm6plgoIB1VIC8DmV9odMQy6x3SL2rW03I3fVgn2c",
+	"skxPp9kJW+6uCkvQ7Zc13thc5sO2vNr59gZHbBRS+D1QQQ2LwJbcnALNZmjaS6ptKLNMdsNUlzfaWqGI",
+	"6BkNk+0T2otwVBKnUcPSLYTKThg80TDRmJQI27Unx+kaPYq+zU5YXiWRWiyYUnawDkqZ1StYsiHLZqLI",
+	"s5O2yiXOFs78GvqvQvi4iSwnlbRsXAp+6xwFw9yfW+qg6uLJoNOdF5AgjWJ96oYq9ViEIzQt9XykII1q",
+	"NTxN/JbWMIN5WQByBQ9/6CU2iB8AyKPDlIpsndtF3x5hvVek79bTaUd987bQy+7cLonKaWF8dbJDu7FM",
+	"gGqHLBGqZcw6f7a0YHO+YjeakRt+j2yy5xxpUkhbro2/rQE64n0+OKIATMdVbEM96a66+2go8fXAB+sp",
+	"qdetNRYChQOzBnPfBqgp88ZSPakWld3qGu7wBK8jSyGaeZu9pfG7miEFr5NOhVQXnMLplXngrwUqFjdE",
+	"odWNQEDm9Act/Q1uOhfhO3fUl1LFLLipkbJ5v2LSLY0DtN5r02qUAcjwvdZVq7UVs4BVQdAJmHecC26q",
+	"0mfuAoQn3pREQbcpIb0CVfniFbMOyNEv7FTzhkIlsN/QqRQFeZUZIUVluOWxqZ8aIBAfsVGKEpCrLtBW",
+	"DwOv6ge8aDty8hhOU76lUCN0XDFiuTx1S/rmx8uz64uPH+KOQqANf0K1Fcw6TZQF2JbMCSWe2XuAPNfR",
+	"gTZuwc0JNVf4A17N351ktEDw4zD8JvACwi/ojDW7gpuecyMozuZk1hBt1vD1oBVXSajvzECYs1OMMsIh",
+	"HzBO6DQQ8fTbhJC7TqKR9hJJrKS9B6b1XfMynaWLpKcMFj4VhLksCokRDdMsLCl0/hpM3YBwefD0SsMy",
+	"L6RZx9W/C8K/U6TtLBlIT9NprSMIOTNyHULoHmK8AVgTQwe7G9rDcU1FZ/2dm7cIXn9VKe3qCuKoMLAR",
+	"xlf2NoCh4B9R3MalXhp3EWe//PJXbewzNKsyrEKB8AXci+7HE61vpfA3nbfA4jbxhfybQGqSZgadM2xS",
+	"xJEXpb4pEdEXI8BHJ0djwUtEAcc3uvGPfv0VrJipbv6cs08X0QdeinGNLakyTuqc50LDmeFIjdQz9oPO",
+	"JXlG/3L18cPA5yvYC/Ze/jBkP6pbpZcK7xYzIAtCRgqlCTCJZqoqiozq5TErkbD153pSzcH9L8VIMV/3",
+	"ccIKwe8E43RzAfO1ZjcCG/Q8kJObJvihxPmKPhrLheWyMOxPl29fs+9fffd//nyKNGl3vHCWlLM3wG7S",
+	"SjChbAkR5QwwhEwGawERfRgbBnknfQhvwW/c9BbcGJZFQzfzNBjksnHDskn8S/A/JrwohuwC65votCn3",
+	"4cGJdwP48KbzU8YCQ4kwjwtlLGDhuKm4r/v222+/d5P/8fo1QhlRmZ+SSrApkX7xguXyRtpEO1oglOMK",
+	"18H5mj5vBeP8NNOFCOhfxsI8nCZ9+f+++3YA3c0LLFdUXGlSdn7WYCzCtQ36LxcTOY9TcK//CEcT2bww",
+	"UC4UfFbonpYmVENSm/AJe3X8Cn79ieTUOb25b+uFFT+r7EyX8j9Ask/YD3BWmJ2oX/7nv/47O/VHmTC7",
+	"eTjn4FLj2cVqNCAvkSGGj5vqtkka9ur4BbrVr46/jXjqCBZN1DUMcwXu1dCIgS50ISeCIJ1k7i7zqXR2",
+	"y9HZgk9m4tnL4XFUHMm/AR35fM7L1dHJ0flnPrHFCkUN7NkgrV6vJwzu7vgGQDbC2j269jopNDccvaD8",
+	"huILeXRy9O3wBczFuZGgLAmqGCDqm3yxt9Bhjrstp1NROgHDpalVqI5X7OzDmwErxQKaBtDDGK/Yx0uM",
+	"9se7aQIs1LQVeDSvLER9ucpHKuPeVjTZkBGWClXkIX/HSldwlvBNsSeUSmvxmBmNRNLwn4Yp2nOcH1O6",
+	"BA5qQCWFLQz7epEfnRwV0thAcL7gJZ8LCznGf7QR2lPqtsZrDzuV2AHxReFagc7lKBzgS6G1XXPX90J7",
+	"bwC3bjbr43yef1TFyjO4dns4ksR2ev6yKjq/+yxeYp1fr6s95u45Brv+4FzdyVKrOSayu/3kM0SPun/B",
+	"a12Wotjro6NX1fEHb0s97/rste78pPjceVneS9VdDAxk1Lpvq9L6P0Te9fEfVSl43n0/PUBHhx9QiKzD",
+	"k+/kXFoIMHhcQDjvL4+PKStiKR2VGHbP/40yFVFR7GRnhrggGJNr6kuh4RP5J4YYBKM8YvOrw1yf+/bP",
+	"X2t3mTOqgkKkniBQzk518RsDIFaoXgGvFY3pZ4i6cwRY8ugkeCT9JLcG0c3WBkIqoHHqFC6lTOYmw9Rb",
+	"UaRaOUPslMzXqFeLa50NmBFgjmbcfJxmaKu7u2BQI+dYCmfS+irxWOLjnkSTyqe6eCnCHRbCbbwAvrh6",
+	"Pf2tEAtMjlIn0UxDLTos2+lI+TQidkcKlQNGpKqxDKYv9KYo5VitcMrrhFYh3lcUL4MVUi2XYfLacCdS",
+	"8vsHna/ahcQ/IoV5fiUKMfF36q8HFPcfquLWAyBuynto0cyBI9b3F824ygvIrVQqBw6fHk7BWVw39M9p",
+	"yQH6ciI6nQVfmrJ2GojwV+a/PncTxsxAzUrZoXcu3oDSaT5IlwgqZ8iWSUWfyExDnBUze2jigZFDPgU4",
+	"hWUI254w4wmyoIyDT9BGhHjaYKS8Y4mGr49V8zl2d8DbkBwqZNd0bP7w/7/WAhzqtLBEb6nLW8qHYksI",
+	"Ju+Sw5Y7/xHpnEgGBgySUyxz/83HhQAghOw0PfLUz8Jip/aPKtfubNqlnAgfwx8pMZ2KCXxaRQ84GWg6",
+	"bu7vcE7OYJuPDnhWEhjFbWfFgwz2cSjckAj/6k+hO3XJ8XjYsfCtu43ODClilIjgkAyovQhlCckuUbVD",
+	"wdxmhx5ipbw4Ph4cHx8PUu49XwlEUg+CnbPMt6JCXQuUlTXt+42wYdvvEKz8sDZBGKjFLqAgbHBDEZ20",
+	"9sF4O8UQBz5CTWQYRluJXpTpa4IjD+qI9kiqdHJedcBkZroq721wgO3ZbmtQGBtU1BIv/HhNutPtJLp+",
+	"9dc1IN44pC09NrssGSejF1ExEISdG3f/Q/gsVkqVAh8FobJlJYbsE5kFQJMe7AW656OVYKhQDZQ26Lob",
+	"eSeoFwQ18JhPbkeeYT1RkjjrPJDcrRkK8OY2G6E/wTXoGaA7Vo8le8aC34F1AWtQMyygEgt3Cy9ITaRh",
+	"D9CpXhxbleo1AasCDSPENbm750JHp7cEAAGGiq1A5dah/k5jENqp1WFzSCbM5pC6kQYBZLaGTb6Gcwox",
+	"MOhFp+80M6hHE/PeHCg8e54Jc56c5PQYM6vvv72gX9K9ra85/Dk5z4e8jV7jVJoXPEkI0ip4vQ++TX8X",
+	"TGzA8IVA97o+It1n45n5GLIT4XIN3KeptQ2uKl64+PdA4kFONQWKAVsS8I8ZpyfHK3BH4TqAN45U+DHc",
+	"WoQd6nUU/Oobd69UhbjIoVXbIEgRhMrQid74tyzZdcI1KnXlTB0M5i5E6SMnWaPR44btFmmFmWUnSfe6",
+	"Mx4hBp7OKTyA6dYYd55yWcB9KG8FKqCydEpytUAHIzBJuGXClMZgpGSOKuzfK20J1MHXeA5ZBnDU2Ymf",
+	"TJjFoJaIg/tYB9sJtBxU/gm/dZ5N1nkl3Hr7CQ1VSGX5DAA4G0a4hbJeKMA6pa7zhpjyeHW0fkOmMWZf",
+	"seYW8giL4zE2SmDbDYwKf8ST/4gn/xFP/l3Hk6ESrEtQ2RedPfyChiGTC9qHfrwmv+9djVquNWagGDyA",
+	"sCVFsGrrMYRQI9Ck9fEup+sHbpe1uwKAWAjRBMyOkRpXlmWfzj+8ufjwz9mQeXtwzuqXuJ2VQqR5xea4",
+	"wgV84sb92nRbJF+w9dqodTi/fNV4RzS9H1bkwW/mRaGXgD9AJW/4ko3e1ZtAr55a6dKmeN3eXPD0lQrF",
+	"qS1Fm16QD/iIQ55Q3O42/1QahuU9Hi/bPd3HAb0UHJAzJUnb/U/jc6WtaHdLnGEL3/gBHvtDrr8guf7K",
+	"LrMgRl3uMpDKXt17eCMES+jYPCBdOtiSFsUrDKFjfeviJuKs8zmQQIOdMcSdoNAl9BYBsMZSAdKWcxEh",
+	"2EMFNb6aC2ryMbdC9XJLblihfZRY5gidRSSU2or1/AmcaQqLzoRipXC77C7UXBTCUk1WdAIxbIpKrOH2",
+	"QxDTsM0HCkuG96Pt2iUm+aL/wVuDJ7qfEMlPpbSCcdy2RGjvH39KtD1kM1F6PcjpGjm4NkaOC0Eo4oZx",
+	"qAkEOwv0XT6XShqLrfwY3eZVLi0r9A3k1zFEuSzd9N2vcKQcUn2AmAAEjp/tZvARn6xLUW03X7X03pCA",
+	"00h9bMIbeNXDd2Fwn4xxsnXg7LTmRwB1r17m6ZQKBZ1AqWAVodIEZ7JMyzDmHNK1vmRDGkg4lR4ewlix",
+	"aDrsbk4HTT84E+cS3/vYmQccui3zUCdbcsvXj7S95+Vt8HkMYIlgNY1hFfq7W6UukEMRmEYHA5ASVw9O",
+	"vYVk2Hr+y2fGhg3iA3/5o8hlL6MfITp7LXDxV0Gj9e/z5AfPSLRdpwQU6vSVxDhzESO0fTpSnD5zLxvw",
+	"QUodKorWi+36Kyw6WwORxZUECJBAlkU3Qa3+bcgum8rfNlPbyctP2Kvj74c7i9meWIoCRZjSy75rzvaS",
+	"oNZzmJZC9CcJV7ViCOdIYOOGT2pKS5gR0X4gCsETJqcsW3Lk7HAbn0LK+Hz1IOnuwNaO71ERkr0xUrW2",
+	"QtgLb2qESbibBdAffMVmXVL3LbhAidxeN3HIsomnq5p4ioOA5REBpPkAtRFwOmp471sjVrAIH2qPH3DJ",
+	"04Gu5VwUkCjZ3IHzO1HWUesDFRUheieVXv3VhtO2fGPWAPPTSihC+3n8CzA1QXu8/NZURJd7b6uJ+hu7",
+	"urwl2dO1ZSB71/MeBqIT32MJbNIDLOGo1R8veY0xL4GpIDgPLM2vFR0g2Ac3WrHs6sPHj//3/JfzD28A",
+	"N5+q/qCUGF+TQItRAavyhdD46TCFCVcTURRAuLJ+z+Fj8XZL/gkLn6nQxH8shFRGCjJU9U8iYLzwKwWG",
+	"MSToAsJTKeYSGfql7Xpz0nRaL078+8EvTkwE/w4uTfzQeGnihkKDNUjAA49kpQ5yKD/ohA2lKPSyyagD",
+	"gEaS7jUzrqECf12wfjtb/BoUQqomEiqLh+6vqXjxLE/Iwpt7iks9j9WeUEXPfIl8Xs+pxzYQLJ9az6+L",
+	"WEgzSOvi4Ke+DxdUVmkp+S4Ve/kKasNN2jvszZHgxzdn0ut06IdszagN1CIisODML3hoimlATyGQKWyJ",
+	"sVqzqehFnAJKdhypkLciNfBgksWKWX4rHsmWqwhFvt0Whyd2FBxu4yMPS12nIB8wgW38Q0Z4H98Ywnq4",
+	"kQS/SCzmUDsslC2lCOnbttwsn1iob2nMw37bQFv966CVm5AatxJ+c6irHLCM7Bf3f40shJpggafbJ/d/",
+	"3Ge7//XTzwhjIWubNcK0EJhdSwr5uHOCHd92sfe7Nkhr46mXJpg2LZ9A3HJxwG6Iguuj/tB9RKjm3n+8",
+	"r6qAzB2+Lvl2Oh29eZ3LjTPQlmwH9dCgmiDHiBdfpKR9ditW2/sj3AOAdnX98fXVxYdfzj+8vvzXTwAd",
+	"9bfzf81YAPqDJfVYI4jhSh2Ec+q7UlRORsOToxiC/Kp270HHGhLlOoVE1LmhOdoZdvkAwEUJ4IWiY/7q",
+	"vSWY8rFguSjlnXMjroioN+nuJNauovBoL22QGudhzf7mluyAMlYbqa2TA2Mft2LVa01Hnas4DV84z6ky",
+	"u+Qq0DK0ihOSTaBmxjAowQ1NBKNaDLhvlPewljOhAl+aVGP9GcSKjgECUebccoh+KpZhBgugsDNqYiSs",
+	"yoiKU3MD8Z1ADgTMokmjQrBF3BvovJGJtVZlUgpblco3KmTvuLHPYA7PLt5k7MYJndKeaWMaZHWWHuhY",
+	"0gJl8/As9FgE4ozQt+t+5w4H9GnikPifGSHW4CqPBbdZyuyxubzwcmdRsYiXFKuu5PoCj1T2g+AWl9ct",
+	"grGl4PO01MZ/2zQgC2LTqV1q5iaEagFLSgcwU1wRCKkDOZDKsU3P++wwgrNEAFnJTWwFOMInbKKVEhNL",
+	"zdFNXjb8+NwT6+60mWRea8PEdTQC0dzhzkPKjnjp1ba67YJ/2XTB776nrPhs8VA9ww+pKxF68r3IJb/2",
+	"UG5rWmfgn7oKP+Nq1QFBNDlHrXdvSOl6kUAjdv1DG+1//KA+tNdbcJyTszxeESDtM5D7QKvsdRn9w46i",
+	"zuAVtNdXzzWcyQCaBHkgEN8hOxD6FB73dfipRtEXvJzMYq3+Duk/g8mdsux/ZxGmS62ceir5ZBvwU+LI",
+	"NiNA7UlpEvGgXjTjQfU18Xpd7Vc0cV+w++hT9ih00g7YWNtZa0EuWguNM/RNW68/vv/07vwaGCLenl28",
+	"a+KHqKODNc2vUSDdwQCFuGuJvut/ia7FZ+tharFLjwJ8Q/aaQ77Ybtvaf9/rChk0mli8LKRAOJ/SRuhA",
+	"t2nr4aPM6uzADuQ1XKY2TAiAGovKyDtRn5vSyyE7o9jaty9YDpFOwCvJ3Fyy37Hf6dV4J9czwA73EVaH",
+	"WyRFHGnxO+N12fVefS4+Lwou24OtV04AggWMOZklUosgE0akMd7oNo2oUOwSqK08fQj+AOAXyf1E6ito",
+	"uR0pZwMT53Ry98ZU0FwI+rUzECl7ZjSEaMcr0OhNlzF9qt/Gbn0fwvdNQuRoj8aGrRqtKb6GLBVjccPV",
+	"wBPgRwzV+jFNQtVhechlksgJYBh9rshPotfvTHuuKAW47u3AEzC+D3RnoKey9t5gUCbXeLp7P/zEG/YY",
+	"R/rcrZXaGiu/E2UuEYEJSf0AWApkPpXSPs77Oe4ctNxEYX3AIZ/yidgREwCFP4UUqLIhKGSYqW5uhMHi",
+	"CqiSR/IfXQ7ZWw1FFgS2OvARH9OMveGX+i3OpdPhA5jlTt3ndft3rVmLLLXUJAnzbmlP31yg6LKTcwr4",
+	"6GbA5I3S7oeAat12PS5KMZWfH2ZXXAr3t4n1wT5TFVCXtJbxQtC+r9CJOPj3Pbqv0U3BfRHGDRzLLZA1",
+	"JO69RjrxlXjv6MmkKhFu25/6vRXeXGwr+n4vDhkwft/aPUXdK33VdceC1jQyTJwFOxfo+YIbs9Qltt5U",
+	"DZfBucqxc4beGfLokLZMQrRI6gvW3QdsDPQ/IUxUj7/eUklrNFYmjBRQDASgIuhsB0mwyHRwJ3NRhhIm",
+	"Zz6mnVpg0xgBz9K3NfbxkelOX3+Yah//+td4Z3cv+NkuDVdQ/nuh+ijf8EDwXoi+MWHZ9pentuLVFtpF",
+	"gP+fQeu4KmqodWRcmVPoEHKSJNVNIep1pb4drBRNlY3Oxlivju1gYmyLknStj73Cd6zdCF0jJZQ2v3g4",
+	"dHvLLdQYvfL8ng/4bKK87PDZDfxs4O+lRYBmyM4YksMT84QSAzausK1yLpBwYsbvWm0sRJ56zFWEiR9u",
+	"yPqyvacl0J4xABer1drBPz/W7F6XGDnnQEPuEW4frULCDz8+eKXEOtkzh1LcygYRhWQD7AywSGC2HWg4",
+	"kE+mVrjbWvuiitV7oiCtTXOdXnyN+HtHMBSYPtYK9Gv+y6nbPapBShru3REMkRD3iGeuSdTBkJ2NFMS/",
+	"MOshDHuJxXn1En3ASuMr5m5c5+VOnRWBcSLPkDZgvLAzXd3M1qBzT5kRYqQyGiG/1luCE3uHcb+mYGSq",
+	"iDtiT8Q96M2Kr721NSxZNxP2sSk2ASZbdSKdOU8UBD8csnN38KiGAGJifGKJCOkF4S8vQcLgeXcKkCY2",
+	"y0Uh70Qp8mzAslyaCS9zkRNEoakWi1JArh/pqQjonHKRITZH8u+5hBvtUjfuPeyWg1sNv0f1/lgHth2r",
+	"NPThB/5pzGd7qNLK9IdVGoYgtNLK9HNm6bS0d+CfI9N0QrINQERFwpMLJWa6JLINblj25uLq9dkldrMQ",
+	"jIMtuTJIZpAYj/ULFnFEpWHhDENbJnZdD5m/YyMxBwsnHyS9FGwsoFAHvRgq/68xdDQcaxpts12vf6fz",
+	"DQ71scxFCS9+5D6TN35hz8DH7ybVuNL+l73gmuDLYJx95LjejlCX5FLYcrUXkoTzUcFx8c5qRxHvJNMj",
+	"lQh1LCm7gVxBEOpYzwVettFYYZ56UTDkkL2Jkk5EMPiTMTLejxS+2k1rvMJIzyVUyEi65gCxKaTlKA81",
+	"rx2plLAmb4ZYglV+jJNy6QZ6snPiRpf7nRK3eHklqLSul0yyyglqw72yr3OyC28j3dzHalreAmYVXZbe",
+	"wDbqkaqA7dHQg9z5Yr13+8rm3tSu5P4a5849qltQS7V7+pRx0jjY4RJ1WbyLQ50voqDgI8A9RXXjUcUN",
+	"R+osjBR6ZMNtjUHlkMcGhufavT1AXRSh4rpd21+SvPbezecvzbr89qkWkju0P8F7z28FrAQoR6xcp/53",
+	"zEq4Bc498xP+k29PeiadS+cDMxhPhobqMt5k1rkb7v0cyq2xLBQrQZFRxcmzj2o7SZCqEgQZByXU0me1",
+	"MEyC1WARkiAkM6QnSAJyFjA4R2rKi2LMJ7envhUae7VVDlc1cVCdbWAucGaEtYXI/UErMDYFZMr4L4nZ",
+	"MFJS5fJO5tBcd0rUqMmz7jkri8Kj5QzW/jjnOVxOG1PBa59RCxiLvjKY4XieiyJYTs2/B7TkYDVsAKdc",
+	"rNFm0fS58ksMeSVUAG6iqBywhzH02QO1+dQtuofX62Kc/Kb1wRXyJtfHeJil4E9XexDnSpR3ciJq4B1A",
+	"Hw4ue2w0/MRvRPmmsiu3ZdeCz80JtmR5YBYmFJR7e1KMATWvJHRuI5WAKrgDq02IhxLLObVChYJy/zme",
+	"Gzp399affCvW5fnr84u/n19eZX8ebCs+K6Sxl2EpDmpm4iBtufyzoggar990fnirVwH+oNFVPq1hrNMf",
+	"d8YWwluf/6f/v78+X5TCPdNwrUAoaMHtLM114c+61u+92lX50X4xfVQiod2+C61JAR/Xi96ASseQfF6o",
+	"tHM9dv8Y7JUbsgu1qFIKUE8hMlJuMIBshsbsVJz9Z0NTOp8vCgHguNAXRIq4SVBpaS/ri9a/K4av/+RH",
+	"eyJMzNos2lQuLYAZ+DSKdj5kCnzwjWGFnPZS/HdFPFBhVH+agpmy1FWRM6dKd5ymfdAzS7Eo+IpsNkR9",
+	"6Ru/KCEmovY54uBztzvd0NaEQD5UCzghZWcMZxdrWLE9bRcOB37GJfz2oCq3KgSN0iJBOF/8ih5RODi9",
+	"MhEESKw36VSs2oybLSe8/Uq+SOVcKuruhUuUsDD8roR+Y2P1Ami18EeJ8emuvtPomeUy3brcuc+IE4NK",
+	"cqrLG22tUE4ioFGC0g1ONpCXUfDSjp1F3nLL0scdVHHAL7c3BtPy9MvnVuqJM6bpHJWV6tQfXDvpurLu",
+	"GttSDUyV/cUSNoktdCEnqyH7IcKdQIoPKoEH/jC7O9rZiy+8mwH30rAJBeUSp/AJ3nvQfaoN1Kbe8SH/",
+	"mUcD6i+F2Zxf85u2Ueix5/AMvbyfAr/6lNLjTZu3PW5UNZIyLwo+oSOJ0Ra/rxcWgXEEUkAmenoqS5Fm",
+	"+7CM73TjmZCZ8zTkshwpqLs2sXEhu5g+e8/tZJatlwS+/KdBjARZfkNXK2J2e7l69eJlI93xIudWrEvU",
+	"zibjzG1aFmq5aYwQVnKSjRDPjQ3H/ktqKcbGbOIBTKf0U9+IqVQy+ouPaDvtf7Sgn4CYoJ/ukJ3n0t77",
+	"kNVuUXzsuRVo7jSbPW+xacJ33JQhM5Tgi3HqqwLDDoyi6B6ExpKa8Q6rmALSbjPp3QRpu44OKpPXbqAn",
+	"MuXjDNozLD/NNC3yWARvrDejfdn0dh+D2CVfe9nqYONtw6eCdrujfTMIX1SBk/uELoVNsBi92VhYl0px",
+	"nC5mdRf2HDjc7vYsCTjHmbJALANZ3gsijAd4khZ+OMLsycNNO2xhqrlEGs6DHPKqEPveNy96Hb31moFQ",
+	"/4Mvl8HROz0J2IPbng/P9XEhYXETXQJ7u3LuoeduWbcUKuAIWHrpfkwdViDr5JNNp6JEJCcI8+tJhaCI",
+	"vCh8dWZbjYIXb5kLhUpvpEjI3Sk6iXRNfE4tw/jfyL17Gafheb4pzOJnsVFxM/ClORS49/g7i7JSIqu9",
+	"Uvx7xYv62/woVleTmchPYg8C2IDgmobvgpek5B88h9xCieZ0HtJOS14qwMk6hwUer7C71iQ49GEGzsJc",
+	"ltJ5uTAbfSdK+u+TCHzj/kWUbCmVIRClxGw2M700EZEMOXyx7ybLy9VlpbJBahvQ65FERxQ54SJEPCb4",
+	"HFr5kYoCUIP5M//49uchkvAM0dsU5h/HP2dJ6itg8VOV5V/Ye/lDI2q9k1l/UR1KX9Woex/ZInGfBuOL",
+	"vAPLii6D8dALfr1bXcajzPmr8n4KRnxe6NK2xgzOIzgAeVSI5DZYa8tnf3KfwEuswhuvrDB/juFu+mTU",
+	"U4hmTmFN//sTxqNs4tnMPn28umapHswYn0wEpFkhlKFLYIlY4hGhHaGyX0rA4ue50yx9HVMA0RqO1E+Y",
+	"XcQPXFMGf8qQyIiPC5H9uYE3Aq10OGfStuAS6NLGk3BAeXxDS7ftIoWwnFPzfp17amnXJSZ+wxhROPcx",
+	"tKJMpkmgxmvvX6r8hrTbBiowRhIBhoXQE8UdLyroKMy1MND8Tglj2PYZd0cTFPYcC6Hx2gh94cOR2vDQ",
+	"huxazgVR+S4xpl0429ldO5ktKzXhVuQZM3wVAv3wANUFcHdDbUvT1G2yA7U1Pm2SxjkC7QkaVKOgOeHa",
+	"gT3CxEKPnh1sTB4WOh0Qx9oqwns7dzvJDIPVGz2HuS5DK10LAWFwDrpwD3qz7kYr0Svx4L5m7qC1rrD5",
+	"e44fz+cIQcuZ4IWdhVYpVCVQYfjE0eTuy/2gusPuQed4iE59r39IZyNIJyQB8dOHjLKGvhgoyRjWSvDZ",
+	"GfoUI5VNZSne61xkTlNHTwfrWAg1m48Lp6edoj9hGA5U7N/wuoAS6E3POzhHzgd6aFB7pLpFtXHrfsvB",
+	"7HvEFI6/pphCL+cYfTM8yt+Y5Ajdz5gnlj4r76RdbcsBGyuQJfzFd2wuFaZzLqZrTZkILfviGJvd8AYi",
+	"tGnkfvION8E9Y0g085QNGWJAuJuxhTQBHDk/3UNbyM1J/I8qQBGH+h63OrXvhKToaTQv3QOeOwQgrlfC",
+	"9te+ldBYp0kE0pAUQoF5eMDBg98CayKWS+O8op7rSPzh/MYE8nrLV9gsA+PluBC7qkPo6Se3Ib4IHfMG",
+	"F+NBQUjc8woX6hC7PtGLFbUPwD4Pgmuds9HRa/dXPWX/81//PTpq2G4/seYNf5xANXzBVxuofuOX8OFi",
+	"AibYoTSDt+R2GHGnaZUv5lawjJy876hOICPrkzNADoXz76hp8OE/FA0EglQ/emYm3be0Wy//rIVhYz65",
+	"ha5MXvooT2T0d8Z/SwVZVYi/0vu/+hzq686YtT0i1jbSpfiaBtj6VrCIR7FM2uvHH1ThShCZiYE+3Ba4",
+	"21u4HgER9cuJtiUlMYeNs3lpeO45AiZ9X0wdA9FIw+mLe0rfv0b/HIXKx6bH2s4249IjtR6YZtfL1sIC",
+	"TgWd0MRO8e4AKSxN+NspcIfQS/SULaXK9RKD+YORSunhIhD0TamrBXwDFBISqrD7C/68oaZpR6z7HHnX",
+	"fptR7jdR/rYfvbFvQ0L607m+6/X4ycksiAvC/dK4PE+HPMRRLMVEq4ns3TQ8M7eGvS7k5PavujIiQTQP",
+	"wg5mYASUzb1JiEILQd510kdyQydw5wOmvlggXxAfqTkvb6SK1fPxzM35inoroSuqUuTJcDfJT9rYmxLA",
+	"0AVUSUCsYcYxLkoW6HndsnX6caT+rTKWjQUAo99JI52dhdyBhLpIhEVS3Zy6sXwrKVQoUvIWiLjodEIy",
+	"dC64qUofwYV/NxTmJhhxEyKrKgeOfbwFrYSMZ9I7wOysFGamixytAlFaLlWx8mkuKmekwkj3iF4I1dyU",
+	"SVLSJUAaYBVw+6yGSYJtiPiCKuX084F9TuVabfBCPqDSgMwG6O/8s5xX86OTF3/5J+gmo/8KvWRSWXED",
+	"B+DnwzY4wULJrS2lmJOXph9AhNeY4Y/hSpKSEAtfc8vmFHu+vy5ZazhNtQk0NW0FPo9QXSlyVwt9uu8v",
+	"4SvzOA1F2xCZ6et67uGEd2I/+WNljho19iUmNgNbRGyrrCls5CsgBV1i+6RX4tgwI6DlHH0Op2EQXJTe",
+	"qmOGf6RWwg7qXHd1XYA/10v4s/MpwZOE8hQ+uQUmNuBq8O1qITdLxHFLOREho4UMi3GQpPYbi+dEMU3a",
+	"KQIozADsY5hC5v8N6weSRrnK0Oc7LUxDxaQkNWdB5Sm2bS09L72Z6AVUzGCRV7o+LLCPeErA+KckKMd0",
+	"OVK+ob61Ud9PNH2/NKyswGIdJHAE6+9HaCXCj4XraqT8fRXqhnwPoZwmbcjJWFBuFTrSNpsBEKByprUR",
+	"A2pKSzow3bZxy24VlHTgdo5XjAMVpNsEbzx7XAc5JWoPqWr2A+zOErED8TWlcNrD7dEMwU3acAmgDS9p",
+	"bTxMag4H2MskfvGIbZUkLj02VuJ4a+bQwrlo5RoNx74BK99ge5jQAyIKNl2vG0cNyWJA3UylNz3TznFi",
+	"kvQpd0Q9UDWFOVJYu3vo6qZHku890dp7Hr5buGUsDhVnQfFILqDDOHb9wwC9LgQvPVsIN1p5Ziq6r+CL",
+	"qFaTbj93f5TC6MI3J6fcVZJ4kOcALxTeAyA3F06Fj9SUyyI4PBEZhDLciO4QEHrq+cjaPdgKNfNHlgCy",
+	"BLRbXhETxlMX9dvqDIQ2vf4E8ArIdlO0UavRSG20OUL8W3BoqmgG/5jz8tajlFpAQ/vgrVVoPAAlMFjv",
+	"/XMuMUBp+sYFX1QdSqh3yh+0CR62fej6CSJr2JRoqsJud6aAbsizewV49t4wlYB8sQ50paOPHPA7HqJ6",
+	"U8vDM3hsqSENMLz0rBfWida30tm908jyBzWgzUWlVzRS17pSP1rA8VhTNFfCPnsNU9ilbq6EpQcfoHPE",
+	"pCqhDOofP9d2Td4opivbjRSFq5VWYlupausq9SfobsoXqg1Z1AZineDAQXgxUsEgkw5wzbAHwY22LCnU",
+	"o85qU9l3dZvV8A+ekIjeMUhijijMgfIAyzMnvCwlQBOU2vl8RICDYd9KOcdOMZ7nJUJt3AgbcySvjl8M",
+	"R+oMMBGMc8N5EbEAMYL0GbMfbjmtZksu7Ql79fJ7dE0zQKF9Bi9o5IzGPs5UXvrXxa9LAc16vDBfEEvR",
+	"tqMolW+024+uyMtOohOf59KAX7G9Z5+ZSSmEokYh4sZ3cmuYpDa9ZuFCXguKv+hbEeRxXhniJ8eIQyEY",
+	"WsvDkcJAyR0vJFz9hZNLnrzjhJXiTt965GVk1hIIwOrNI3f34x+IaJXaLDVan6+Ovx2QzeGGGQHjhhNn",
+	"Z9waPRceujLogBizHTsHT5SD2n0BdS8n7NXx901yDOGON7TUB4M+d2+/dt/cTY5b7iT6PDyyfnm/zHvJ",
+	"KdAFoEMDWZ6f+TJhXNtxMnaZEU1HppDqtv284LU+KYX1KeMFd14V8kb/ryxUo0p1m4L7Iuipk9wGZygX",
+	"Yv7ODXsY2XGvvoI5f3UaUCtksID1vI8atNWifTORzA/VW55ESAt9E7qOKTiLtqHSdUa+pEQcLceGpsjG",
+	"kKawPy4OtNtX8O4vfqMJCiAibNUW9h5bjSC8W7BX6YEErH9i5R2kAKrFRM8BQrtEgmhfKMaJH/674+Pm",
+	"FJl/667ULKWdQhGm74UHpAFQcq18utzYvXmxvqbSPVrCLnV7fpN7SwT6F7bW6AWxugcgykVIhCi9pDZa",
+	"Asg2dsiwk7wG8x7RC2rluyGcAuk+kFMKkrDs6sdPny7Pr67O3zgTu07y4uPazi6PIJPthjh+66H0Er79",
+	"6WBV/Oe1hEU8ivfXD65iwj52keJ6FNE/ubvl/G0K7lUDyGtqyBkEVZqUHnhesth/7jchlPpJAMd221IU",
+	"mEN25gBiSMRypXq1DivdnQPVZfuV3T3KAXja4rv6JLbhhyF2bVKVGuHt+87L+F1vHGyXGO+TpQnSvYvG",
+	"JZWEw+7EDnX0BXRV76dODt5bnUATIBUECY+/QH0L4imiEi2lEQ1GOTur/9C5w2NxUykoRDEj5fRIBqUH",
+	"5sxmjwPtGaXuN9wHfU874PjrswP6QvDs6UanbrS+qZF+SlDOo9amTrHkzlg/cZKKmna3lOVfjDb+UhrL",
+	"ErUMDsXqfpKBINqtZPag2gx7eXwcC/GkYZXid1wWfAyJ3noAl9IrFPTilXNgLDRS5kBozLJcLITKhZpI",
+	"YYhjFpwU570AppuRN+qZVAMfh256F8VlQgH5xqzqCHLSsO+Ovz1l2XMY6j8yjO6MoPpxBaMsSSSparyl",
+	"Pf/Kc4ceTg6JYL9FDK2z8Enpm5WxYt4bsZttfv/eoOv41M6uxXf8ZgCxUxm5sj1Y/ybDBwKq4IwGKe9i",
+	"8gzK3jeGANkQqM+IEssYodCFMwP0IJT5BpyHU/evViwo4gej6dJY70zgL0ybRMCUYgvl4QQjHajdbv+o",
+	"BLGvPz14wzax2oXa0E3WrOBzswe8fyGNvSe4P/s7jBtYt0GZEctohtS7GTSBmew0/OGvMs+FoqpAo1tk",
+	"CAiejg5aF8Ln2ypCYBmf8kYLRfmWlsKLQWXcdB5IAeB2vUaF/Bi2vN/U37Al78Xq6Uz5ToL9hWHxdxZx",
+	"SIh4PTdfFNx2CctdAnuiYVZaZwmlNMpo6GBibXthHl7GtiqVSQma1tnOIF4zUjfQTOKJYInJi825uXVm",
+	"f3cirmv/lUeHkld8/9NG4NZm0S66nwkeNtmAPm5lGhcYa1E2MNWQLH4/JdGQoN8O3n+Nj3zVyBPwDV2S",
+	"V7geEQMYm5088V1vrW0wSgOuP21Hu6JpT2MZLKyBoh4qMp/JGyyp46pmfHur21dIAMQg2HqBU6cNz/+a",
+	"CjoOcfQ/iOUepTMv+qw+c/5qMnbDSY91TFF/9tKe6hNC66UyO0UhHt8GeNb16pU7fZvsXZcaJPziHgFX",
+	"L2ES9/nSe0Os4LW9Tbn9aJD/9CvWbe4Tuqg2WIzeVBi8zWkw8WzOZeHLU/ewmVpjlaR6Y2klOsbufaHg",
+	"sbH2yN/Eihln3DQWiaMac2t2OC0Gb39kJRbH3DzKbuW+2kR5hVu1jyUOz+zErIZ+AwTdWOs4gPViP/lK",
+	"MxC8XPpwuVbU3YLXKARHanVRCSQ/dcxiUWpLw0KQxS5aGeZyCBTsPZe5vbOg+XOOv3xB7y8Zu/da9peF",
+	"ReBM58qJHeLdLrvAFyYkFGuHnkGlS3Yj74Sq1XH7auvHCNaQYP2GYzXuCwFR6pG93V1H6ssIziBy4ENv",
+	"hFg63l92FZslENSowZca+CA1tlMQJh9fQYEUcg37Y/mNCUYPxmLsNgsmlKMftIMLRmmRDqig79MLAjMO",
+	"uXYQ9wsF0Gkl6tFa77zdc/tDu869RaBJ7e6wJRpry8FsD71DBzJFwwgPaUfZEMk+ulAt7W0i8nvu6p0U",
+	"y+1gSiHb6E4mPJ7CS8CV4FnRZkjbkCbHEWmCKiJfHB/jG04h107XJPwsb646/ztM74DH0w2wLbAO0+2v",
+	"CpvfiRzf2RC4wgLT+xRgn8E76/nhWO4V+hw9WZ8nuhuyqxl31zG0AqjQJAJBMF9C0XDw+J1w63agE+de",
+	"/XSZlr9vCVVjODne4z0cYTge8OK9BCEc3Z0e2ke4Sy0cXzqTufY3az4gHCNJpzcf1E3ZVtqhsP9ddB+s",
+	"m4zYR336XPFI7XuS7hcOC1392yJiP8XW/684KEZf0SUu5lelP6DpNZbAZHPDDnRSlE12H33YgfQXvf3p",
+	"+j/857VoMZ/UDIosZmqStOZXG+tahs3tIjApvoZ/bqdOPQtrCHcsAtdVRvjaItJzp1uJI+1MzIcs9jFp",
+	"JK0CD1vaAVuKUni0uZHSJROfZ7wyVuRIkyvNhAM6TIOzjxNIxbyLmvYfdYjQ2P12pT1C1vptx498jPo9",
+	"PP3Fz/Zb8EdsZoh0xa0UcTXYZRvSrOaEZVVZZAOW0ar5ejTn1kp1g73f2QaVHEuhzP2oGL27lSr3sWbM",
+	"+Q/ZueeSmzSBkY3UNSwdM0tpAePYJmdHT6ePU3YVD8BvOJhHH/kU8bynvUT766jo6TrczS13FgBzNDNC",
+	"5WnxspM0d52h+UWNk9xSiyORIcx0VdbBxQMGDyAC44HFjsqR+g6p6cIg0CKFBdFwzMVnPpfKXcJyndxu",
+	"UCeqY9t46kgMHoOqbn2obkXPbtW2Fj3jsh6w6DkXhbwTpUQjJhbN7Sh8Pth1tCm7hyGtu7Amih90nmMc",
+	"Gt1pYpOqYUb6lelIY/fF2DhfsJaLJHd9KbqD0JjV4QqcsAhMYqR4BawZ/HTd3JDWWRlEL8EWvPJhWOoI",
+	"JzxrqEp1Y9TIzVpEsInCXv0hg3vyn/UlgqWwshTP8NN6lsS3CdzGADNtKaY+FTRCiVA0ZLmTo7nwRZyD",
+	"gFIa+MUagG9l6aWHMJn+kKEteqzUC2zUoYVGj4am9nCJ0pbbA0kURl4M4842CxKSVtY7jdVQHgssNZmz",
+	"SQq+uAKaBZMN0KzxhfiQv1giuCS3VQnMVGQwxuFSTi1aQMCoMjphAyDNCCFwopvg7pcrMEMb0Zth1TaF",
+	"+BBYVu7ll268p+DMhu/MU+i0RlKVULL79MTZiKHS6xl5FDBpAjjqhBI98CY0JO+WGNNI4YbNSQwiuGdG",
+	"quArIGorQ5vDIB6dAbupeImUJ07kIQhyEbAkSrFA74xgqGv40xs2LCZvR8pN1OlTq3UbAPUj2BAREHo7",
+	"GPQgYOSS1wLkJu5r+4aFpg3fJZWd8Z/rCHP/iQXfRyf/+PnXwX8G6Dj3nz+7B8s7L75VWRydHD3nC/n8",
+	"7gWIKs1no+otROjISkXiGkylDWM8CHtl3Khr/n8Cj4QR8RTWHCAuhV4Ugs24yhFrcJ68llJ2m+99I4yV",
+	"CuXdefm1AzBkP16+MwN2x4sKgwCkcWDQuoLAbmuCHRswZAQqBc+TWYQ92pzH9UysAsxDdPywEgna9P07",
+	"N5YsIBVsvvWnmabzh0QDHnc2kDLiUsKqVgTwgnw26ZYg0U3zpOkYAwx6CsRGAUi4bSnQ4vx3OhdM2mSA",
+	"2pq3DCM+i0mVig9MHGibkzcFJpOGt7z2ZERuTRfRXYJwLvDGJe9x2rNtKqENm1wnZF5KN4TAB9q2I0HM",
+	"jr+hM9Y8JMn2cqaRChDrrJKfYzFOw4+xjSkp11qU+qbkcwN1HLDhZ58ukjdRq0fz5D0v73LG0w0EiuSj",
+	"X3/+9f8HAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
