@@ -42,7 +42,11 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	explained := answer.JSON200
 	e := &explained.Exchange
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, err = fmt.Fprintf(table, "%s: %s · %s in %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, e.Application, e.Route, e.Environment, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	place := e.Application + " · " + e.Route
+	if e.Environment != "" {
+		place += " in " + e.Environment
+	}
+	_, err = fmt.Fprintf(table, "%s: %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
 	for i := range explained.Rules {
 		r := &explained.Rules[i]
 		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {
