@@ -155,7 +155,7 @@ type Resolution struct {
 // conflict that says why the action is not possible.
 func (s State) After(a Action) (State, error) {
 	if s == Pending {
-		return s, fault.New(fault.Conflict, "the alert does not fire yet; it can be acknowledged or resolved when it does")
+		return s, fault.New(fault.Conflict, "the alert is not firing yet; acknowledge or resolve it when it is")
 	}
 	switch a {
 	case Acknowledge:

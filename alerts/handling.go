@@ -9,7 +9,7 @@ func (s State) Snoozable() error {
 	case Firing, Acknowledged:
 		return nil
 	case Pending:
-		return fault.New(fault.Conflict, "the alert does not fire yet; it can be snoozed when it does")
+		return fault.New(fault.Conflict, "the alert is not firing yet; snooze it when it is")
 	case Resolved:
 	}
 	return fault.New(fault.Conflict, "the alert is resolved; a resolved alert cannot be snoozed")
@@ -21,7 +21,7 @@ func (s State) Snoozable() error {
 func (s State) Reassign(from, was, to string) (bool, error) {
 	switch {
 	case s == Pending:
-		return false, fault.New(fault.Conflict, "the alert does not fire yet; it can be assigned when it does")
+		return false, fault.New(fault.Conflict, "the alert is not firing yet; assign it when it is")
 	case from == to:
 		return false, nil
 	case s == Resolved:
@@ -29,7 +29,7 @@ func (s State) Reassign(from, was, to string) (bool, error) {
 	case from == was:
 		return true, nil
 	case from == "":
-		return false, fault.New(fault.Conflict, "the alert is not assigned to %s any more, but to nobody", was)
+		return false, fault.New(fault.Conflict, "the alert is no longer assigned to %s, but to nobody", was)
 	}
 	return false, fault.New(fault.Conflict, "the alert is assigned to %s", from)
 }

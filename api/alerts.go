@@ -125,7 +125,7 @@ func (s *server) alertFilter(ctx context.Context, path string, f *AlertFilter) (
 	var attributeErr, timeErr error
 	out.Attributes, attributeErr = attributesOf(path+"attribute", f.Attribute)
 	if f.From != nil && f.To != nil && f.To.Before(*f.From) {
-		timeErr = invalidField(path+"to", "range", "Must not be before from; nothing could match")
+		timeErr = invalidField(path+"to", "range", "Must not be before from, because no alert could match")
 	}
 	return out, cmp.Or(stateErr, severityErr, applicationErr, routeErr, signatureErr, textErr, assigneeErr, environmentErr, executionErr,
 		correlationErr, attributeErr, timeErr)
@@ -147,7 +147,7 @@ func attributesOf(field string, values []string) (map[string]string, error) {
 		case !split || key == "":
 			return nil, invalidField(field, "text", "Must be a key, an equals sign and a value, such as region=eu")
 		case twice && before != value:
-			return nil, invalidField(field, "range", fmt.Sprintf("Names %q with two values; nothing could match", key))
+			return nil, invalidField(field, "range", fmt.Sprintf("Must not have two values for %q, because no alert could match", key))
 		case found == nil:
 			found = map[string]string{}
 		}

@@ -99,7 +99,7 @@ func (s *server) checkHold(action alerts.Action, until *time.Time) error {
 	case until == nil:
 		return nil
 	case action != alerts.Resolve:
-		return invalidField("holdUntil", "not_applicable", "Only what is resolved is held — leave it out")
+		return invalidField("holdUntil", "not_applicable", "Only a resolved alert can be held — leave it out")
 	case !until.After(s.Now()) || until.After(s.Now().Add(maxHold)):
 		return invalidField("holdUntil", "out_of_range", "Must be in the future, and at most 30 days from now")
 	}
@@ -111,11 +111,11 @@ func (s *server) checkHold(action alerts.Action, until *time.Time) error {
 func (s *server) selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.Time) (alerts.Filter, error) {
 	switch {
 	case (len(ids) > 0) == (f != nil):
-		return alerts.Filter{}, fault.New(fault.Invalid, "name either ids or a filter")
+		return alerts.Filter{}, fault.New(fault.Invalid, "give either ids or a filter")
 	case len(ids) > maxSelected:
 		return alerts.Filter{}, invalidField("ids", "out_of_range", fmt.Sprintf("Must be at most %d ids; select more by a filter", maxSelected))
 	case f == nil && upTo != nil:
-		return alerts.Filter{}, invalidField("upTo", "not_applicable", "Ids are exact; upTo goes with a filter")
+		return alerts.Filter{}, invalidField("upTo", "not_applicable", "upTo needs a filter; leave it out for ids")
 	case f == nil:
 		return alerts.Filter{IDs: ids}, nil
 	}

@@ -67,7 +67,7 @@ func fromSource(what string, err error) error {
 	if fault.KindOf(err) != fault.Internal || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read now; the log tells why").SetInternal(err)
+	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read at present; the log says why").SetInternal(err)
 }
 
 // idPrefix precedes an execution id in a cursor, which holds any bytes.
@@ -131,7 +131,7 @@ func exchangeMark(text *string) (*cursor.Position, error) {
 	}
 	id, err := hex.DecodeString(strings.TrimPrefix(m.Name, idPrefix))
 	if err != nil {
-		return nil, invalidField("cursor", "malformed", "Not a cursor of this list; begin without one")
+		return nil, invalidField("cursor", "malformed", "Must be a cursor of this list; begin without a cursor")
 	}
 	return &cursor.Position{StartTimeNS: m.At.UnixNano(), ExecutionID: string(id)}, nil
 }

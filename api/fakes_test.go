@@ -247,7 +247,7 @@ func (m *webhookMemory) Create(_ context.Context, tenant string, w notify.Webhoo
 
 func (m *webhookMemory) Delete(_ context.Context, tenant string, id uuid.UUID) error {
 	if w, err := m.get(tenant, id); err == nil && w.Name == "bound" {
-		return fault.New(fault.Conflict, "the webhook is bound to the rules Failed orders and Failed invoices")
+		return fault.New(fault.Conflict, "the webhook is used by the rules Failed orders and Failed invoices")
 	}
 	return m.remove(tenant, id)
 }
@@ -418,7 +418,7 @@ func (m *recordMemory) Retry(_ context.Context, tenant string, id uuid.UUID, act
 	for i := range m.records {
 		if r := &m.records[i]; r.ID == id && r.TenantID == tenant {
 			if r.Status == notify.Delivered {
-				return fault.New(fault.Conflict, "the webhook #ops is off; switch it on, then retry")
+				return fault.New(fault.Conflict, "the webhook #ops is disabled; enable it, then retry")
 			}
 			r.Retries = append(r.Retries, api.RetryRecord{At: instant(), By: actor})
 			return nil

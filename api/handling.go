@@ -31,7 +31,7 @@ func checkAssignee(who Identity, assignee string) error {
 		return err
 	}
 	if assignee == who.Actor && who.Kind == kindToken {
-		return invalidField("assignee", "not_applicable", "A token handles no alerts; name a user")
+		return invalidField("assignee", "not_applicable", "A token cannot handle alerts; name a user")
 	}
 	return nil
 }

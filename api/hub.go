@@ -176,7 +176,7 @@ func (h *hub) publish(ctx context.Context, t *topic, ev event) {
 		select {
 		case l.events <- ev:
 		default:
-			h.log.LogAttrs(ctx, slog.LevelWarn, "slow stream cut off", slog.String("tenant", t.tenant))
+			h.log.LogAttrs(ctx, slog.LevelWarn, "slow stream closed", slog.String("tenant", t.tenant))
 			h.remove(l)
 		}
 	}

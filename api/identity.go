@@ -56,7 +56,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 		}
 		t, err := s.Door.Token(r.Context(), strings.TrimSpace(secret))
 		if err != nil {
-			return Identity{}, notIdentified(err, "This token is not valid: it was revoked, has expired, or never existed. Use another one")
+			return Identity{}, notIdentified(err, "This token is not valid: it was revoked, it has expired, or it never existed. Use another one")
 		}
 		return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 	}
@@ -84,7 +84,7 @@ func (s *server) display(ctx context.Context, secret string) (Identity, error) {
 		return Identity{}, notIdentified(err, "The token of this screen is no longer valid: it was revoked or has expired. Open the screen with a new one")
 	}
 	if t.Role != access.Viewer {
-		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen shows pages with a token of the role viewer; this one's is "+string(t.Role))
+		return Identity{}, echo.NewHTTPError(http.StatusForbidden, "A screen needs a token with the role viewer; this one has the role "+string(t.Role))
 	}
 	return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 }
@@ -101,7 +101,7 @@ func notIdentified(err error, message string) error {
 // notChecked says that nobody can be recognised at present, unless err is a
 // fault, which says what it is.
 func notChecked(err error) error {
-	return echo.NewHTTPError(http.StatusServiceUnavailable, "Who you are cannot be checked at present; try again").SetInternal(err)
+	return echo.NewHTTPError(http.StatusServiceUnavailable, "Your identity cannot be checked at present; try again").SetInternal(err)
 }
 
 // call is what is known of a request before anybody is asked who it is.

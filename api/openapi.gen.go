@@ -351,7 +351,7 @@ type Alert struct {
 	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
 	AssignedBy     *string    `json:"assignedBy,omitempty"`
 
-	// Assignee Who handles it; absent where nobody does.
+	// Assignee Who handles it; absent if nobody does.
 	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
@@ -361,14 +361,14 @@ type Alert struct {
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
 	ErrorPattern *string `json:"errorPattern,omitempty"`
 
-	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
-	// there is none.
+	// Exchange The execution that the alert is about. For a count, it is the newest one that matched, as an example; absent
+	// if there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
 
-	// ExchangeURL Where people see the exchange, by what `TOCSIN_EXCHANGE_URL` says. In the answer for one alert, where there is such a
+	// ExchangeURL The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
 	// place.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
@@ -379,18 +379,18 @@ type Alert struct {
 	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool `json:"health"`
 
-	// HeldUntil Of a rule over a window: until when nothing is raised for the group, as the person who resolved it chose. In the answer for one
-	// alert.
+	// HeldUntil For a rule over a window: until when nothing is raised for the group, as chosen by the person who resolved it.
+	// In the answer for one alert.
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
-	// Labels The rule's present labels; absent where it has none.
+	// Labels The rule's present labels; absent if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not.
+	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent if not.
 	Late *bool `json:"late,omitempty"`
 
-	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
+	// LateBySeconds The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
@@ -408,10 +408,10 @@ type Alert struct {
 	Resolution *AlertResolution `json:"resolution,omitempty"`
 	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
 
-	// ResolvedBy Absent where no person resolved it.
+	// ResolvedBy Absent if no person resolved it.
 	ResolvedBy *string `json:"resolvedBy,omitempty"`
 
-	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
+	// Routing How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired.
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
@@ -425,12 +425,12 @@ type Alert struct {
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
-	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
-	// exchange; empty where the exchange has no error.
+	// Signature The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+	// exchange; empty if the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
 	SnoozedBy *string `json:"snoozedBy,omitempty"`
 
-	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	// SnoozedUntil When somebody wants to be reminded of it; absent if it is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
@@ -452,7 +452,7 @@ type AlertActivity struct {
 	// Buckets Of all rules together.
 	Buckets []int64 `json:"buckets"`
 
-	// Complete False where the oldest alerts are not counted.
+	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
 	// From Where the first bucket begins.
@@ -464,11 +464,11 @@ type AlertActivity struct {
 
 // AlertAssignment defines model for AlertAssignment.
 type AlertAssignment struct {
-	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// Assignee The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
-	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	// Was The assignee that the caller saw; empty means nobody.
 	Was string `json:"was,omitempty"`
 }
 
@@ -553,23 +553,24 @@ type AlertGroupPage struct {
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
-// AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-// value. Any other condition on the exchange never holds for such an alert.
+// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+// for such an alert.
 type AlertMatch = match.Match
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
-	// that came later. By Postgres's clock.
+	// AsOf The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
+	// later. By Postgres's clock.
 	AsOf       time.Time `json:"asOf"`
 	Items      []Alert   `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
 
-	// SearchedTo Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
-	// at. Go on with `nextCursor`.
+	// SearchedTo For a search for a text that continues although the page is short or empty: every alert that fired after this
+	// instant was searched. Continue with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
@@ -590,7 +591,7 @@ type AlertRouting struct {
 	Answer            RoutingAnswer    `json:"answer"`
 	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
-	// DefaultWebhookIds The webhooks of the default, where it took none.
+	// DefaultWebhookIds The webhooks of the default, if the alert took no route.
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 	PolicyVersion     int64                `json:"policyVersion"`
 
@@ -607,13 +608,13 @@ type AlertSelection struct {
 	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 	Filter *AlertFilter `json:"filter,omitempty"`
 
-	// HoldUntil Of resolve: until when nothing is raised for the groups of those alerts that are of rules over a window, whatever their values
-	// do; then they may fire again. In the future, at most 30 days from now. Absent holds each group until its value has been back
-	// once. Other alerts are about one exchange each, and hold nothing.
+	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of rules over a window, whatever their
+	// values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
+	// until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
 	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
 	Ids       []openapi_types.UUID `json:"ids,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
@@ -632,7 +633,7 @@ type AlertsAssignment struct {
 	// the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
-	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// Assignee The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
@@ -643,14 +644,14 @@ type AlertsAssignment struct {
 	// Reassign Whether alerts that others handle are assigned, too.
 	Reassign bool `json:"reassign,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
-	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
-	// that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	// Changed The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
+	// if that is not known or too much: then everything may have changed. Never in the first event of a stream.
 	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
 	Counts  AlertCounts           `json:"counts"`
 
@@ -663,7 +664,7 @@ type AssigneeList struct {
 	Items []string `json:"items"`
 }
 
-// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// Attempt One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
 // default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
@@ -678,8 +679,8 @@ type Attempt struct {
 	// Replica The process that made it.
 	Replica *string `json:"replica,omitempty"`
 
-	// Request What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-	// `host` is empty and own headers are left out where the webhook was edited since.
+	// Request What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+	// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
 	Request *RequestHead `json:"request,omitempty"`
 
 	// Response The beginning of the answer's body.
@@ -695,7 +696,7 @@ type Attempt struct {
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
 	// been over.
 	Verdict AttemptVerdict `json:"verdict"`
 }
@@ -703,7 +704,7 @@ type Attempt struct {
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
 // been over.
 type AttemptVerdict string
 
@@ -713,7 +714,7 @@ type AttributeMatch = rules.AttributeMatch
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done.
 	Action string `json:"action"`
 
 	// Actor The e-mail address of a user, the name of a token.
@@ -776,8 +777,8 @@ type BulkResult struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-// there; where they are put back, the hour that comes twice counts twice.
+// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+// exist; if they are put back, the repeated hour counts twice.
 type Calendar = rules.Calendar
 
 // ChangedAlerts defines model for ChangedAlerts.
@@ -788,8 +789,8 @@ type ChangedAlerts struct {
 	Newest []Alert `json:"newest"`
 }
 
-// CompletenessStatus How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-// and while Postgres cannot be reached.
+// CompletenessStatus The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+// comparison, and while Postgres cannot be reached.
 type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
@@ -825,7 +826,7 @@ type DeliveryBucket struct {
 	// Failed Attempts that it did not accept, or did not answer.
 	Failed int64 `json:"failed"`
 
-	// MedianMs How long the accepted ones took. Absent where there are none.
+	// MedianMs How long accepted attempts took. Absent if there are none.
 	MedianMs *float64 `json:"medianMs,omitempty"`
 
 	// P95Ms What 95 % of them did not exceed.
@@ -921,7 +922,7 @@ type EncryptionKeyList struct {
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
 
-// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
 // resolved or snoozed when it is due.
 type EscalationStep = alerts.EscalationStep
 
@@ -936,7 +937,7 @@ type Exchange struct {
 	// DurationNs Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
-	// EndTime Absent where the source does not say.
+	// EndTime Absent if the source does not say.
 	EndTime      *time.Time `json:"endTime,omitempty"`
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
@@ -984,17 +985,17 @@ type ExchangeStatus = rules.Status
 type ExplainCount struct {
 	Rules int `json:"rules"`
 
-	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-	// not meet the condition of its time.
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
-// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-// not meet the condition of its time.
+// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 type ExplainVerdict = explain.Verdict
 
 // FacetList defines model for FacetList.
@@ -1015,11 +1016,12 @@ type FieldError = fault.Field
 // Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 type Filter = rules.Filter
 
-// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+// present, by the time after which exchanges became visible.
 type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
@@ -1132,7 +1134,7 @@ type Me struct {
 	// HasPassword Of a user.
 	HasPassword *bool `json:"hasPassword,omitempty"`
 
-	// ID Of the user or the token; absent where there is neither.
+	// ID Of the user or the token; absent if there is neither.
 	ID *openapi_types.UUID `json:"id,omitempty"`
 
 	// Issuer The OpenID Connect provider that the user comes from.
@@ -1189,7 +1191,7 @@ type NewToken struct {
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email What the user signs in with. Of all tenants, one user has it.
+	// Email E-mail address with which the user signs in. Of all tenants, one user has it.
 	Email string `json:"email"`
 
 	// Name How alerts call the user.
@@ -1239,14 +1241,16 @@ type Notification struct {
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent where they do not. Retrying it sends it at once.
+	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent if they do not. Retrying it sends it at once.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+	// Reason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+	// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+	// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+	// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+	// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
@@ -1257,10 +1261,11 @@ type Notification struct {
 	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
-	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-	// because a silence was in force when it was written.
+	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+	// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+	// when it was written.
 	Status NotificationStatus `json:"status"`
 
 	// SuppressedBy The silence that suppressed a message.
@@ -1290,15 +1295,17 @@ type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
 
-	// SearchedTo How far back a search for a text has looked. Absent where the page is full or the search is through.
+	// SearchedTo How far back a search for a text has looked. Absent if the page is full or the search has finished.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
-// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 // notifications in one message.
 type NotificationReason = notify.Reason
 
@@ -1308,10 +1315,11 @@ type NotificationRetry struct {
 	By string    `json:"by"`
 }
 
-// NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-// because a silence was in force when it was written.
+// NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+// when it was written.
 type NotificationStatus = notify.Status
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -1355,17 +1363,17 @@ type PasswordChange struct {
 }
 
 // PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
 // are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 type PresetDefinition struct {
 	// ID As `GET /receivers` names it.
 	ID string `json:"id"`
 
-	// Inputs By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again.
+	// Inputs By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again.
 	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
-// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
 // because permission to edit a webhook does not include reading them.
 type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
@@ -1399,10 +1407,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty where alerts are about counts over several.
+	// Application Empty if alerts are about counts over several.
 	Application string `json:"application"`
 
-	// Route Empty where alerts are about counts over several.
+	// Route Empty if alerts are about counts over several.
 	Route string `json:"route"`
 }
 
@@ -1411,7 +1419,7 @@ type PreviewedHeader struct {
 	Masked bool   `json:"masked"`
 	Name   string `json:"name"`
 
-	// Value Absent where it is masked.
+	// Value Absent if it is masked.
 	Value *string `json:"value,omitempty"`
 }
 
@@ -1431,7 +1439,7 @@ type PreviewedRequest struct {
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
 	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-	// another one for a status that has no kind of its own.
+	// another one for a status without a separate kind.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -1445,15 +1453,16 @@ type Problem struct {
 	// Title The HTTP status in words.
 	Title string `json:"title"`
 
-	// Type Always about:blank; `code` tells the kinds apart.
+	// Type Always about:blank; `code` distinguishes the kinds.
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
 }
 
-// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+// never; an edit without it ends quiet hours.
 type QuietHours = notify.QuietHours
 
 // ReadRequest Either `ids` or `filter`.
@@ -1465,7 +1474,7 @@ type ReadRequest struct {
 	// Unread Marks them as unread instead
 	Unread bool `json:"unread,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
@@ -1546,7 +1555,7 @@ type ReceiverPreviewRequest struct {
 
 // ReceiverRequest defines model for ReceiverRequest.
 type ReceiverRequest struct {
-	// Body `[redacted]` stands for what is secret.
+	// Body Secrets are replaced by `[redacted]`.
 	Body        string `json:"body"`
 	ContentType string `json:"contentType"`
 
@@ -1558,7 +1567,7 @@ type ReceiverRequest struct {
 	// Method An HTTP method, or `SMTP` for an e-mail, whose body has `subject`, `text` and `html`.
 	Method string `json:"method"`
 
-	// URL `redacted` stands for what is secret.
+	// URL Secrets are replaced by `redacted`.
 	URL string `json:"url"`
 }
 
@@ -1570,7 +1579,7 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window that counted something else than is there.
+	// Different Alerts of a rule over a window that counted something else than the table contains.
 	Different *int64 `json:"different,omitempty"`
 
 	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
@@ -1608,8 +1617,8 @@ type Reconciliation struct {
 	// Unchecked What cannot be checked: see the findings.
 	Unchecked *int64 `json:"unchecked,omitempty"`
 
-	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
-	// that fired, stand or were resolved without a reason.
+	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a rule over a window,
+	// alerts that fired, are open or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
 
@@ -1651,7 +1660,7 @@ type Regression struct {
 
 // Replica One process. Its instants are of Postgres's clock.
 type Replica struct {
-	// Alive Whether it has not been silent for so long that others take over its work.
+	// Alive Whether its heartbeats are recent enough that others do not take over its work.
 	Alive bool `json:"alive"`
 
 	// ClaimedNotifications Notifications that it is delivering.
@@ -1683,8 +1692,8 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
-// RequestHead What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-// `host` is empty and own headers are left out where the webhook was edited since.
+// RequestHead What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
@@ -1702,7 +1711,7 @@ type Resolution struct {
 	AlertID openapi_types.UUID `json:"alertId"`
 	At      time.Time          `json:"at"`
 
-	// By Absent where no person did it.
+	// By Absent if no person did it.
 	By *string `json:"by,omitempty"`
 }
 
@@ -1751,7 +1760,7 @@ type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
-	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	// FormerSecretUntil Until when the former secret also signs; absent if there is none.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
 
 	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
@@ -1765,8 +1774,8 @@ type RouteTaken struct {
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
 
-// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-// not continue.
+// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+// comes after a route that was taken and does not continue.
 type RouteVerdict = routing.Verdict
 
 // RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
@@ -1791,9 +1800,10 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
-// at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
-// many routes lead to it. A policy names at most 100 webhooks in all.
+// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
+// each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+// to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
+// in all.
 type RoutingPolicyDefinition = routing.Policy
 
 // RoutingRoute A route leads alerts to webhooks.
@@ -1835,7 +1845,7 @@ type RoutingTestExchange struct {
 }
 
 // RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
-// the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+// the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
@@ -1859,8 +1869,8 @@ type RoutingTestRoute struct {
 	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
 	Unmet []string `json:"unmet"`
 
-	// Verdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-	// not continue.
+	// Verdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+	// comes after a route that was taken and does not continue.
 	Verdict RouteVerdict `json:"verdict"`
 }
 
@@ -1871,7 +1881,7 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message at present; absent where they would not.
+	// QuietUntil Until when its quiet hours would hold the message at present; absent if they would not.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
@@ -1883,8 +1893,8 @@ type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
 
-	// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-	// there; where they are put back, the hour that comes twice counts twice.
+	// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+	// exist; if they are put back, the repeated hour counts twice.
 	Calendar   *Calendar `json:"calendar,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 	DurationMS int64     `json:"durationMs,omitempty"`
@@ -1894,11 +1904,12 @@ type Rule struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+	// present, by the time after which exchanges became visible.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -1923,12 +1934,12 @@ type Rule struct {
 	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 
-	// Resolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-	// exchange that fails raises an alert of its own.
+	// Resolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+	// them first. The next exchange that fails raises a separate alert.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 	RunbookURL string          `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope              Scope    `json:"scope"`
 	Severity           Severity `json:"severity"`
@@ -1937,13 +1948,13 @@ type Rule struct {
 	Threshold          int      `json:"threshold"`
 	TitleTemplate      string   `json:"titleTemplate"`
 
-	// Unreadable Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
-	// `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
-	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
+	// Unreadable Why the stored definition cannot be read; absent for other rules. The rule is then not evaluated, and `scope`,
+	// `filter`, `targets`, `labels`, `owner`, `runbookUrl` and `note` may be missing. It can be replaced, disabled
+	// and deleted, but not enabled, previewed, duplicated or exported. Replacing the definition arms the rule again.
 	Unreadable string    `json:"unreadable,omitempty"`
 	UpdatedAt  time.Time `json:"updatedAt"`
 
-	// UseRoutingPolicy The routing policy says who is notified. Absent where the rule names webhooks itself.
+	// UseRoutingPolicy The routing policy decides who is notified. Absent if the rule names webhooks itself.
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
@@ -1961,7 +1972,7 @@ type RuleActivity struct {
 
 // RuleApplication defines model for RuleApplication.
 type RuleApplication struct {
-	// DryRun Whether to tell what would be done, and do nothing.
+	// DryRun Whether to show what would be done, without doing it.
 	DryRun bool `json:"dryRun,omitempty"`
 
 	// Prune Whether to delete the tenant's other rules.
@@ -1970,7 +1981,7 @@ type RuleApplication struct {
 	// PruneLabels With `prune`, only rules that have all of these labels are deleted. Empty means all.
 	PruneLabels map[string]string `json:"pruneLabels,omitempty"`
 
-	// PruneNames With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all.
+	// PruneNames With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all.
 	PruneNames []string `json:"pruneNames,omitempty"`
 
 	// Rules Each name once.
@@ -1984,7 +1995,7 @@ type RuleApplied struct {
 	// Changes What an edit changes, field by field.
 	Changes []RuleFieldChange `json:"changes,omitempty"`
 
-	// ID Absent where a rule would be created.
+	// ID Absent if a rule would be created.
 	ID   *openapi_types.UUID `json:"id,omitempty"`
 	Name string              `json:"name"`
 
@@ -2015,7 +2026,7 @@ type RuleChange struct {
 	Before json.RawMessage `json:"before,omitempty"`
 	ID     int64           `json:"id"`
 
-	// Operation The operation of this API; absent where it was done in another way.
+	// Operation The operation of this API; absent if it was done in another way.
 	Operation *string `json:"operation,omitempty"`
 }
 
@@ -2030,7 +2041,7 @@ type RuleDay struct {
 	BucketSeconds int     `json:"bucketSeconds"`
 	Buckets       []int64 `json:"buckets"`
 
-	// Complete False where the oldest alerts are not counted.
+	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
 	// From Where the first bucket begins.
@@ -2039,100 +2050,107 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
-	// Calendar Of ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only where the whole window lies in these hours. Absent is always.
+	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
+	// hours. Absent means always.
 	Calendar *rules.Calendar `json:"calendar,omitempty"`
 
-	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+	// DurationMS For DURATION_IN_WINDOW: the minimum value of the percentile. Exchanges of both statuses are measured unless
 	// `filter.statuses` says otherwise.
 	DurationMS int64 `json:"durationMs,omitempty"`
 	Enabled    *bool `json:"enabled,omitempty"`
 
-	// Expected Of ABSENT_IN_WINDOW with `groupBy`: the full names of the groups of which exchanges are expected. Either they are listed
-	// here, or `learnDays` says from how many days they are learned.
+	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
+	// them here, or set `learnDays`.
 	Expected []string `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+	// present, by the time after which exchanges became visible.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
-	// GroupBy Absent counts all exchanges together. Absent on PER_EXCHANGE. A rule has open alerts of at most 1,000 groups; where more
-	// reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
+	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
+	// groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
+	// largest stay as they are.
 	GroupBy rules.GroupBy `json:"groupBy,omitempty"`
 
-	// GroupByAttribute Of `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those of which it is empty, are one group, the
-	// one without a name. A value longer than 256 bytes is known by its SHA-256.
+	// GroupByAttribute For `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those with an empty value, are
+	// one group, which has no name. A value longer than 256 bytes is identified by its SHA-256.
 	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 
-	// IntervalSeconds How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
+	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
 	// shorter than a second.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
 	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// LearnDays Of ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within so many days, at
-	// most 1,000 groups. They are learned anew every hour. Absent learns none.
+	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
+	// number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
 	LearnDays int `json:"learnDays,omitempty"`
 
-	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
+	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
+	// PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 
-	// MinVolume Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
-	// little: no alert fires, and one that does resolves.
+	// MinVolume For RATIO_IN_WINDOW and DURATION_IN_WINDOW: the minimum number of exchanges in the window, at least 1. With
+	// fewer, no alert fires, and a firing one resolves.
 	MinVolume int    `json:"minVolume,omitempty"`
 	Name      string `json:"name"`
 
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: of a rule over a window when the count falls below the threshold,
-	// on PER_EXCHANGE by what `resolution` says. False on PER_EXCHANGE without one.
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
+	// longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
 
-	// Percent Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
-	// three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+	// Percent For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
+	// at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
+	// scope. Absent for other modes.
 	Percent float64 `json:"percent,omitempty"`
 
 	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
 	Percentile int `json:"percentile,omitempty"`
 
-	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
+	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
 	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
-	// Resolution Of PER_EXCHANGE: what resolves its open alerts beside people, those of before as well. Absent is nothing.
+	// Resolution For PER_EXCHANGE: what resolves its open alerts in addition to people, including earlier ones. Absent means
+	// nothing.
 	Resolution *rules.Resolution `json:"resolution,omitempty"`
 
 	// RunbookURL Where people read what to do about its alerts, http or https.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 
-	// ShortWindowSeconds Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
-	// well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+	// ShortWindowSeconds For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must also
+	// reach `percent`. The alert then fires only while the problem lasts, and resolves soon after it is over. Absent
+	// means none.
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 	Targets            []Target `json:"targets,omitempty"`
 
-	// Threshold Of COUNT_IN_WINDOW, how many exchanges must match; of ABSENT_IN_WINDOW, how many are expected. At least 1; 0 on other modes.
+	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
+	// for other modes.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -2190,23 +2208,23 @@ type RuleExplanation struct {
 	RuleID   openapi_types.UUID `json:"ruleId"`
 	RuleName string             `json:"ruleName"`
 
-	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
-	// those of its present condition.
+	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
+	// disabled or was not armed, those of its present condition.
 	Unmet []string `json:"unmet,omitempty"`
 
-	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-	// not meet the condition of its time.
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // RuleFieldChange defines model for RuleFieldChange.
 type RuleFieldChange struct {
-	// After The value; absent where the document has the default.
+	// After The value; absent if the document has the default.
 	After interface{} `json:"after,omitempty"`
 
-	// Before The value; absent where the rule has the default.
+	// Before The value; absent if the rule has the default.
 	Before interface{} `json:"before,omitempty"`
 
 	// Field The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name.
@@ -2215,12 +2233,13 @@ type RuleFieldChange struct {
 
 // RuleHealth How a rule's evaluation is doing.
 type RuleHealth struct {
-	// BackfillFrom The start time from which on something behind the cursor is still to be judged, beside what is new. So it is
-	// for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
+	// BackfillFrom The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
+	// happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
-	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
 	// before the first evaluation, while the rule is disabled, and for rules over a window.
 	Cursor *string `json:"cursor,omitempty"`
 
@@ -2241,7 +2260,7 @@ type RuleHealth struct {
 	LateDropped *int64 `json:"lateDropped,omitempty"`
 
 	// LateLastHour Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
-	// what becomes visible later than it reaches raises nothing.
+	// exchanges that become visible later than the look-back raise nothing.
 	LateLastHour *int64 `json:"lateLastHour,omitempty"`
 
 	// LookingBackTo The former name of `backfillFrom`.
@@ -2303,7 +2322,7 @@ type RuleReplay struct {
 	// EndedAt Absent while it is under way.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 
-	// EndedBy Who cancelled it; absent where nobody did.
+	// EndedBy Who cancelled it; absent if nobody did.
 	EndedBy *string            `json:"endedBy,omitempty"`
 	From    time.Time          `json:"from"`
 	ID      openapi_types.UUID `json:"id"`
@@ -2315,11 +2334,11 @@ type RuleReplay struct {
 	// Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// Problem Why it was stopped or failed, or does not come further; absent where nothing is wrong.
+	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-	// given another condition. FAILED: what it would raise cannot be stored.
+	// State RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
 }
@@ -2364,17 +2383,17 @@ type RuleReplayRequest struct {
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-// given another condition. FAILED: what it would raise cannot be stored.
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
-// RuleResolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-// exchange that fails raises an alert of its own.
+// RuleResolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+// them first. The next exchange that fails raises a separate alert.
 type RuleResolution = rules.Resolution
 
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
-	// BackfillFrom The start time from which on the first of them has still to judge. Absent where there is none.
+	// BackfillFrom The earliest start time that one of them still has to judge. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Backfilling Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
@@ -2414,7 +2433,7 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 // out, whatever the other lists say.
 type Scope = rules.Scope
 
@@ -2440,7 +2459,7 @@ type SignIn struct {
 	// Open Nobody has to sign in here.
 	Open bool `json:"open"`
 
-	// Provider An OpenID Connect provider; absent where there is none.
+	// Provider An OpenID Connect provider; absent if there is none.
 	Provider *SignInProvider `json:"provider,omitempty"`
 
 	// SetupNeeded There is no administrator yet.
@@ -2454,11 +2473,11 @@ type SignIn struct {
 type SignInLink struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 
-	// URL Absolute where Tocsin knows its public URL, else a path.
+	// URL Absolute if Tocsin knows its public URL, otherwise a path.
 	URL string `json:"url"`
 }
 
-// SignInProvider An OpenID Connect provider; absent where there is none.
+// SignInProvider An OpenID Connect provider; absent if there is none.
 type SignInProvider struct {
 	// Name What the button says.
 	Name string `json:"name"`
@@ -2483,11 +2502,12 @@ type Silence struct {
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
@@ -2495,9 +2515,9 @@ type Silence struct {
 	Problem *string `json:"problem,omitempty"`
 	Reason  string  `json:"reason"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
 
@@ -2528,7 +2548,7 @@ type SilencePreviewAnswer struct {
 	// Alerts Alerts that fired in the last 24 hours.
 	Alerts int64 `json:"alerts"`
 
-	// Complete False where only the newest alerts were looked at.
+	// Complete False if only the newest alerts were looked at.
 	Complete bool `json:"complete"`
 
 	// MatchedAlerts Of these, those that match.
@@ -2551,22 +2571,23 @@ type SilencePreviewAnswer struct {
 
 // SilencePreviewRequest defines model for SilencePreviewRequest.
 type SilencePreviewRequest struct {
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 }
 
-// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-// where it comes twice, the first time.
+// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence = silences.Recurrence
 
 // SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
@@ -2601,7 +2622,7 @@ type SlackApp struct {
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
 
-	// Threads Whether the messages of an issue share a thread; left out where they do not.
+	// Threads Whether the messages of an issue share a thread; left out if they do not.
 	Threads bool `json:"threads,omitempty"`
 }
 
@@ -2610,7 +2631,7 @@ type SlackAppDefinition struct {
 	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
 	BotToken string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
 	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
@@ -2625,7 +2646,7 @@ type SlackAppEdit struct {
 	// BotToken Left out, the present one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
 	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
@@ -2637,8 +2658,8 @@ type SlackAppEdit struct {
 
 // Status defines model for Status.
 type Status struct {
-	// Completeness How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-	// and while Postgres cannot be reached.
+	// Completeness The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+	// comparison, and while Postgres cannot be reached.
 	Completeness *CompletenessStatus `json:"completeness,omitempty"`
 	Dependencies []Dependency        `json:"dependencies"`
 	Now          time.Time           `json:"now"`
@@ -2649,7 +2670,7 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be reached. `/readyz` answers 200 also while ClickHouse alone cannot.
+	// Ready Whether every dependency can be reached. `/readyz` also answers 200 while only ClickHouse cannot.
 	Ready bool `json:"ready"`
 
 	// ReplicaID The process that answers.
@@ -2680,7 +2701,7 @@ type SystemHistoryAnswer struct {
 	Steps       []SystemStep `json:"steps"`
 }
 
-// SystemStep Empty where there is no sample, because nothing ran.
+// SystemStep Empty if there is no sample, because nothing ran.
 type SystemStep struct {
 	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
@@ -2688,7 +2709,7 @@ type SystemStep struct {
 	// Messages Messages to be delivered.
 	Messages *int64 `json:"messages,omitempty"`
 
-	// OldestSeconds The age of the oldest of them; 0 where there was none.
+	// OldestSeconds The age of the oldest of them; 0 if there was none.
 	OldestSeconds *float64 `json:"oldestSeconds,omitempty"`
 	Partitions    *int     `json:"partitions,omitempty"`
 
@@ -2702,17 +2723,17 @@ type SystemStep struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
-// Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
-// rules are its members' (`mine`). An alert can escalate to it.
+// Team A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+// the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team = teams.Team
 
 // TeamList defines model for TeamList.
 type TeamList struct {
-	// MembersHidden True where `members` and `groups` are left out, because the caller's role does not read who is in the teams; else absent.
+	// MembersHidden True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent.
 	MembersHidden *bool  `json:"membersHidden,omitempty"`
 	Teams         []Team `json:"teams"`
 
-	// UpdatedAt Absent where nobody has edited them.
+	// UpdatedAt Absent if nobody has edited them.
 	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
 	UpdatedBy *string    `json:"updatedBy,omitempty"`
 	Version   int64      `json:"version"`
@@ -2876,7 +2897,7 @@ type UsualDuration struct {
 	// Exchanges How many were looked at.
 	Exchanges int64 `json:"exchanges"`
 
-	// MedianNs Absent where fewer than 20 were found.
+	// MedianNs Absent if fewer than 20 were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
 	// P95Ns What 95 of a hundred do not exceed. Absent as the median is.
@@ -2934,7 +2955,7 @@ type Webhook struct {
 	// Events What else than raised alerts the webhook is notified of.
 	Events []WebhookEvent `json:"events"`
 
-	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	// FormerSecretUntil Until when a former signing secret also signs; absent if there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
 	HasSigningSecret     bool       `json:"hasSigningSecret"`
@@ -2958,15 +2979,17 @@ type Webhook struct {
 	// Preset The receiver that a webhook is for.
 	Preset *WebhookPreset `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours    QuietHours `json:"quietHours,omitempty"`
 	RatePerSecond float64    `json:"ratePerSecond"`
 
-	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
-	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
-	// `signingSecret` anew, of a Slack app `botToken` and `signingSecret`; else it is a conflict. Disabling needs no secrets.
+	// SecretsProblem Why Tocsin cannot decrypt the URL, headers and secrets of the webhook: their encryption key is missing, or
+	// they are damaged. Absent if it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`,
+	// `headers` and `signingSecret` again, or for a Slack app `botToken` and `signingSecret`; otherwise it is a
+	// conflict. Disabling needs no secrets.
 	SecretsProblem *string `json:"secretsProblem,omitempty"`
 
 	// Slack A Slack app that a webhook posts as.
@@ -2991,7 +3014,7 @@ type WebhookActivity struct {
 	// From Where the first bucket begins.
 	From time.Time `json:"from"`
 
-	// LastSuccessAt When the newest message that was delivered in that time had been. Absent where none was.
+	// LastSuccessAt When the newest message of that time was delivered. Absent if none was.
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
@@ -3003,17 +3026,19 @@ type WebhookDefinition struct {
 	// ClientCertificate Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
-	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
+	// one message for up to 5,000 of them; a body template does not apply to digests. 0 means never. The default is
+	// 20 for slack, otherwise 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
 	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
-	// Of alerts over a window that resolve by themselves, `RESOLVED` notifies it whatever the rule's `notifyOnResolve` says.
-	// Only webhooks that were notified when an alert was raised are. The messages of an alert arrive in order.
+	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
+	// an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+	// whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
+	// notified. The messages of an alert arrive in order.
 	Events []WebhookEvent `json:"events,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
@@ -3028,13 +3053,14 @@ type WebhookDefinition struct {
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-	// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+	// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
 	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 	Preset *PresetDefinition `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3071,8 +3097,9 @@ type WebhookEdit struct {
 	// Events As of a new webhook.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
-	// has to give them anew, because permission to edit a webhook does not include reading them.
+	// Headers Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+	// scheme, host or port has to give them again, because permission to edit a webhook does not include reading
+	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
 	// MaxConcurrent Attempts under way in one process.
@@ -3082,13 +3109,14 @@ type WebhookEdit struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
 	// because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3125,8 +3153,9 @@ type WebhookHealth struct {
 	// Since Of `open`: since when the receiver does not answer.
 	Since *time.Time `json:"since,omitempty"`
 
-	// State `ok`: what is due is sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
-	// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+	// State `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
+	// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
+	// time to time, and its success ends this. `off`: a person must enable the webhook.
 	State notify.FlowState `json:"state"`
 
 	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
@@ -3149,7 +3178,7 @@ type WebhookPreset struct {
 	// Inputs Those that are no secret.
 	Inputs map[string]string `json:"inputs"`
 
-	// Name What the receiver is called; its id where the server does not have it any more.
+	// Name The name of the receiver; its id if the server no longer has the receiver.
 	Name string `json:"name"`
 
 	// SecretInputs The names of the secret ones that are set.
@@ -3274,7 +3303,7 @@ type ListAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Environment The environments of the exchanges.
@@ -3302,7 +3331,7 @@ type ListAlertsParams struct {
 	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -3325,7 +3354,7 @@ type ListAlertsParams struct {
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
 	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-	// that is not about one exchange is a group of its own there.
+	// that is not about one exchange is a separate group there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -3335,7 +3364,7 @@ type GroupAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Environment The environments of the exchanges.
@@ -3363,7 +3392,7 @@ type GroupAlertsParams struct {
 	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -3439,13 +3468,13 @@ type StreamEventsParams struct {
 
 // SearchExchangesParams defines parameters for SearchExchanges.
 type SearchExchangesParams struct {
-	// Environment A name; `*` stands for any run of characters.
+	// Environment A name; `*` matches any characters.
 	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// Application A name; `*` stands for any run of characters.
+	// Application A name; `*` matches any characters.
 	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
 
-	// Route A name; `*` stands for any run of characters.
+	// Route A name; `*` matches any characters.
 	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
 
 	// Status Without it, both.
@@ -3475,8 +3504,8 @@ type SearchExchangesParamsStatus string
 type ExplainExchangeParams struct {
 	ExecutionID string `form:"executionId" json:"executionId"`
 
-	// StartTime When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
-	// that began within `hours`.
+	// StartTime When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
+	// alert, otherwise one that began within `hours`.
 	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
 
 	// Hours How many hours to look back.
@@ -3487,13 +3516,13 @@ type ExplainExchangeParams struct {
 type ListExchangeFacetsParams struct {
 	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
 
-	// Prefix What values begin with, case ignored.
+	// Prefix The beginning of the values, ignoring case.
 	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	// Environment Restricts the result to exchanges of this one; `*` matches any characters.
 	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	// Application Restricts the result to exchanges of this one; `*` matches any characters.
 	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
 
 	// Hours How many hours to look back.
@@ -3512,11 +3541,11 @@ type ListNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	// RuleID The rules of the alerts. A digest has none, but its members have.
 	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
 	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
 
-	// DigestID Those that these digests tell.
+	// DigestID Members of these digests.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
 	// From Created at or after this instant.
@@ -3525,11 +3554,12 @@ type ListNotificationsParams struct {
 	// To Created before this instant.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	// OnlyMessages Leaves out members of digests, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
-	// Q Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
-	// at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+	// Q Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
+	// page searches 20,000 notifications and may contain few or none of them, although there are more; see
+	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -3588,7 +3618,7 @@ type PreviewRuleParams struct {
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
 type ReconcileRuleParams struct {
-	// Hours How far to look back, not before the rule was armed.
+	// Hours How many hours to look back, but not before the rule was armed.
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
@@ -3792,7 +3822,7 @@ type ServerInterface interface {
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
-	// GroupAlerts Fold alerts by rule or by error
+	// GroupAlerts Group alerts by rule or by error
 	// (GET /alerts/groups)
 	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
 	// GetIssue Read an issue
@@ -3855,10 +3885,10 @@ type ServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
-	// GetMe Ask who one is
+	// GetMe Read the caller
 	// (GET /me)
 	GetMe(ctx echo.Context) error
-	// ChangePassword Change one's password
+	// ChangePassword Change the caller's password
 	// (PUT /me/password)
 	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
@@ -3867,7 +3897,7 @@ type ServerInterface interface {
 	// CountNotifications Count messages by status
 	// (GET /notifications/counts)
 	CountNotifications(ctx echo.Context, params CountNotificationsParams) error
-	// DiscardNotifications Give many up
+	// DiscardNotifications Discard many
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx echo.Context) error
 	// RetryNotifications Send many again
@@ -3876,7 +3906,7 @@ type ServerInterface interface {
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
-	// DiscardNotification Give a notification up
+	// DiscardNotification Discard a notification
 	// (POST /notifications/{id}/discard)
 	DiscardNotification(ctx echo.Context, id ID) error
 	// RetryNotification Send a notification again
@@ -3900,7 +3930,7 @@ type ServerInterface interface {
 	// UpdateRoutingPolicy Edit the routing policy
 	// (PUT /routing)
 	UpdateRoutingPolicy(ctx echo.Context, params UpdateRoutingPolicyParams) error
-	// TestRouting Tell who would be notified, and why
+	// TestRouting Show who would be notified, and why
 	// (POST /routing/test)
 	TestRouting(ctx echo.Context) error
 	// ListRules List rules by name
@@ -3909,13 +3939,13 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
-	// ApplyRules Make rules be as a document says
+	// ApplyRules Apply a document of rules
 	// (POST /rules/apply)
 	ApplyRules(ctx echo.Context) error
 	// ExportRules Export all rules as a document
 	// (GET /rules/export)
 	ExportRules(ctx echo.Context) error
-	// PreviewRuleDefinition Tell what a definition would have raised
+	// PreviewRuleDefinition Show what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx echo.Context) error
 	// DeleteRule Delete a rule
@@ -3942,10 +3972,10 @@ type ServerInterface interface {
 	// ListRuleHistory List what was changed about a rule, newest first
 	// (GET /rules/{id}/history)
 	ListRuleHistory(ctx echo.Context, id ID, params ListRuleHistoryParams) error
-	// PreviewRule Tell what a rule would have raised
+	// PreviewRule Show what a rule would have raised
 	// (POST /rules/{id}/preview)
 	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
-	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// PreviewRuleEdit Show which alerts an edit would add and remove
 	// (POST /rules/{id}/preview/difference)
 	PreviewRuleEdit(ctx echo.Context, id ID) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
@@ -3954,10 +3984,10 @@ type ServerInterface interface {
 	// ListReplays List the replays of a rule
 	// (GET /rules/{id}/replays)
 	ListReplays(ctx echo.Context, id ID) error
-	// StartReplay Have a rule judge a range of the past again
+	// StartReplay Replay a rule over a past range
 	// (POST /rules/{id}/replays)
 	StartReplay(ctx echo.Context, id ID) error
-	// PreviewReplay Tell what a replay would raise
+	// PreviewReplay Show what a replay would raise
 	// (POST /rules/{id}/replays/preview)
 	PreviewReplay(ctx echo.Context, id ID) error
 	// RetryRule Evaluate a rule at once
@@ -3969,19 +3999,19 @@ type ServerInterface interface {
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx echo.Context) error
-	// GetSession Ask how one signs in
+	// GetSession Read how to sign in
 	// (GET /session)
 	GetSession(ctx echo.Context) error
 	// CreateSession Sign in with a password
 	// (POST /session)
 	CreateSession(ctx echo.Context) error
-	// BeginDisplay Have a browser show pages with a token
+	// BeginDisplay Show pages in a browser with a token
 	// (POST /session/display)
 	BeginDisplay(ctx echo.Context) error
 	// RedeemLink Sign in with a one-time link
 	// (POST /session/link)
 	RedeemLink(ctx echo.Context) error
-	// SetUp Make the first administrator
+	// SetUp Create the first administrator
 	// (POST /setup)
 	SetUp(ctx echo.Context) error
 	// ListSilences List silences, newest first
@@ -3990,7 +4020,7 @@ type ServerInterface interface {
 	// CreateSilence Create a silence
 	// (POST /silences)
 	CreateSilence(ctx echo.Context) error
-	// PreviewSilence Tell what a silence would have suppressed
+	// PreviewSilence Show what a silence would have suppressed
 	// (POST /silences/preview)
 	PreviewSilence(ctx echo.Context) error
 	// GetSilence Read a silence
@@ -4005,7 +4035,7 @@ type ServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
-	// GetSystemHistory How the system was in the last 24 hours
+	// GetSystemHistory Read the state of the system in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx echo.Context) error
 	// GetTeams List the teams
@@ -4014,7 +4044,7 @@ type ServerInterface interface {
 	// UpdateTeams Edit the teams
 	// (PUT /teams)
 	UpdateTeams(ctx echo.Context, params UpdateTeamsParams) error
-	// PreviewTemplates Show the message that templates make
+	// PreviewTemplates Preview a message from templates
 	// (POST /templates/preview)
 	PreviewTemplates(ctx echo.Context) error
 	// ListTokens List tokens by name
@@ -4041,7 +4071,7 @@ type ServerInterface interface {
 	// UpdateUser Change a user
 	// (PUT /users/{id})
 	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
-	// CreateUserLink Make a link by which a user signs in once
+	// CreateUserLink Create a link with which a user can sign in once
 	// (POST /users/{id}/link)
 	CreateUserLink(ctx echo.Context, id ID) error
 	// SetUserPassword Set a user's password
@@ -4071,7 +4101,7 @@ type ServerInterface interface {
 	// UpdateWebhook Edit a webhook
 	// (PUT /webhooks/{id})
 	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
-	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 	// (GET /webhooks/{id}/activity)
 	GetWebhookActivity(ctx echo.Context, id ID) error
 	// DisableWebhook Disable a webhook
@@ -10850,7 +10880,7 @@ type StrictServerInterface interface {
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
-	// GroupAlerts Fold alerts by rule or by error
+	// GroupAlerts Group alerts by rule or by error
 	// (GET /alerts/groups)
 	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
 	// GetIssue Read an issue
@@ -10913,10 +10943,10 @@ type StrictServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
-	// GetMe Ask who one is
+	// GetMe Read the caller
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
-	// ChangePassword Change one's password
+	// ChangePassword Change the caller's password
 	// (PUT /me/password)
 	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
@@ -10925,7 +10955,7 @@ type StrictServerInterface interface {
 	// CountNotifications Count messages by status
 	// (GET /notifications/counts)
 	CountNotifications(ctx context.Context, request CountNotificationsRequestObject) (CountNotificationsResponseObject, error)
-	// DiscardNotifications Give many up
+	// DiscardNotifications Discard many
 	// (POST /notifications/discard)
 	DiscardNotifications(ctx context.Context, request DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error)
 	// RetryNotifications Send many again
@@ -10934,7 +10964,7 @@ type StrictServerInterface interface {
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
-	// DiscardNotification Give a notification up
+	// DiscardNotification Discard a notification
 	// (POST /notifications/{id}/discard)
 	DiscardNotification(ctx context.Context, request DiscardNotificationRequestObject) (DiscardNotificationResponseObject, error)
 	// RetryNotification Send a notification again
@@ -10958,7 +10988,7 @@ type StrictServerInterface interface {
 	// UpdateRoutingPolicy Edit the routing policy
 	// (PUT /routing)
 	UpdateRoutingPolicy(ctx context.Context, request UpdateRoutingPolicyRequestObject) (UpdateRoutingPolicyResponseObject, error)
-	// TestRouting Tell who would be notified, and why
+	// TestRouting Show who would be notified, and why
 	// (POST /routing/test)
 	TestRouting(ctx context.Context, request TestRoutingRequestObject) (TestRoutingResponseObject, error)
 	// ListRules List rules by name
@@ -10967,13 +10997,13 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
-	// ApplyRules Make rules be as a document says
+	// ApplyRules Apply a document of rules
 	// (POST /rules/apply)
 	ApplyRules(ctx context.Context, request ApplyRulesRequestObject) (ApplyRulesResponseObject, error)
 	// ExportRules Export all rules as a document
 	// (GET /rules/export)
 	ExportRules(ctx context.Context, request ExportRulesRequestObject) (ExportRulesResponseObject, error)
-	// PreviewRuleDefinition Tell what a definition would have raised
+	// PreviewRuleDefinition Show what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
 	// DeleteRule Delete a rule
@@ -11000,10 +11030,10 @@ type StrictServerInterface interface {
 	// ListRuleHistory List what was changed about a rule, newest first
 	// (GET /rules/{id}/history)
 	ListRuleHistory(ctx context.Context, request ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error)
-	// PreviewRule Tell what a rule would have raised
+	// PreviewRule Show what a rule would have raised
 	// (POST /rules/{id}/preview)
 	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
-	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// PreviewRuleEdit Show which alerts an edit would add and remove
 	// (POST /rules/{id}/preview/difference)
 	PreviewRuleEdit(ctx context.Context, request PreviewRuleEditRequestObject) (PreviewRuleEditResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
@@ -11012,10 +11042,10 @@ type StrictServerInterface interface {
 	// ListReplays List the replays of a rule
 	// (GET /rules/{id}/replays)
 	ListReplays(ctx context.Context, request ListReplaysRequestObject) (ListReplaysResponseObject, error)
-	// StartReplay Have a rule judge a range of the past again
+	// StartReplay Replay a rule over a past range
 	// (POST /rules/{id}/replays)
 	StartReplay(ctx context.Context, request StartReplayRequestObject) (StartReplayResponseObject, error)
-	// PreviewReplay Tell what a replay would raise
+	// PreviewReplay Show what a replay would raise
 	// (POST /rules/{id}/replays/preview)
 	PreviewReplay(ctx context.Context, request PreviewReplayRequestObject) (PreviewReplayResponseObject, error)
 	// RetryRule Evaluate a rule at once
@@ -11027,19 +11057,19 @@ type StrictServerInterface interface {
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
-	// GetSession Ask how one signs in
+	// GetSession Read how to sign in
 	// (GET /session)
 	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
 	// CreateSession Sign in with a password
 	// (POST /session)
 	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
-	// BeginDisplay Have a browser show pages with a token
+	// BeginDisplay Show pages in a browser with a token
 	// (POST /session/display)
 	BeginDisplay(ctx context.Context, request BeginDisplayRequestObject) (BeginDisplayResponseObject, error)
 	// RedeemLink Sign in with a one-time link
 	// (POST /session/link)
 	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
-	// SetUp Make the first administrator
+	// SetUp Create the first administrator
 	// (POST /setup)
 	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// ListSilences List silences, newest first
@@ -11048,7 +11078,7 @@ type StrictServerInterface interface {
 	// CreateSilence Create a silence
 	// (POST /silences)
 	CreateSilence(ctx context.Context, request CreateSilenceRequestObject) (CreateSilenceResponseObject, error)
-	// PreviewSilence Tell what a silence would have suppressed
+	// PreviewSilence Show what a silence would have suppressed
 	// (POST /silences/preview)
 	PreviewSilence(ctx context.Context, request PreviewSilenceRequestObject) (PreviewSilenceResponseObject, error)
 	// GetSilence Read a silence
@@ -11063,7 +11093,7 @@ type StrictServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
-	// GetSystemHistory How the system was in the last 24 hours
+	// GetSystemHistory Read the state of the system in the last 24 hours
 	// (GET /status/history)
 	GetSystemHistory(ctx context.Context, request GetSystemHistoryRequestObject) (GetSystemHistoryResponseObject, error)
 	// GetTeams List the teams
@@ -11072,7 +11102,7 @@ type StrictServerInterface interface {
 	// UpdateTeams Edit the teams
 	// (PUT /teams)
 	UpdateTeams(ctx context.Context, request UpdateTeamsRequestObject) (UpdateTeamsResponseObject, error)
-	// PreviewTemplates Show the message that templates make
+	// PreviewTemplates Preview a message from templates
 	// (POST /templates/preview)
 	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
 	// ListTokens List tokens by name
@@ -11099,7 +11129,7 @@ type StrictServerInterface interface {
 	// UpdateUser Change a user
 	// (PUT /users/{id})
 	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
-	// CreateUserLink Make a link by which a user signs in once
+	// CreateUserLink Create a link with which a user can sign in once
 	// (POST /users/{id}/link)
 	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
 	// SetUserPassword Set a user's password
@@ -11129,7 +11159,7 @@ type StrictServerInterface interface {
 	// UpdateWebhook Edit a webhook
 	// (PUT /webhooks/{id})
 	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
-	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 	// (GET /webhooks/{id}/activity)
 	GetWebhookActivity(ctx context.Context, request GetWebhookActivityRequestObject) (GetWebhookActivityResponseObject, error)
 	// DisableWebhook Disable a webhook
@@ -14621,689 +14651,691 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39chs5li/4Kgje2aiZvWmW7HbVVElxY4OW6LKiZEmXosoz0/I1QSYoopUEWAlQNLvXEfM082DzJBs4",
-	"B0Aik8hkJiXV9N3d/qNLljKR+Dw4H7/zO3/rzeRyJQUTWvWO/9ZbMJqyHH4cjum9+W/K1CznK82l6B33",
-	"xgtGHlmuuBQJmcucTM7nrz5SPVtM+r2kl7Pf1zxnae9Y52uW9NRswZbUNKO3K9Y77imdc3Hf+/Yt6V3I",
-	"GcVWqx/5tGA5I3rBiGAbohdc3BOuurZ/w/SplA+cxUehmDKj6Nbqt6S3ojldMm1n6XSdK5nHvzAR7KvG",
-	"ByZEzmFAK3rPyJTNZc4SQhXhmmyoIvf8kUFXuHn59zXLt72kJ+jSfH2G3wj7taRfL5i414ve8Zujo6Mk",
-	"MvwPco1dLHfsg9yQJRVbsjB/J1qSTMoHMqWzh7rvw5Olz6dsTteZ7h2/eZuYvvDletk7fv3jT0lvyYX9",
-	"l+8UF5rdsxx6dX5m3oevrKheFB/haeNCzGW+pLp33Fuv4cnIduJLruMLcZ8zqpnSRKyXU5abtWBC55wp",
-	"sqFCs7Ru5Bm0GR35D0fByN+YJdgz8iuRbQerVcaLXR/7JA0eCT/MNVuqytK/PjLzX5kK6NY5Pv062Bo0",
-	"z+m26IlS/F4wOBs0y+RmuFzp7W80WzM3+eV5NC8RmrFcK6IXVBOaM0KxldRsIymY3eSKnRBmmiNKU5Eq",
-	"kBNNrwo5lem2bhGo6+pLTofWOZ+udURWTB7Y9n88momZJEStMq4J1XCW5zxXmrDf1zRTxPTxGH5tR0qn",
-	"cq0J+zpbUHHP7MgX9NEINq4IdV/skxFbmf2ZJoRmGVmulSYLmaX9O1E3I763+6bkzdFbPJP+F40T9KZu",
-	"fk5lnrOsRlyP6we94XqB450VLRBee+CCp87TOomH6xwM6nVMHphuD8Ujz6VYMlEjGVjxgHIi2ve+rpPB",
-	"Sy+5J4euH7tdDw8jTrk5fa7jhNHZIiGbBZ8tCFdqzcz0C8WVJnJ+TIQ9qpTk64wR+chyQsmGi1RuEkJF",
-	"ik9gw2M5U1wQrhXL5vVbcsVy199e5AKdSpkxKoKxsdm65W6C7ePGVrsmrsHn2Dbvc7lsnnQ4zHNzVRlh",
-	"YMTbXLMcu8qFEXu6rqdz03j0akupZq80X7JeXcc+csFadKwqX82untEsYzkur15IBTvArH/wzpJRoUFa",
-	"h2/IHAU40Ywu8eHizwQGbB66E/AntZ4t3LNyI1T9llmawbTYKyNp5XKskVy2EYNPOIWjdVb/8XXGKvvN",
-	"f32PwtLu4zfskeVcb+s6oNzfo134h5zNe8e9//Z9oeN/j4+p733LlZ7UdYTfC6rXOYsp6zSU+HPKM5aC",
-	"4AcFl5L7XK5XRC3kxqi7fQJyF9QDI2V2VQTzqjn3VBCW5zKvO0jK9+kFl/9GSPlXo5C2OnQKnz7Be28y",
-	"p5liEyLNo3jm/JNC1goI20ibo3GjaUxl+WRnkOvEddGovI8sB5VMMzJda3I9vDw7v/wlMX/DuwL1MLKg",
-	"ikwZE6aTfM7r1WNoq/veG5guYdfb7b4x+xq7v9lXTbggmmtzi+VkyZSi9ywhM6oY4fdC5vV9/73BnqoT",
-	"v2PZ8VZAQ6/VtaDloZfCrcgZbbNDA6ltllhITcybdT1aY7uN2/Ab2mxM6Xcy5aiq3LCMzTQsMvx7JoW2",
-	"Clhg3Hz/F4W3f9H6/j0DLZvR+S8X1iL+Rq2kUNiP61xOM7Zs6MIKn/jv3bri2oU+RGThhglNNrkU932z",
-	"v2/gGj4XzzYVH1n809IccFhZe/Nz8CgELp0bpl8VLpHYN+zD3xe+k2/wLftt8xqshPlhlcsVy7VddTp7",
-	"EHKTsfSepQPddgsnpffebSM+l8QZgN2ate80Nxm9ziRZUJEaxYjrE0KnCtYTXFJWQKYSjYOdZmdyjavb",
-	"tH6fQNE+hUdhGTNuJPO+187sczfr5ZLmcHHD9XhNtWZ5RJEeCDIaviHs6ypHV1fVwPlO4QVbCE6jHMJD",
-	"/q5K+XzOcmKUVsJB3PJUJdaRohLy+1pq2MTKyDsuyGZB9Z2Yyywz971eMJ5bQznjAn1ekznPNMv78PGP",
-	"+O1LqcGLyNSEaPrAUFU4F2hRC7VhqIWCYWJ2YGKXRMP/G4PaDQM1zp21caO2Ho+ree/4z80z7g2ab5+T",
-	"mO3oTI5CukLPoDPGcumTK2NkwaaAyVPOp8mUxpeWMOYUNSVB2Fe6XGV2IcKdZ5RrO05jm5khBkO6zbM6",
-	"J+qKyVXGiGKstPQJmW5hqchkfHV6c375Zfgvpx8Gl78Mv9yOLiZE0a3qNv2o99+JVUZndgkKFTjnsRWB",
-	"m3KgY13nGXP6ifkQ9kMvcqYWMkvBZZobKxfv93YiYcFoZi74WoPTLxx8DWxjNHudLT2jwlyaU0bYI83W",
-	"VBtVzzxrdx5MG9kstn1ybu5WJbNHpooBmCbvxIyKUhOE3lMu+uQT6IwbNl1I+XCeTuyWcT2CmwX+Vtrg",
-	"/i42A8zSW6F5ZDNcxa39Y7I2z2MPhXSedpJTrljqLUHQ4GGPggub5Uqagy7dEFPT1ZkRGjV75k7ABFe2",
-	"ReNq8bSVFZXRKcvwAkpTbkZLs+vSxbTzyu7qm4n5ThEjJ82JwzYrop9rqzQJFoh+Of0Lm+le0vv66l6+",
-	"Mr98pR746pVcYVderSQXmuVWRTH91TXxCO+9mbIZXTLyyBWfZuafCw42u+8nxgOcKc/Agf9qSmcPZC7X",
-	"IgXJOShfW7of3TGmN++2N2wmRari3TLrg+If5Ie7IIL+/iPXypgVJaFAlFznMwZXJWiammWZa+KfiJbm",
-	"FoDjP3GdvRPF2/48mld3PVzVjSTX08zsIu+CL1R4vKnA0MBDGt0Ty6hj5dOCGfnmDmKNR8Xce1pZeaGi",
-	"ThQ4FhlXWvlFiwnV+CIJWbdlKvvWPNgotKM6i9wIlsf1ILkRqpCFVLsvRdsBWeB9eu1uWNAlR8WLuxft",
-	"p8XWuSADYQPXl+nYpPgqhNjcQuyZBtfdx25KpXsHlcqKtlU+cE5KBp2Oz5pca/Njxymzb+3O1we5CQ4Q",
-	"3JNyrVna6jL323htpD8sPH6IrGTGZ1u8J7i1cXEa0QXWRlSbRy/BtGyzl+mS9eta+Q0D0I3Rabwx7UXm",
-	"Z6SkLXChf3zb2w3WmY+IqZQPUb0q0ln7+G5/7b1gDeqRbXV0Yb6hAt9eW0+d2uOG8+P8TqHjH0QoXbKU",
-	"TLcJmTLFU0YC0xPEEeyQltoeDXQSuNidSHYhv0KG+wsC703rzIsr59bnVWOt2b/W6DafzKZUcsnANttQ",
-	"oSGsPWUkZ0suUpaiZNi90O39Yptvr0kq53Zr7+UCJ1V0cOsa9427fGq8Ns4+OvRW8XpmfIfbP1u9kyqi",
-	"NhxMFSLnc1BR1soKDDZjxjA1s3kvBfPTzAWRMAL0QaHj192SprOmhxujNd4Jp0AvGaq6+DAKsbIeTZ1k",
-	"ZYJOMXrByorxfqhA4Tj6s8UdOEe+l1FlQZOUPO3W64lLWugV3sIoLJvPVUXxW4L+k8FM80d7+Mt+lOl6",
-	"9sB0oJI1wQoS+7iKa/xZ5iI88h42E7j6diIUTg5GtKfgS2XPbALAoYzFVJP3NFMsEAQyS43B64J6qJCi",
-	"WYynbnd3zqMRuAIXhB4FHDyZsnsuVPvjC3NS7zUPgmL2+rCWUWn2mo7+aJ0xv8LfIk7tcAPaeGB53YPp",
-	"LdbY9bx+V4GG6qLdcYMIYhJJ1XlXcodZhEuvF/V6vFpSnhGapjlTCsPIa8VysAeXdEvozNwMdrVBOw4k",
-	"GFVuG6iF1VSchjysIkYsKoQMiJYPTIDhbM1vp4rjgd8T6WlvnG2o2jMDRivetQasYWzHqOgGbhtWM6Dn",
-	"6/G3uo0AzkXV7KQ9QATMeW511Y4vrphID3vT6c8HvFp3sV6tmGgVF3FGNBeEPZoDHtUemzpROepuGvxM",
-	"lt3fvWC4tWf8PfhO957v3YNb4BadBZ8hIMQfVYjW4pk7A7evGfycsyxFqT2TyykXoEuSweVZYs15BNLJ",
-	"Odzn0y25GuGxrGy9CvTtecK07c92KOL++I+H8LKXwGm170oZYbV/Dtq3zMpgqz98kkMI0HOOy+ki7ZSL",
-	"wpNkLxF7ICs6TvvPh8iq52z3952rrjkI3r7lXDbs9BfdAoU34nlwOO2/HFrzzwnA6dCD0Dfwh8+8KnAy",
-	"u9q8egaYSmvluzW6pP3gtGx//kOt41lOaq2S90su16tn1/F24/g7diWEg5S56sHHdOwCXNZTkBo9IKNK",
-	"t7fIdkEAbT4qQV0L3w22EdcBFjJ8RMhNaS/tdKZq6FY0l309awYG1K/G62fVuMFAjsdWbTASTWh0sViF",
-	"EJF61rnbdu0wnN3qVP6XmQL+Rjpo8YpbpeF1iDrs9z41ucGj7e06H1v4gGvgmDL8gG8HnIc4emuE7wFj",
-	"7p6YnIm03alduPQj2z6i5YyFRWcLyEny1glVmrx5m4QuJNizz+nEKqT1U+w6PN0trLokMAE9vM4dVX+U",
-	"PjdK/Gsbw6x6cK7mkaCUddCULb0TgINM1quxnLQ/537K29/CeENFpr1IjIun7pUctPC5BEdYOzUAHupo",
-	"FX8CUIfzR8kl8/gHC98ZZJkxm7UqknJOzEmwDm7zJ4whkJyZ3gM20YJ3NMmY2cHmMjTPMJaytE9uZnKF",
-	"Jw5BUHcCLiiPOvFBE+tTQvnswNMnhNr3/ME0itJaMWVRU4X2tFZ9MhCFgI/hP6x36k6YEw/H0kuOY0Au",
-	"CZxMIiEDJEyXScIwUoIxJCJziygziwTzpQI/MHwfzorC+C217gVMHxB0yRSBTKtC7mx4ls5onjqQdZaR",
-	"JWMa5gLSWAQsiLOvkz2f8w/6iAneeaBI3An4uJm2rQ1dlGagtD4C0ZYwRDN7iH+y8x1zgMy946bp3Fj3",
-	"TgnZUt61p65LyvUJn3Ry0wzbpZYucBctK7H7difYTRUerT15YoFX/blMr7Xgv6+ZfcCZGeb47DWt4KHC",
-	"KOOVfjFhxPqfe6ej8/H56eCil/Q+DUaX55e/9JLe+eX7q0DMxDr7pxZd/dYAEeod9wD318eZDQ0BvlxJ",
-	"i66lxmbracA+fI9C6vslLoUTel2ugrFz+OGWRTmBwiGArSOsQvTJL/yRCQBrwjUBAkQQaiUc1+SBsZUV",
-	"UfBLxAhhP20qEMCYMqpZ3ifvtuRaKn2fM/WdIrNMzh46ocG6Xz6d7x2zX2g+W7A0ivM3EhQf8OlQX+3c",
-	"3UumMOZhhNb9osj05hDoyCEZAOIBx3UzjwlkNh08k/KBpXeC6j75RZqmMaEkSChvP3sH3aejEppnPyan",
-	"hLAo78eKX25nWoe/nZ8NL0+Hx2UBi1vIRsHSfdgKn1B4foa2ArWYenfYB78Me0nPfcv8eHY+3j3o5WNq",
-	"I9fFZIyw3fZHFqYfwHG15nQx/sKOnrJ7KvqHLbAde/3SFpCjXeyQu8EC6FAZ9eOhVxVoENw+xvzgCNyp",
-	"yCTAJeyNm2KTA3wYoJrgQhmqGc12QweN2G3/yo1muzpoS+eLeUwuzQdXeusvIdurTw5BoRohFP5itq8V",
-	"YCuipXzwiNL212ZVquEKBKCojk4GWOaaQeDfLPAHe5xA0hUA+2WeVkAF+5aXjekDE3uD4na/VMfm+xpb",
-	"hNoNX6QNdbMPhhx0wAlP1cQIcJu3MIls71mdfDtPmYAkuvCuTAjNlET6lLVI5QRthqXNeyA8ZcuV1Exo",
-	"o4XnTOdbl0nPiDK3Kk/Nr9e5w2cytc6Mlg95Ata1YxOzoGkHwwUDB/DmNkeRClR0lZsjF942qu884zNz",
-	"AzHBcuolAVo/rbA2SUutN4xsfkt6RkWpB7LbO6cLdl0VWS3VlE2fBV1Jg98sqAYVH3c6miV3IpWA+IcD",
-	"sAW8g5GKDsJvIXTztV4Dv4smS6k0+dMRSelWoYok5MZHlq0uRmcLa4fgkIypBR8sUjGndPZwJ6SYsT65",
-	"ClBVpDAfIxQAZukhYcIhWDoB8J+izSMfivv3wZ53o3zWkOsY/WVSCmVXg/moRREKlnw1QRP0Upi9jM2N",
-	"YWnEsM3BsOccEnc7XMI10gciIx0BOev47i/tL3MRV3Xq3T1HFzbF8wBNAntRL1fjYZ2JjdhMYPfaNB3Y",
-	"0z6BJ4HIjpCIk5/MZX62zvG2RgDUhGyZPmlMSHaKnf1aL+m9Px/hD4PTXy+vPl0Mz34ZnvWS3mh4c3Xx",
-	"2/CspbZ3Y/F9nVQ83GAdAFjtrho8wpuFBMyky0xEkh2Hq/x/9W1kLC2L3Hjmm+n/x7whuuGQC/rv4m4w",
-	"do6ZklisNQ6lDu9+2GjKHaiQMSUxWm4Elvr/qVtLDR9rSZNSqqnPAjOPkQnObEQzRnUkbaT5sbmNOXO6",
-	"m8yJfY8oLmYs+JKnzhMpoWQO9IBUF48vZK6zbUG8QCu5cNY1ZZH/D0JuQMZoKclyPVsco3IHPhoUT+Z4",
-	"A2uX/USfXIJayMMoKvYN5ILSOaNLy3pzwPl4c3QUw1o7POfeQ2qhn4BEUgpnvpFNAJ4aFDfZTmCrxrKy",
-	"4vOCqwgbwK6/bo8VG3VSRb+rwRqP0V0w8mE8vnY3TZ+ca0WM9lNNj/hOAcoRjlHKwL0E4R/MdXRMTkVW",
-	"L1dEMa0zlpJ/dGrVdHsnrND5pxN360E0xuhcimTSXG1BDCcWEkit0vOxvEnapTNCoCXunAs7v7GIVksz",
-	"YMSbDx2xWc50nMlgzgVXi7jPyp8nnjGyFqm5COkWrj2f6rzK5czclSnvhCXA0e3NesgZhJ7iUsV92ibY",
-	"p6w29w43yl63BT72gdG0F3CMxD8OuQjCCA4rIEtbri5xEhr8YCPRzX0Jnq16FtsnL63VqUzreFHh76b7",
-	"5jQVyoxMwVi++Ti+DjOphKUAwH1mh9uPZtU9sjzlM90i8GRO+G/26aposHskHHvRdIPE+K34esVeub08",
-	"G46+fBr86+TY5arJtZ4ZibBluk8mt5fGnrj0fxYYPtzwLMO7wfwqKWVFhfsfDgZVZGX+mmKw1Vw4RkaU",
-	"+QP8ZQPWDiizZHI2vDj/bTgank2OCZ3N2ArSOSej4XhkekydUoDDhDbUejZjoCpOxh9GV+PxBbyNYsqm",
-	"a1H1YN0kFHsGbb6/vYFHucbhYZgTP4s8Ro5lg0x+ubocVh+9E/ZZKrZ9Mrm8Gn/5ODgzj0GUHG0AyCeD",
-	"GLKbsiCJyzxoZgakitA2tuApStx2zChf+vm6EzBh8pHZBENnHPql7SU9u4q9pOdnFIzD8cj81c8T/A6m",
-	"oZf0zBB7Sc8NIxoYrARKuxl+g3KIGbZWwQz6y2g4GA9HX8YfBpcJGYy/XAwHN+OEXAxvbuCXsA8H4y8f",
-	"r27GECzBO23GlzRzJC2EfaUznW2PvW/g9U8k5fdmm0pxJ8D9BImhjqPYqLNWxRKEfcUDit6rV69/Mnbo",
-	"658QXODD6aFWBQIBVgqyK5EQEDuTQPReeQpKvWDL2M34wLYxWq5G8kbIlN9vDIy9nVrMPM3lWqTA2gH6",
-	"n/XL4bwV/vqNXKMvDZ1qYEJsuGLWgg7oC/y8hFNSx9shV2Ggavg/bwcXNxCJ7iW94b+c34zNvz4Oxqcf",
-	"huancFP0kp7bFb2k57cF/tpsiuiOfUSa3yjdA/uKThnshtkFVRYh81fbm8QvrBUkuAW5ksKr3dAYjAJ2",
-	"1PnlTgJUhHDN9lHVd1IVtHU7Mw7S2Hz3/NKaSKEyvv/b+4gBw+vI7FRYws/NEX9wMvcrsqKNkwlxFeBj",
-	"WqdcD4XOtzHUbzxWO5kB9/UkIZP1KrU/odJrfppykcLfBPx0QiZWRk8K6hAwg1imYGrRYtILKnxMyGF+",
-	"+3Fkr66jR6/zqiDiT9ClJakFT0h94+dpnOHL/O1XHsMlTsxXzKihZfPDKpf3OV1OQGhNjH07pYpN3KZG",
-	"lzqokqjsTLfgOIh3CsfTlL3q7kEASBixGm9o3pjoFSPp/oSx45mdu5LeG92VfzEndUQ3H30Oc/uUpvYq",
-	"J1rjBwxlQ1VioSe4e5FLcxOY/H1yg2YMJhbTpbFw4N5ZyI14ufHz9IBIK/ahZsfiH92WrfmzQw7v/nnF",
-	"8gZ+bv9nvHW5IoPr8yarqKaTj5zGgQPWn2xVXRATx67GQoJnOCErqtRG5mlCMi4eEmNWv1qvEiJ5OkuI",
-	"yujsITF3yBKI6HLT6/jJf+S0Bk2iy6UdWiT/U90LxYWTWTjWxEnW0vpEzQwjneOIrI7opULMPwt0NtbZ",
-	"d4zqbh6+KaM64t+DQ/FIs/0cUhjaRAK8rxCt7HflcKoOr/Lt6EDX2cMI4hF1d2ZL9hqa5YymMeKfqhNT",
-	"SWIf7pwvnIT+0s7pEfO1inlabQeBacPmVXlWLij9gGBaBPj5ABaqtAETZMlhfsDI1iKVdJoxH9hvm08F",
-	"siQWyyqrgI4dsYHopwOk3++NYkmKPVBMdtG/6gBjm/GUZkyk9JDsbazWIufoqNww9pDSLeZsQ+C3CC4t",
-	"CRdGazJn7q8YHoDJsY+ZW3K1BrV8Q40k1rZ1b8JBZAHy8mCPWOrJk8K82fpGpiCwyy3M5JIpojd85tHX",
-	"8I8oJtqm1lreS2Vm/uin46MjM30rR2za+19/Pnr18+e/vfl27H74hyguii/Zv8kYkdvAq5Omr+eDywFx",
-	"Sh6EkoPPD9emh9+/Y3nGAURXNhf22qA6EvkZfp1la8Uf2Ql58/b46MgR4ARseind9skHLMkDhOpQhcG6",
-	"dqy6zbboXsT3RCFLzcuVYbw+eBbd3opCpm9ujW358cr8//h22Et6n8BPMv5w20t670fnvaR3MxjvAVD/",
-	"c3MAMIqmDg+nX+igt4kjUtGynSnmD2M3I+wUpUFBb125U/zvO4rHIo1u9/BbxljrLykwHm+OgCeJ54Sn",
-	"yPPVmaqmBipdlYY4qsYMpVML1RVMqRvwIdcgTPE6cs4qjySoVMoBqHuCqCyX1oBGYpYRzQQVWnkfgw/3",
-	"uYBc4YdI7gRCKIBS1sJlAiZXRyMbkU62i2ltGiX2CS59yFZzL7QPeCy5UlEs7jAyGwjnQn8zTuMJObLI",
-	"hywzQmXDsuyAq7mGEGlUECH5hLzNQmaAChVpfLjtvgjN3HAxiwhr+DUOC7HykMjjMUDuqz4IsbP4QR8P",
-	"hVDDhBTLk4R7Ibr5wcuSjo2ZsysUMNBWl68piTICnSoyGaz1Qub8r2CpHZN3jOYsJ//57/8xAd+k46sz",
-	"lq2FHEbvQdeLpoOPXd2RrPDbxPW4ZqiAIqJNtLtRUBtbUtT8QrfuD2/3XqnOatx59cfmV5PeJueaXYls",
-	"W8C5W6bch5OC/Q76EZsWR8/+Dsi6dveAj79GtBOM3ARHrQjSuHhP9yOGmb/7vsY1STn6tPFb4ALzv/LR",
-	"vI4fX7KUUxvX3r0CIDiODgMcnrEGFYDLK8zFqNcjZdwBBmPSW/38w0dVc/J+/oH8H+5S9UNmXyFy9kTT",
-	"tFhtvxBNm8Zx+sf7WTj0XHbGd8pCITH9MoIBLG23wzbKCG0ccILeSwlZmi7KyEBeybnGJDFwuphrFHiC",
-	"gfq/30Lj+artZhzUKj5ftQ9slgsTbCjvQDDx+5ozXQMpvy1g5PCYtbUgxFNcKuWvgzIORfrasw4ynW+j",
-	"d/3Az6lHZqxnED1Wksxpvn8q1XoF4ZnYMl5KbelQ7W2JEVcEK/GMiRnb/wEtNc32baWdu8S8k5TOgp8E",
-	"v+1KnY+fkRUTKROzSNSjAQMjpD4p2AvQJ88QCdSEexHWvxraUiurNRo1IOOzh4VcKxY1cUCZpNMS02tY",
-	"s6mEY7A0o/6V6OC5mtE8LUjfKkyb7cnZLAkA8rMRR70zQbTHJAk39+T94PxieAZAZNP0ZPgvHwa3N+Ph",
-	"2STK7GYk0nOyLtXyf1otq7HkXtvD6PIDW1lJl4GwtSmAeypXPT8XlYfuRA3zAgUPgAYLiId1hCiyXcB9",
-	"EHi4VbZ9a7+1sYzxDdjdRe/f7vY95hdx61lTJqvdUpaIjJ+v/F7dUbzKU5a/kzFPcPt8sXag6/Lhf1nY",
-	"ddOQWTrw6Zs7+SgWmKNOCCUpv2dK2wh8RCdxze02ZONvoRsdSmKT9arF7ffAV6uWrfrLCNVc2yEPK7YS",
-	"b8ogM8Hdy/1uvuNinEXfaoT7KqPbGqPRW3GdQDBRey728aGY5VuYqF9Z5GblaWx/3y80WbCv1CGMHIrI",
-	"XC8LqhbOm/nAto7/FrgxbIRWzol1lxPcunGCI3x6T1KtDWcEsV+GI7JqFEqTB3ZIEKYVv3tpAi3fXCy8",
-	"6Isk2mHtXYy2iOrWnXsC2joyyF04xeB0fP7bcOIWQJ2Qyfnll9ub4QSg0xrBgSxFsuSUwVMnZHJ7CWBD",
-	"Ygsi5WwpH1l6QiYfz29uIIHMOjxmUsz5/RrAyxCUAsNV3Qm3/IU7z7YOzTjYJpbmrN2DJcAgjgXQV2YE",
-	"ABu0WEDbqwBJGFMBK4nnXRmJpB0zpLmFJh+OOkiIK5HaQVRoyQUka3sqCWRyIwOiNFuZhh8lT0mkyk7Y",
-	"VnInPKuDObtI7OhJALgi6ToazIHPfsQ+RGSxzccQRfVhsBpNz1D6WlyYhU8cHf10tA9OoRldxuSE+bXj",
-	"mceJtJwFXnoERhx9ZAVs3U1UCjRA+E/kJSoROjmoqsyh0HEdvKwNZrGR1DdGgbMp0Q4clmLSPeRSWtw9",
-	"8RWbl1g5CR0TKsuct3tq7/lD4ri7HAHShgbl1wJiC8gz6u8jqd4FATj43lMqjjXUWfG5W4eWF9thd97t",
-	"i805uVRVM/f1mz+9/eHHf/6pEjV89X9BuPC/R4OFTKRjHuMyrHrxduqBKbptr+NXqKV3/x5Ukqx/4EbT",
-	"2UNtUnWb9ag0ON6uaj5XpryJVn2KvwlJDfEpHUsLjBRSAeKlW8Ga9X6lwR45a/3tuMHLJfZ9R8vLU+ZL",
-	"TYoC7c6kDDZgOI2VRaxu5ahyYvs7/LrKqPCnthrEc6lz7RQn0xYXvjpr1YwNq4i2qx1aG14be9/i6+To",
-	"6OiETLCvEweboBjMa11yJJyHiPHXqAL6cSU++NWQ/OdG9xxwt3CmXgbs5r4wYvOO+tglXP2lyoP76K12",
-	"ErP33P8vceBbHtymuSoi+E4zHt1eWoq806uP1xfDMSjF1sW0x62EiIsOXqUCb1E6kDtbzR+tZkWxZeaZ",
-	"/VZd5plrpakOT6WJ3XvxYjgaD8+OHTsjFWUKZixeeHp1e+messIAQF2WtRMf+jQ4H59f/gIPYR1hlVgu",
-	"X2t0odv/L+sUcNJmqezzdyLEeRXITKTMrNSn7ZN3w3+9ujz7cnF19euXd4PTX3c/WalZCtltVLM+Gf7L",
-	"9fnIjiR8wxgZmglQ4XzWm0vG5dpSJvTJ5dX4y2D00bbARBq6C22HjUZH86Xp6dn5zeDdhXm6KOGrsBVM",
-	"WcF2jBZyByYjkImWk4FsGUkgMivbhrh2cAJgfYA4EhbBngT8qTpd4ICFabCpZDCgXtJzvfUZZtDDfYeJ",
-	"4Rbr/+a34/7zZBdT5t/bt2Fzv6czpp/D3QAN/QZZRYf7GoJG4rd4JEQJtLjCgkC5JnI2W+fqAJePT4lq",
-	"FqX4mONzj46Csywd1sWlEGG5yaW4Ry+VuVuAAzdCnVCbojvN5YOFHyU2v05h5o7p5yQhE7nWX+T8S25E",
-	"ufm3kPqL1cumGWYDoRPkC3x8UpMDzrIa5gazu4JP24Lujov4z0efJz5Ts0jk8RWIol8LyvM2zRqCuRA3",
-	"k8r9EH8cRIKzWXxljwkLCYT99/bd/ecLrDBBs+8x8xAO1yGFmmCslqk5A0/FXOYHElFHzNuS+fpkFuAf",
-	"IiGqUIk/lUJTLmIcxlQxcx1ohod1f0pe2O5HvEcil2s1VzGxFbGp2NokThFmE3f/9KXU9aMa76YlIhu2",
-	"S++e2VcRzEKqs1CfoXi4D2m3/7WzV566YCDCcpjvncuXHIAxElVdaZsfOn0jGltd0q9ncToOf4E43+TP",
-	"R8H/9iKhuHiRdoXUw9K8VGI1nobdOjtTCW4XJJ4mA1FQBVZLPFjydlrJ0q5Z32eYendtxLArgkFBdUXQ",
-	"0Cj1wvN4t7BHypvs6QTeaNFYGd/NonnPc/YxerdProejL8N/Of0wuPxlOEEvpQq8UXOZI1kkrCKk5Tqz",
-	"FOrl2hQdeA+ToK0zy78ILJOYG12Q1NyJovgBZr5XSvwXOQk2uMYFmaAt4vj6jskElOIv55dfPp1fnl19",
-	"AkwJUO5bx/nE0/9NcAAnd2IyGozPr5peWrF8xoSeOOh30ScXQYCKCtggmZzdQouXu03qBbsTrjmeMc/C",
-	"5RxSqoLxQsw1D1z/k4KwZ3JCJoN3N8PYiOds45I2gjHfCQdpx0qJYc2dgI+UfV2xGRZsh/IrYPAxkRas",
-	"QoH54wqQUxXMS8UWAzusZMeEu8wZM8UoekmvsijGUtmZ1l7Sq46/nRfAb/9upwZqicRqQ6EbjWUQ5MEL",
-	"q5gLREZBoeEETwDyqpoDwLVi2bxPruZkMB6Pzt/djocJmdzjh7ziM7Fnwsa1Q+rJ0dXt2Mzg4Pr64vwU",
-	"JsjYepe/nY+uLj8OL8fmX6PR1ejL+F+v4UH3nXZT5cbcbaY+MJqy/L1T3ssq4BJoX2oq58PUAMUiRktB",
-	"foB1DnQXgnn/ApCnsVVNbXFRl6Tc0sqC92PG1blSdcQVReUvc7iK4kbckqrEat4nUDRFlMpjP28xtT3x",
-	"pEPLgrn8rF1odX1tpTdviyRCn87x+i3BPMKXLLL0QkXMOA7RFzHrWLfMjL9c5WAP8ZZ70idrNfbM5mwd",
-	"1LVVRmfsNO7y8IsMD6kCIX9CJvirSXFk4SY6wBuCDdVRWESrixVssP7sJYjBgcYIF7NsnRoxDKlrxRZV",
-	"umXZsVb2KkiI62L+9hqsObu3Fs++CS+eLM968PtnmPqgteZcczzdPvvLTlyhHCzJgqaYMuXwHInblbtH",
-	"vHnvuy61qAL0DEX62hbsH/u0wLBYP6ZI7m6yTjtotM5YbQwwrPXatsRrqWpf2wJ6H/6eiuVVASHxKK8f",
-	"ZjBNSZcCedVqePAjzo+994oIpRVTJYFZPkG757tWrbiUus75aMwjwF1tcqkd3T4VRcnIitIAWXxdSY9k",
-	"7giJPF1pGw4k3o6+QrOvcejEJudaM9GeQTJKoYIjtp8JG22c7ucIHxdrtzd+HEWo+BpqSkPJpn7LAkqN",
-	"Axvb2W5EF+0vzSykjhYePTVGqnCgtlnGmdAnyE819aWZ+NzxobeqSuqE7/5elUTZ/sfdzguefHvUFce8",
-	"X9rAZ2oX5bqkUXUDff3htXtD7bJlOkvN1dlqFneEs/9+7XQW12N9pK5rESKfLtOpgu7+PG4APfhXmkJ3",
-	"F1w83PhU7Q6JzUV+dxfw53OlJzfkan+MiFefhR2pb2duougts6DqOsjC3v9q4A3g9URdUETBxgnhiguZ",
-	"hX36L5RP5c5A37s94FauuX6vVkycn5FTKQSbabLK5SNPWV5kXkOPkMKmlpjvIc4qKFdMAM+th2hrCcaQ",
-	"0diA/zNwHZnv9BKfb2/ejTqta10puczY/oJbma2DCQrQ8OuK50zVmq1SsGq3gWQACEfwktSsS1l3pOnY",
-	"f0wfkHfNZUTKDAU6vBzf1hByimdhfSrxVbjkYaQbdiFpS0AGvMW+alMFABomWCMOtJZtxH7EUo1IV7Gg",
-	"QLiYWS3ALXGuEWEerkWUulu0Al31LpAf35Jf+TuAPd+O37/6qaZO91rMqGZpi/TUsENerysaiC5LWEog",
-	"vi51ZR20jXtDFRku7q1SQxTdwDrCIhUOH1tvwYJz6xh49vC07RSbKIh1Xh8dHR3CeiDjVdmx+kjBZbAM",
-	"ciFo1Idax78DX4jN/SXbhAK6w+XVll3jzUvdX420Gpds4/PjulCN1Iu6gJbY2lW4J9DL7wqwQSU59igf",
-	"OpUvsMK6YwpIe1Fek0Ius9pNcataYFBaKQifSlekuSAQesX1AmIoAS9TAgIUnltAHkYFaNGG9MXNZT2B",
-	"FHzQ9qf6gRazvirpM0H9p+oheKZd/4R1dgQ0e9c7uLLiBVJCGn2zRo7zDxBE4GnAHN4+GWKZ4uL6TCGh",
-	"Bst9GEnMU1cIFIqssJxMbGrSK55OsMoIFgCzDOEO4QoFxKZswUUKKTrgwSQrlit7U8L55NoyHDUzDjSc",
-	"bTuSVrXATINjrrM6VnTzJ1/i1hNMxvKDzHTVeJI9886U3a/F/rxm21rkLrsKPXxOLeECKB7AqbTDDtMW",
-	"7AW1dSKelKnVtRpLCQVqmbGbMbu/ix2LS3ZeE5+06eWWZdJCqSDEUNLVoMIc0yxfcgEV7JSraQIVDeyk",
-	"hkRDLrHROYQgp3kjWm0d7NQN/ytr8N+WlsOmt1PQB1LChbYprdgUnE37yyKTvtl4bukENJpUGYzUwM1U",
-	"Up/xhqTKYkCAqak7GZNpcthctqj0VcfJZJP2+3VjumkoafNpl1ML9HxMRo4PlGv/ULySzR7qIu9atDpu",
-	"aXsW1aRccUeeYXUJCgqukV2CMJpnnOUOKeIR8bA5FFmwLtRDLdmPTFdDBiQrsF2yqydECoeza7BvLdSs",
-	"T0aW7McMzl8gFOflEKqW7gwt5q7hNYFMQVZMrjJWvm6ScvSktW3YVsSW+xnj+O6gT3iX2fPcgnZbdi8m",
-	"1WXQLrkw5H16tz+UFj5bJPSoei569FV4cY+CK6ROjax0/PrstsDV6lV7Eq/brnWJ5WbvStqnL6M6dECj",
-	"8Z3yEDKjWzrOjuBKvI8X9ogFgYouljvgj3CQBFpSlEJVYZ9ae+rTORv47uohtq/bQGtLPDVPbIt9XdC1",
-	"0s/SVkHU98SGVkyktaGJTi2FpHZPbKrMYfekxqoOBjvcEv1chKExXK2kzOLTTFEXbtDniGmW7LiuabFG",
-	"jtN8tmBprAitEY9zmgNzO+D8zKPOGcK+opKHJWh3qTghQAqZAOssc85U2wRQmudyfb84MEu1Pqwaudt3",
-	"ve/vz0e+xt0O0QOZjIYfzy/PhiOsV4fpkXOeu/zFOl4VrvtkcnN5dfVvwy/DyzNbGg/SJ7ENuWIi8QF7",
-	"S14G7UD9wLXVrvhsUaAIFjT1tCrwgeHN6eBiMIbW63sC1jZfYp0+rGhuxwshLTJnWUamDAs6lIqtY40/",
-	"NLA9t0tRmZRMwoLpCD+YjIZX18NLLDro3q10CBpei5RjRtadsPjzDQupV+TcdPj2YvjFZki6D5hfjYan",
-	"V1jbkGiG05lTLfOQCxeSOAGrG/D8+OxUm03q9PYZFa6i+OTm6nZ0Wv2s/WX4YQdcQ1xHQVZxQiafhu8+",
-	"XF39+uXq/fuJc1I7fRiqGG64hvL2cj4v1X/01oa9Q4O2fH80TppwyRaF1QEHUjPhKH2AzKioA+l6EtZ4",
-	"tRUpzJJ4KdYnk7PzX4Y3Y5xdBcYo5L0G2o0FyLo0nhJS/P25K5KIp6eX9MLD0Et6fuuGdfYjFfhxM5kf",
-	"g53g/ukXw7RfWrTiF+EzwaoE/ypeCeYKsmzNFLRkPhw5VaUT8+GuVr+LMuhSL2vbIpZv9Kbpdq/ArKPi",
-	"n1jGyAnanYk1LAt+37mV7xhxMV09sUVH7Vvhw74c6pRZt11Yt9Q87AqDmhPrCUbzHYrhgGu0Pdew6bux",
-	"iKEdWzsUwitGVBvz3kr5ydn5zelgZMS4pxck060XcDAJBYKmOM8wWmMuFLU4AhV6AuGoj/Tr4J65fBhz",
-	"bdxeX4+GNzd2ArAOpCfiTe6Ea9/z8MJjHIjJHAO+4zBCQFU1jyPC+Rnu/Aj/JySd4xyYs+W7+KLEoOF+",
-	"HPMly7h4YR2ptW5xtdZT+bXukJQJJC2jmC8GDsWBS8WwG+pLRBi6V3oRpWsOhLNpZMv8J4+xJqnZtlqS",
-	"10eJUYXJlG0lKCDIhMWU5kuqD6nR5F5N66OYE+g3UPOF37LlCehUPjLbMSiligcP6OmQwwTOURwogvZ4",
-	"cYhqEj3ufe4UvhCrRs1dju07nBvbI7RpsZwVUOvZvJan072btQznL7bXrmmueZNMHkAcBh5BJO9acOip",
-	"1Xa4FDDRTvlR5cooWMPeheAQimA2IIC+bHwTY3HlnWhsgTnPsvdR0mVbEzzHOwCrAKNCKwUpEgctKMI6",
-	"0iP0I6G73VUV5aq9H3AGBk8dU3zQQzwcsUywSld2cBwrqlTgk0WLxy6IqwzOBJ2aww8cLB2STe5rN7Uz",
-	"yVwszobGgvy+A1ztciPqMFA8LUJxuDWC+DevijTQT1PJ4nTpfno6csMX78UPCoZmTz3VVofw9Wyd50zo",
-	"67rwbrXIAXYqgcIPK+c1hdi1T0LxdSv7LxkeFmUIx38JFiPsQ3RlzIbUZ2zOhV/2jpXsvGXkLTxnUAHF",
-	"QJ6AFc0o7NLJOs8mSUH64U1RZsagbB4nZj/7hsF2Jreji8RGphUCs6YytWT4NsB3TCbG2B6z5SqjmlkL",
-	"UfF7wcU9IkEnLnGerlbZ1tXSc9RJCZnkVLNrluPpti2gz31g7sLJnaC+6i/277tAOMMcGKNa+QQeo44+",
-	"sO0OD2yWWUVTTXyUStMHpmIR8hjmcqDI5JfhmHzvOqImltt0B6Dxdj98govVWjfSYJbxGDFmjXL/3kEE",
-	"kOfYqZPdzqINGxZ8pDlmvmNFQqWlsZ09D7Tzy/iM7oIHmAhmdkqlktKSfg2H8PboUCLOXfd4/WEaplx3",
-	"PEbnMPeV+Nx3hdPBzIkZtGf4UppukfQh5TbGmTGaAtSTotuGLKTSDv5pjCPYcXa2oDwPFWwTWC0rlkN5",
-	"LCnMG9Bw4RvxNJ827c+owSnHyHK04P9zbKcXWz7sW80SPnK2uZA0rQk9B/4iuc5s/bZ7GVPD1oozpZFk",
-	"N351Q+jKMe47Jgbw3sBLh2j8UO5IjahuRi4S2zv7JasthEBGRqbAD5Mx7V3BBV130WnK67LGQ8vnkPzB",
-	"UBLvC3tBX0/IkbcUoirWjlr1pDBcs0OnPnxWnpikslGqAy+vacOmHWGh747qVVq6+/dRkgaawrekB7CC",
-	"kkL25m1Sh5lBDIKWEI2AeEWZIPzHn5pRMTsmmu9Jw5zcLGjODqvq+boFAUCFo8cFW3NPX2BuKHRDW9pH",
-	"qH8JmZQ06zem/jx7262Sh+zMNEwpS5GQoomL4hAKiQa+aTRCsfn9A7OoStubxpEER6Yiu6OpCMDVt9W+",
-	"AAlcANb/F13MfVkAVp1t7SSrLkEklmiu/drt4w0gK5BqiPv0Qqb7BZx9zn6yGExSyTWAuYwvg5xmLOKi",
-	"sH8gKdOUZ4r84+j9Kfn57Q///E9dWBUfuEiRGmmVy/ucLtUx4eKRZjxNjC7zBfjPEqhGkfGZToxalbHE",
-	"WOmePfRL7g1KLeWXjOb3LLkTa6HWq5XMNUu/QG3EL2Z0CcE5+QL0jFkmN+a9taC2DCjD/kx5mjKBDRrR",
-	"CN9g4NVeC/pIeUanph+OhDAhMjcWD+p1jv+JOhSkx/IJCWMODCLUzCJ6uq6HhC/oasUEc1MHmKqytwcc",
-	"LEbem1OJvvXvVD2regfa0YJr8wkoKpzMGJAK6Z8BhmmfIlz4EZBM3vebQVH+tvrh55+Dq+LtUTzfvh6A",
-	"/GE8vnbrxwUx9nl8BrUVHdXclw3d2tIIx9OMigdgG0+ZM6q03f+K0BVFcHNYGiB4MZKlVq05ZFOGYDQB",
-	"5scycBbzHTvj/3PNmf5Q6Ak7oD0auguMhVE2koscH+etn+Vc8xnNjn2derCcgEKBCZ2DUV+Vzk63xnr6",
-	"iLfEYD5A2tHelNbUKuOH+TzAIARAgyacQUJiJVe4PkGvB7egNALRIrFFvduSgt2JIKzlD57MLZYLkicf",
-	"WQ58oWClOamOfMoqhHzi+W919nz59OZCeNEoUrDIXSJJ7c/0iNG0rXr7sjXcIOvsD6ng1n521sJY4yU9",
-	"PDoXH2kOpXLYklBF8C3nnNu14Dp8fxVDJhkxN6Hqau6J+aBgpfcSzmiWsdxikwjVfbLLhpNRzbCCG7g+",
-	"aAYxoE9cL/xCejRnS4jSjoTCvaVg2naS3zGRsEXyIcQRZVD5qJOxW83VtJ/9HO0u+oQiRo0R6nV0y5rc",
-	"M6NgAO28kSiuTmxNAgQ4O2tdIIJtvNiesnsu0HkRB9enclZLPWX1FJLK2XrJhHaQ+rg2Ad7Smk6xTFnX",
-	"hc0DtXeHxRBNywimtlLxEw5yaL4c07Z5vB5M4f1qSciEawp+wNhnHti2KYbLa3zOEFzUEKAD96jZAhZA",
-	"rjoy/cmNqP9+gfKCkw43Z46e+0dGaJoiMC76xT1env0bbq+XJ4ZttjYiHhkcnZtlv8/8Mu56ZMIz0nRI",
-	"TxeSzyL+h4xOWfYURkXHW48NNXUB91REspmedd+idkSRPervnqidm62if6ifiIyLhzqpoUNyS7Dijl2A",
-	"yFzxf/sbLFz/cvBx+O3b99eD8YdJAlG/AmpgN6jFWKBlBW9htKKxlnQkamqra+0CAHJ2v85oHhBxFzcg",
-	"4HNtEQ0CMa7NQmZxqVwsfsy7UhCW7P7NWRAOZWRT/9d5ZnR4XM7PLX0quFyJMwnsZ4NHm3bicxSm8Lff",
-	"4Qgh14T1pURq0FhrvHOnnIa6r2/+Ay26d5hT9+8t+lI7yo4OuMmfc5bSmWbp54kxn425M5e5t6pwQx7k",
-	"ipvFdSeITUIdAFDz1ELmmglMNpzzMh1fjfEeEN8/2oJ37iyClgvnZ8lFCgwy9Ux6OZPgmPH3T5Rg5gVc",
-	"ioVDcKc8A/gx8O8oe28+jq8nPukRyPESW9vXW8oTtYaNMEnIxMytjbIv9DKLFy4xsmp3L7it0G0nVFPx",
-	"H7HInXdmolxs9GXiZqk5vFLMeMZriteBfhanay5qqC6dR++R2QC6T1DvGEFL+XzOchbNXff0yrY6CQQP",
-	"fEUqm5MNRNsBKKxQsrnlTD2gV3MO6Tt1ivyG+soUHr9PG3ubBJCvOdt4b9ADxxJrbYV4sHTvsY9R9uMo",
-	"qm4Yo9an4Lfx5XtBgphPU/An/+e//0cHvFk8hOyhEC61GlNH4BREeOMPIbA1773bNqLdzCPWFgYUOcS1",
-	"+/uzxzU7y2W81HswNDgIAFtzUAXw2OVU7ODDfX4J1tqZ0tlDtJ6ZR9jik69cNLIrP5At27B3O2CVjgM+",
-	"wJWKth+dHprphVzfL3B+1EKuMwiJe05hbm4xLEJ5WEduwIW8r4QvLypOFIfS+3BtU91uTrnWV/OROdUW",
-	"ap0zS3yF4LhICQGZL1nuKVcnwW6bHELj3J7OUEecYf/57/9h96FF1baHmq7FbMFmD6zOOC6g6fa5Y6KY",
-	"Q8GipD1gvGvhClfU3h14q/uyM1ivyp5GukTaiXLxjROX/uC407BqA8nlxnF2IfVQVMjjJWBTw+YYk4Ob",
-	"3zSDDGDO6V4EOjFVGf3gT3HJeeZJEP+wyMH5T/zNXpzZ6qEpC7zSli5N9369wl1OcfWi5S6lusm6DuqU",
-	"tN+pcGtfTcG0TuvrvtXrDRFdwTT5m8zWaHm3eAPKfURliqN5dMp3WP///dWtTYA7O3//fjjCWh8XAygH",
-	"cnt5+mF4+mtNGaK29+PG3Y/+mmbVe8nBUcPy53YTJb5qF5/X14ahCr9FlWeia7yCEWG5Z8mC6BfdqpYL",
-	"hy13WrnNYtuaWtI8Gz8ontr+JU5HWHe+Yw0IJ5sGTS0jdQ00X+Rf7ND+H5iQ7cafYK5h0KH4TAI8KE47",
-	"tsrljCmFNY1skjQCkuTcJ019p8gsk6hYVVeCP7JGd7ZLoIVxQzYdIvmVdIRGRrfG9GRNH+xdYe6Sjcwf",
-	"4p7mWUb5kqWXVVhiU76WA2Zz5UiLrOrS8Tq13x7VFz4I81Cc+qSCfJVDLnGHBaohmY+c9YxRBTn0jmaF",
-	"ejX5HnUprsl0C1UyYH+cpz685+AMiD7waHjMgVa1ZE/vGK3kiB3AQgWN1BCqwqFaMJrrKaMdFK9i6utq",
-	"prq/+20CKNpyZb1OlXVWPG0pLHOZOWZMD+v4c4+uOMQvMJ0MSS9WUOjz8+cu6jZkX3VjDnpkuYozrsfi",
-	"LxYytoJ/uFfdqMLvl5Y3umESK05KC1Y5cTWHv0HuPY+zGkXoU3zV4B79wGrh6BvLrwjeN7C+0WkCqXoe",
-	"rWXlNUm5UZqddow+MuVyPVOWc6M8Q0Yg4r/TrRcANvp2fCcmZvEgYRQRKaCBb4TLzSnC9eYbBddISLPA",
-	"Uq4da3Ase8B8+d1WsxZHyDx6s6Bvfvhxd4bOkGDQyicYDlB3f41zonf0nIZ12VoDMS1R+u3oAoALFsOk",
-	"0Ge5sCSFLwDJDKYpCaY3vunCIlqxhC/3d5t0692TT9W3urApNMCFhXRZZSmvBJ7bqEY1c7KSQrH4SRxb",
-	"zlS30/DKK8jJLJd39dztzNgz70C8kC9scr69KIxJMh5ff/+6/5q8OToiV7/uZRavGDT2mG/CxDlg3V63",
-	"ob4OOlXsz/iU65yzdABzGbnZhc9BOfG0eKQg2KzG9KCxNowA6ZoFGWTNFFcPPO69LLcKM+X5qRL/FZmT",
-	"KePiPiTGyHJG0y1Kc/CeBOhIOZ+b31vnSb+jA8POQNHruknfFpXOy6OCjeZqcC6nXDCo0Tm4PEMPPBPA",
-	"zohuegB7TbfkaoSALbNJJrj4UFfVe4Y8eYhEpFfAGLKHK/hA1F1bl/4pktiVvPgAbrEGzyGUlwdwSjru",
-	"ywZQZsk/+WyzUsCedyo0R4lIPGnJS1KPFH3+026PY55Xt4qeHOCQBSyliT3TBH+rO35XecryeC2M50az",
-	"hsf9ZdGs8eHKbG+JtiXdklSeYETP2Af2N+hPQzlS+EqWdNsnE4dHmxyHqGwPyk4IVYrfi8QisxPkMO+T",
-	"idFL4TW0wiFNHZde9cmEpksuJsdAJqASrDVgbOV1yrVLHnAnBGLqOVaCgb6Yv0HrRskwDe07JnQGLpYR",
-	"Vk/Zf0hctsj3+CLM+Ehqs/mLIkiVTQIxEvxrOzphG1VxJXkV0VLW1vjZScNsZJ4Ns/TjKpZgG1/IeLJZ",
-	"KDb7gtCBKVXsx7fOjgEobjkRvFn7K386ei3KtWZjautWVMorqBnNfLy/lYAf+lduNFsdmutiHpNLDqrD",
-	"tmCdqAOpeRnW8Yw3mq4WFxa0XTt9jkF3F8gxHvw6vJw4JFyfTC6vxl8+DsanH4xa4FLPLeXXWiyZnoAr",
-	"2lIH+Fwt9+poOMBXse4T3twUS0QXYWosFQ3k8pIpYNEDFnou1hXWPOhfL+kF3bL/sl/aW/1brjUX9303",
-	"BW2OM0a7vrev2tMMP9dpxBMoX342ATb3osg9cAaZoZ/YEkmoizm55mDRyuayANHb+8Htxdg2hKFlkIRC",
-	"O451C/aECf8C38WnzTS6suKBIHDPezrMgAyj75kUbyz9JQT/kMnC99IWdy+tC44XONKgw7AoX1wRd9fo",
-	"XjkLE90vT277FQpX5lpmfLaNkRnD6Id/X5LC9urTs8gF0D/i2ZyuFICl81jBJAVh67Vi6XHAfAUn1PL0",
-	"RQhC67OmO3jmcL1ALsXGUlOguCgdDR21UBQ7okOC7Ku0qKhR49BAziaPnbOes04AAvzKu20ccF74bTvl",
-	"wlcB6YEPF5Yitr/cxNbdEf4IHUxI9KlEKgQcSh6LYkWpWy4yEJ5YOHtQ/hFbKTCAr0DNBnHsCXpQFy1g",
-	"DcC4Y4nxtFypO2GjpvZ1F8tBoJZjUvF3DblyoRIrb+1NdW+erMrbofm08wlAPocMywAt5IY9svxO4DbF",
-	"4WSMAl4VuMDc+UP5GhRIC2QtoIVixvdzCrJmezYqnKprLXdJlYq0rNJkngTZk3jNReto77dzIpT/a8F/",
-	"XzP7d18a6knyqJvhGFc27GX0NF1j5NgoOpzBgd2/yEjklkQWllS0WKI5CvtTGF2I2CMkiqX259eC/+wZ",
-	"dLUhwWCT8chwWYWPSJS5RF7akjgOTEsVsG+3BZx2PREgatADll3Ne8d/bpGo+hHe+fY5ieLa3dLQB1bM",
-	"nrPm0AVplcVCxU5ANNQXdLuURG+kkzxW8lqR4xDNwM59QIW3TXth8Mee95hR9LndKR1Z3pWnHNIxU7ow",
-	"CiruUv/7FvLHNrL3RMguByKBdEQ1w6INjgH9Ccfk+TRg3Je/FRrQrs/B6jUFxiHQYb3jQ84LuIMLyEKy",
-	"8h6oSLxwtr86Kr4/KOCHEq50riCpFxJp8xQR3l3uHLN5avVgHG5HoTNyO3RH7FwV4cJjo6o4OCgMKvUE",
-	"2RZZFSkp1K4X5eJCn2PoYEfQHfD4uG/BzHp6M6oL0tZCBHW+2c0sW11mr0+FOhPUa9L+qw2Ks/mCQ513",
-	"vbBFgeI1u9e5XvWCiwfLr2lJNYASGmkxbPj/ZBf7I3xMJxIULhNoBTfA60gaWnsOAqp1zqfu5NRlve1L",
-	"cgu1rY5ZbkkvLVXiqy948/NR8L9GE9F+G2/anq/0d9OhU0w88lyKpU0Cerb5BmYfG+aMNPzUll2a3rP1",
-	"19OqPVuLRXjM+aNOrz5eXwzHIVX/PsegMYe7RMLQfv72pNTLQO4fRKlSZtdB2d0nNjTl5PsJFqkx/U3c",
-	"rWkUSqx7AOXz0WKmgfD5x2guGldBJhjAuz0fONaj9e9Pmblz1T/hx0OploFX0qizNvv7keVcF+gmSGxW",
-	"vmy56URB77knDL1Xm2SBWG55V3hJ7nLkOyTz7s/lffMEKbfyPs52l3GdXyd+L1tLQUtyLwFnWtw2gfoF",
-	"gSXrpuvOWtkhlcftk73lDN1ze0+cE0Pl3VQbtIFoR1wzLWwy51gCtxJWiJo67mUjPpSr6wwmZELU2hh/",
-	"ikzUTK5YP7iS1aRbWtZjEdPZtwd8/KcmhPToYyM45j2qjlOmdsNxiKNuwOQgeZ7zoTmW/pQrBGBvKJTF",
-	"LsrG2xbjroOWlXprF7hlKVej3oelXK1wchVcXeGoQluN1XHFl4TsglypMUYgHAsexMC56nz3hb/RmeH2",
-	"IevbsXTpLs/rO6QACt1DbXdgA7WL2wd+DNENZQVIRbbnS5becDFjLfN8I9gSgDItuBFY2w41MRwJWwey",
-	"tkPKcjdrqi+hhfpDGfG+BYmGLRe+/Zfb4WAKCIyxPT9aStHmN+xzkKSWu1kJshhqUtP218b9xT7WfpC2",
-	"4YGzgXYnsH1bC0YzrGO071b9gE+2F4LwoUeaNU7Sfm2nbmt0VmUyRnNxRrexnnRoRcqHd3T20DgqK6Bd",
-	"ZYq4LcpFkS93cHdqbxohn7YxEIR3JUYIooqfZV+m5tCvrFg+s7bqPmKvzo3yjJVIXEscrrXWdyvKWYBs",
-	"bpHBvWYL5CVY/b7DFYDwQWUVUykfbvOsdm6teB7ZJ0cXXUxZowfu1XHhoYOU4qQHvDmfwJ6rPyftO6xp",
-	"fs86MDSN4fmYBuurqsYXDUhvG08t0mia620v8qGgrC/Xk0tDRzIVW0xsxIpUSEdb1E3F2HFQLRWV+Eni",
-	"saAJmdjpmSR3YoLy1PwWzqb5odhNlnnHiIYJ4CqnrEg4Nn8q2BNztsrozHzRa8qAnUIwekKma41dw6s+",
-	"uRMrxyyUkHSNJoarZ4rM2X0ygkZtHZFwfmi+LIqhQaWSGJV1F4rStKuStFZsB9YTSYYpgQocLE2WAU47",
-	"dZcbEE5PIWI9FMuR9DY0F3s4eVy5T1hprsiK5Qu6wv24ZFTowrDcta7CurpQmt9mhYInx6I0ulTlfxam",
-	"8M0zIZ82e+Ra1EwpADOFAh/u0yQ0QyJWjVdUA4HsJLlXe6sCbFcRKc1CIVh3lbVdRScUntVJ2FUXdm/J",
-	"qOJcZ6UNZpo/2kunWmZn9lC9CzrisOqTKfbshTqSENen2tGUoyBdyrXk29FatAdKaImFuDclp23qQZro",
-	"NVrYrPaDJc8qXwvWqVd4cVgeTEGF/k4F9556em8uurhNf2hRzwxpp6HtSYLZmwFgEalus6yAe1mfMsXk",
-	"L4ZecnCHGHGpEEjxvL5Z0zcochCR43W9B6c4QNxcxy00rOj3CZn8nyWWPcRAQlR8tqA5nWmWq+joikT4",
-	"bliPJgRUB8U8juMEEB0yQ1kW7Hax3B1XctHLH46iQK2qdNgjEtAJUvFGzZyYcHEme2EU10UPWaKQNNxs",
-	"W1i1KFuN9V7VES3bkgL2qYTMzT1Lplv8odNMwRV96qMYB65gtPBhqE6VojVTRuzklHxunb2yf6g69Afq",
-	"PHHXu91hdTuzqNpatzEreQi4BMbSwP1pfsI9OTkhkyn3dTXXAv8BrmA7R0AtAmHJSUHoafe2rzOMBlUU",
-	"CU5nWtYUykU6UkLTFHAe8NW1YjlmrzqmOIqJXfWN/8pjROUT0xIYX+Zt84OtOjRBYtSUajqlillyVDsk",
-	"sqSpS5mabsmCippRza0XM36XxUjwPgUckAjh6DVD0v6ipOiP6MZF9buALzpk74Ov/IChbKg6toQDuK0s",
-	"xBpyknWwS4Loly2HKopIQ2FjnmA9WrsFTVsTrwrD/sTgclFiEDYIVf6xSckkfeYprSGCabbiMNewFsvm",
-	"/+xp+gfX55VAkSPoA7Ix4anRN3S7P4+Oe24pPITheWkpZa5pTNJ0pF0pZFZEtxfsqz6F0uMtqGrqiVmM",
-	"KkBrrZHAFmxesRcwXsyMGFkbyd83KnnghcBy+2E5wYCaLh7ujGfKF7yBmPGAo7KFGg5kK7M8i+X5DEa3",
-	"38h69iQS6ovEV+DrQdSuHSiiiN/FMJKDdzfDy/GX88svn84vz64+HWMMuFz73kXNgjwWLEsFqn1Au7OQ",
-	"medzzDhzYABla2d57xQ3OvuGbm3RqF2YUhh0LEcQd0ZwdjsajM+vLstjsIj8whtPlmuzW1jisxX7pAiw",
-	"yjmZSr2w2EI77CWjap2zlKxFxpS6E9bt2XdP2dRQEFsbrlgd9ed/ERovACdYQxkvvOaw6N4tglbcxAYC",
-	"bR7lfJ1l5Sg9/B3+hamzdVvKgrl8ZbSMK83SO4GwLaPO+NiZnW9ImVq4/LjU/Kp42zzL0koxsqr13cUg",
-	"bAHKf6EQcUe8+V9ZLoMPPVds2W+eo1i5XcuQaM6/9c+5g0ZyRsHu8IiFkM1S9ckRkYJcD0dfhv9y+mFw",
-	"+cswsTvFlrzT3mL2B+inH9+2OzjtA9ntBamLle/KUSvVbGlcmmXBZtfyHvxQRXW98qD7ZIBW5YIqozWJ",
-	"kIDeZcwlR0dH9kCdWHm7lDm7E7lNDwzmPzF6FZwTJY38nWCUvZ9RpcGim/iU6eBT9rQGZOX4UShCqrAK",
-	"PFK94kGrE9zPAyjwe67Xi9xZXvSQwXg8On93Ox6iEHpgHv7jMdqhlC+qF4bl/b2E4gXSHImTjGIK3wKr",
-	"7U6EOe0UpJ1ZPawOFFLDv/nhR1u7lyuoliWMmcC1IjcfBq/e/PAjzl4zlLKD/r6LdfAT+Dp2aOVcVwJ9",
-	"RcYzeY0mKlyRiXOwacIgJUTz2YM1jOwrMk8IzZR0agCfPYCEvxNYv8ROCSUKeudHjgf4Tz+WzvPr5CCU",
-	"Rkd/X6xQq9kOsJDodMSdsVlIMJOzQHphXTuXs5EQbaMbBX0pF1P5tcbbapW5rXec+nJOvf/158Grf6Ov",
-	"/vrZ/vfo1c9f+q8+/+0o+fHNt394NuxJ9+s9fnH7yhcWJY1+6ZRQ4pjKPQUEF0YU+cvaaGB3YkewQfi5",
-	"dIlDLNZuPKM/ehEKf7ekL+X99PrtM90OEaTN7jma05xM2YJD8FqRGZh61cIQc4hCl5B8kWoZfmx44My5",
-	"IFLcifJVAVcmmFOgMy1larYgSq/MMnGgN6KkiuMlwZfV2frx6O1Pe+7TOJ6oQT5/XCtt7n0Hx8TxhHnl",
-	"Zcn3xAyOEpBpZ2+DZRBsbXNEY/aCVybDhYJb1uoyFtTsywM4wpPXffKebVhuLlyipbwTGdc6Y8dEyFDb",
-	"sTBUESbmW4YoVd3C7c2DDhCtjiLSAbgixipW6bYlP+B2C+Uk1y4Nu7LOb5+0zBFAWMvkbQuNmLlqn6So",
-	"LY7FuP06BPmCdaWKPDcVlr6Z0yxTkAmyqehgRlcoqXlGAQCrdFJgs9Cc6RP0lVRfcIqGF3IHhyg9UG43",
-	"t1ZuRIF9CaMImtFl/xl1lABrt++UHhf6B1ELS/Qe5t54ExMQCAE5RoILt1iLFMgvwVA86h8dvSZS2JQc",
-	"q1PfCbNYRijN+JJmqk9Ac0WWSUgLI1hlP7jjuPIVlWxbJU0/7FSo7QeyuuIgKDjHg8PfxEB+KAyxhdMk",
-	"IT8cJeTnH4zF/fPPtjSKnclQBVAoKCGRv6jBgnW6tEIdqmSzvSTysd42HZvjyJeMTJneYEEDLHvn8sgr",
-	"5mhThXVILjiy7FK+HbyNyzd02YJlX+lMZ1s0Y3eE/E9HzzYvIdizZaZUBfYZcw2GA7MuNS8qIQU8MFan",
-	"TPGU2bshKQwra/tTWwwq8P85JEiNHdmESY05hO2tBGXG0fsnSSptMl9xKSVkofXK7HHzX7Ur4epE3B8E",
-	"eX2Ky+f5sLL7JbQz5yIa0RGSE4XGn/fWg+2ERwREJUh30LHQkTGxYmtCqLoTuGXG/qBCunfJ8YwHmYt7",
-	"tE2m1JzhDSpbfq8qKYWn1GVbcg/hAmN2lffjjjHxnN6mw1HEIe7jYGhDCXpcLzWv5uT06ja0BpOYbgwr",
-	"ZqtsyV0LMninEj3wm+QETZmdq/GFtOAdaPUzGzBPAAtHkb9Nmu0Fo48QO7V0XRVU8A4guAzqRhe9KDMk",
-	"HaxZHopq7cZ507k/sVI7LjThHkkge84S6RfR+EpW6sFIsmce166EblJ86oQypgEYa2VS8RlOIu74F/K8",
-	"x3FBMYhxbbDVlpqNVbunaYphrMaQKII3BpZUM4C81BWuLacMHEC/WEBRmj6BGQjKeqIL5FHXClAS2P/f",
-	"1wTQERfmTRkMnQNNQp8Mf1/TzIiWiTGeJomNfZKJr9Iw6VCkz3agLXP9Uj4esHhqRoWIxS4r+bNQGuEv",
-	"a6PRHzCnyPfebiQNFS0Kv8QU6g5vjEHF2hSzCItBhgscfq6YDL/j3OZO7NEo5rn2eMnZ2nG4dEAyjJDG",
-	"PIjFPrCVNgrfnFuQdaVOxv8+gNnh11VGRVOh7ba1Z8yzN9pqIXvprfBJCFloyqPGzzbOUdued8I8enkA",
-	"J8SKBoLLE0RYksSQKcWzkC4Z0zuMEEIiUYW5gopyrDtMCbbilGkGclWSO+GNTGPeWSqCoiMVBMBz5Xi3",
-	"ZKGADcNFHQ+FT97wkx+SUtjFrtuMIdh5dzPGbzKgl6PZmu1yNZDUnnfwe5T03IZ7q6lBH86uNgYAyrrd",
-	"pEO2kCrQ5qTIXSswIiFAUk0Aiiks2+MevBf0o25+P/is9N2Ij8d22uin9Smn0ia1VAB6dPYw51kWv4jH",
-	"yGVmDFu+ZOisRNtYiqAOvg0wwSnDABOoBjzLbOU1vNIS54PZ2KMj2KZPbiTqEnfCMpGAyexY6vHryF8k",
-	"15reszB/UHgINLfxi8Jz5uLG7nxWHZuNxBMeEVlBNd+tj47+NCumBP7N/m/8dVjyG/8wObaxQS9pPCmi",
-	"r1GrsfBRUd5UYZlPN2fs68xcUiBKbLXnSbhqEzvTcOH66nXBWgSK23eqKNPo9abSeQCUtoWDgwdtI9yE",
-	"34kAJoPIxmKLJQ0zjytjVtdW8wwDFrFEVnMOKc+ipd59zpT7UIwT3U6CK8dloRQ5Nwfynpr7HiitzZ42",
-	"JiovncgAdJbR+73R1fKuD46CI0okJfLy2ASBsw+uDttSP+6C31f2E7MhavOuofJnIBVSjvaWWs9mjKWh",
-	"mATiyZSntWVK4VNd8ofNS6O1GNRc1dW++XMyk8sl17pLbeGwsPgu75EL/TcHvAOUUSblwytz4mAXQWKb",
-	"i5wmhDorhSspVECpJtf5jBEo2H2AKm+GcEGV/iDX9UZfTrliqQv8Yl1Xuc5bhPN3BDb6MIuRQr/N35cn",
-	"d2JjW4DyISEiwAdVLJDOdqniOe86dCkfuLh/R2cPY1vAapUza6vE0iHGRSEel7RSFpDtd45gX+s26d5D",
-	"fEAl3T2FdC2nkpVqhaBuUeouqjU8VzbBy+YRXCNPQo0Ro2pPQ8BdC2d0tyB5SzdINWWhoyAOchjifhRz",
-	"+5mtYYO/6MUg6LJ5vqyHBveKrVq6zryTBXKPEbPMAFT4X+plEWzDVH3RqzBJQ4VUbkZyFFVG3xyBUOM5",
-	"4anNVgpSu1ttdlixzsVdKAFfvrnUHREdV4QCFMPIpfI9C4hNHq8H/se4jSDE1V4C2PN5Y97a41B+eZ8U",
-	"GWQZwbOHZhcE4DK5YTk+qeKKXWfiajvqC0nTvbx7Xd1gVrDtZvc4UeLXyJ+NfSTYEDtfZbGUrDZi1Noh",
-	"qGCcFHA+W+YWgGcH7DSqa3y9U3YPtDrOCOIqtp2bTbbuvH/2lZpKQMBluFcTwM6uRVpkBbb7ODT/bhvH",
-	"PM2omLEss7gOWq7mDACQOt28m6RtyVSHZX32yyH7HFHSWEYHbBCHWW5HCWb2t6Mx3SuVbSan0mAXGOFs",
-	"TExjnMo8rEK0ZGS+zs0O35l452kgm1yWCEICid3Gb1r03jtP24vJWJIpfjUpCR5IPPXzWaxhIG5Cpp3i",
-	"LDTLkwuuYpUzMxkzPC8l8mRtXQDHn/AELJK1MoqIZgK03SW1NVEsYUOQ+qELqJRpoGJSW2nlXutWaLO7",
-	"+msF656rr5POW9nLuxN5dTkEvK5b0D45O/9leDM+DutdoeEXVsQKXD9JgQy1a8LM7UiGg9MP2Ip/uzBt",
-	"12pNs/6duMH6EIrQ1SrblssOmr71kh72p5f0TIP7iN59Yka/MvI2pO/+ZSz64qev1nBgX7nSUWeSr2Dn",
-	"UnJKO84ytjm9ImeuHvkBkm1VdG7f/nLjqG4h10RSDKh5P41aFb+onOSoxTCsehPMdR0WAu9SgC9Wljr6",
-	"AS8t+uRSaufnmK/12rPlW13/Tz/+iEmW2Bs0WZ6Waa3lvtltWS3gD5/fp12i/9usTjDQ5oXyscxKMPj2",
-	"8vL88pfjHRWOnIG0LcirSA6u+0IpJaeDy9PhxcXw7LhIjEfuazMdN+Or62vzN+8mAg4J7w33JJEyvxP3",
-	"/JEVxBJFbJBgyQyLauXOtQEqeeDztgCMciFYHJkRyiibfXd7Sc92rqEmh5+8Ema3I19AkbEQQd8eQx7D",
-	"PUsIe+SpuVmwvNqCzxbsEaZhyRTGGMzu8pBnLUPUM/gnvUowttXt7kQ52GLUPO+Y9IXygvBGrJyF2aiN",
-	"nn9IKnZnE6s2oTfWf4H79BmkYLmWSt/nTH2nyCyTswevxAgYslFBS3CmP73+4U8/lvGFP9ZYVaW01Gru",
-	"XIv80zJaME7+5lZq9yPvtpX0+egcHBepRb4wDFYrR2HnwK9WLYenFzS1x+ofzY9Tdr+GQJOL4qKT/U54",
-	"9R24/SCyL9J/Cguc0CUjM5nnLLMBUdT7XT6E+XNQGighQREIROpCnbFye5hUK+d3YuKnchLidadb1EVB",
-	"Psq5I5gDTMAuT4PZ335mygf69Go0Gl7YbAhzdP2iRk7vvnqYVex6hzo7VjLc+FI/DYax2+5lbl9jgjxr",
-	"ELpaV3YJ8+hjzyCwdxlnD6nI7zoZVSSHyGSxw4BY7kg0ZM5zG4OBvHkfGC+uGyc7KzpAO70zoNjo+GZt",
-	"BLY8VtzOe0KL/SeFgZ4aBOLiftL/3ysQpTK5YUpftIw/28cd27SPTeEuOyCabBscdagNVLxRC9XSUtOs",
-	"81asaIDYSIn71+7U8hktb6E6FXHcXYVvW7/Kac0jNq+PyalaosuMzfUgk6IG2eRZYgOR4zirrC7uUVNY",
-	"ihu9k817vgbweCXM/ajzbeEkwNTTeflDYeXNBH3xJc+Cj+o7Btgu0Ek3U99a4SSTYAJji3/jMp46abYB",
-	"xSakzvdbUcGeABkFpGpkXGmfpmdOxgy1fUuyNRFST/AhS9aHKJY7ATAWcz+Atlgk2JtnFVF0G9Vjg1pW",
-	"JR/XM9LPlqsqvuRnhNSDP2ZAQurhHzam0W5x9Of9Rv6yH2ilcO7mDu7XNW/YLGd6JPUhzODykeUZXcUS",
-	"UmyiSANTlL3FFXSAKH4vvAWLRdQ3Rq6dkCOS5nIFyRAxLqg25BWxi+GG6dtVx/HOLJNWOe2reWWTHrD5",
-	"XYls2zXdhy0t2DvcST+83c/acBjZw4oqtZF5uvPFH8uvvnm2IVYulRkm/uCwff0B363oDRMku3pLbnQ+",
-	"Pj8dXPSS3qfByHppzi/fX7UsjVqUNuh0kPi9OI+kBcgVE7GoTehvMZvf3Osu5LsbS1/l8pGn+ynjsBfX",
-	"7mlIB9br1SVjKYtDrp2ZRmhqjpDSOdUyJ9t4MkrSM31l6bloQo1yY5FmGQE8HFIkEMUUVjXPHd2xNeFk",
-	"FgcQVDaH/26CU1oeWXRvwFxccBEr2fh1xXOmOhVniWWdD6Zg4zuKU0sl8iDkBpPjV+tpxmfkdnSREJYp",
-	"o9iYDbQfm26+lgTdrB/gdbA1dopsX62YOD8jp1IINtPEbaNdtH7ZWo+XCo24II2knq61lgJJTFpPXMHf",
-	"al/PGE0VMHHrdS6wNBBYeBAloveAIobQMYAntdw/h1aAmO/Hpy+LJw/+cTCHT0Z73/FuE0bz7DCYQ+xv",
-	"qgFgAUQppcr0OZtBtU9LO8NE2h2CFhlkANZ2LDrglAQXobZuZUsVFjBEmOveBg+MstEh5NwBddEKogaY",
-	"5kYG/33QiMJJt1YshZiIWq/MpIRw3nhKJFWonEX+NFvnPgm2+WqAVR4VLyCWItedxGAr9IX9lode+HE2",
-	"FckNUVHFC5ZPz1re6Ot7YKtD/HTreM1buz+p35jMQtpa3gsH1PnCV2qO7KEltZpLPllhaLeS2/nBDigg",
-	"LsFq1QFYymWjivE0yNkX4Ma2gmv3xqqVevFoqXbeb0hqsUXpdvLZnJhECWmL1Sn0wEB8qUP4+HCxsxN8",
-	"CrpWcVEBClpIojcSPeUurBJj9NpjHBQiaA9RzvPKpNilBVfGCmhJQWXZHBjmticC1+Jzs4HtJrgf7OI2",
-	"9gFGZr93r1tLAf7xHJkCToV5sWQB11eExQyggt5hcFdIFSjl0bx5a+ngD2E2aFNwANiB9A6gHeC1mZQP",
-	"5nKpsXIskm9QM7ArW7fKUVwVyMxDAJn4rRCZ9gRIZ83ligxYesGWB/SwfbJAeSK67OHUJwI0g92Ly6nT",
-	"4uD2szS0nsjRYU+8/DkJ+RYTV1GsK9jfd/EJa4o9jA+PBj0+jqjWCeHzwqjzhfdCNVt1XR9kB6sQKuyJ",
-	"EngU7C5GduD/VNn9kRWOzmipLkeB2Leztl+WHQYtO+DiftJtWJnQmruqGNyo9LEuShZOXEHMVpiFHH47",
-	"l/mM9QnQclikMahlgBeQc6NOmf8oY6FvGHtAimcsi4RgnDLK+K9+W5rLQAHTGwJ+lGOuD2IxtoFUAg8X",
-	"oB/6pPAhhJ3giqgHvlqxNAnIen2fFVmuZwubWkmVaxkY6OQjSyEX05YlQoiU3vAZSwIUREGhXCmU6epz",
-	"FMyUtUyPUYrzeS02IxhgQY/w5s3x0REovwF7+NGrN5//fPTq58/Hfz569QP++A9RiChfsn+Lhj7fIUk9",
-	"eF/shX0+uBwQV0+s6MFwbSbg+3csz7jYJUTbq1W6jVJSeJwf9+PV5dngX3tJb3w7vMGfPg3PLt3P4w+3",
-	"I/vj+9E5/nAzGN+O7I+38PbnxkjLP0MPXdhlP1XXTpzczWEwFJ8iUN0ObVXM4Aw/UcWsQWVOBqfj89+G",
-	"k/BkJ2Rye3169fH88pcJuGCgRs7kenAznnjvCxlEfUVchS87plVjdVhxXEZa4dd7Sc+900t65jv73PN+",
-	"gm6snfqkubH32W6aRafkHu9SOBxmi000yHSrGe321DTUxe3An4EJ6CB20e5ER5Dd2cJwSV296TKJTlie",
-	"2uXt2NmKTnRGZw+D1SpiwRD4G6ErW9ugKKy5knhtRYpzLagQLIvO34Kqd1KP5QML/XmB5bGg6obfCy7u",
-	"MTRbH2dxShXa9uhGr0nFhKAbVsNT1zTGauPIdzxwdbX6zkgH+94j11tii2RiNMPRnQOVev7I8u/CaEfU",
-	"jakXOaOpauYb8aPC8iJcqbVjiKUEWzjxpCOFd2Zry0o/gceyGo20q1hes8gCRaa3aZMd7Ae7thsOEnSt",
-	"697vzhKPpaUEvR1duFkUM7nk4r6oeLosvK7MXAGZJa/necDbX0GQBvt2d/PghnknNblVLCdXg7VeEHg+",
-	"IZOv8uv01X/++39MKjrCn14weh6cwt3e2j+aLZ4W6szp0es3f3r7w4///NPP4GTyWpBFklLy3w5QctTu",
-	"ca5lnS1m0u4xgq/1CRTT5lCKJ3LsT9ocWiTsxexts1O0JJPvldlB34c7+Pu/ORHH02+T2ICfbY1KEqGJ",
-	"7Rb3fp18SCqJZVIwiKlTvc5BhTW/iMLNzbGxpwX74pIWLN7Z2ChImZXS7QnOncsjsS8UJSefW+74A9ck",
-	"ToYp70rRaDbZ/muNXHhmJ46Fv1RBULHOM1ALIbOmi6goGg3dFrBg2gaQnyQf/s4PfoepOHElyMoHXsjw",
-	"qu94Mpsu4d3l9hS0LeAZbtKjW9XnMlThVOjAEUzt9UKdBs/a9oAPc8VEysSMdyDXOHMvbaN+czQK2mnU",
-	"cq2n8uu+D17BU0WvPfnQ0/I72nFquG8Vn9+BLjKabuuVMiTX8zO9NZ0Je0Im30MLf50QCvEBRd4cHbli",
-	"cGYYpxmfPXyQa2VktNnfOJy4qpozENPndQSRuZwhoZ6RWvi9WurTVpDnYmIg8NTNpApitc2WSjGsMChb",
-	"fBE3nluMys6OHirvEo0RXIyDeCVMVRhQdxIlYrnsg7GoWhQLB6yIShzPHoBSChzHvEhNewrCpKUJW4vR",
-	"qEVSxAzLasi8mb/hZqs0W37gSst8Wxcpa1fMWmm26ljK2uwltmpdBNw83CHMCEO70WzVlpcn7Iz7Wv2k",
-	"Qcu7OVAA5t9BqBFFl1BdxrFbONKQnEY0kbbskgUh3IYGDJM2lQJzJnO9YKrKNSlcEiU9nFeyRfwOOV5T",
-	"lnHgOjogKoWl12snAyyPe59uYgu124S/E3JUWgjkYK5m9rUaa/ny20Po4J/9EGUM9pebuw+IFbNkwbK0",
-	"RSYOPh2ZjZH9S8D9Rc3UH0ILaGu4dNPRb+SSAUR4s5DLUrLvHLdYeZs/cJGGvvO1Aq53zag5jbnMWNQT",
-	"fhBSvHLi4dO2qc9t0hTsfHSDV4/NSLpPoSsItVlI50RC7wYZQG27cuU7nzgMpfLQP24tAQxVWdWHEqzj",
-	"4xOOT3aZTRS7E9gmzbEe4pIBhdp35B8nSy7Y5J+COvqmYaZmNKMagK5cxwJMWCF1d7f+4musm27UYH7t",
-	"2GwvHOEKzMJ3KrG6PiZEQY6vjfzMMsqXeAzGV6c355dfrs7PTr/8Mrq6vb75cnoxOP+Ibz1PwZRoco3t",
-	"c+SKeLWkPCM0TRFFeUJmVIVU8xAYq+1Zi1yKUvWAiLUQRWVdIubKTK16MvKqXFxnl8csqPIDPpEAiBHu",
-	"KLfWcQbM56nQE0VY7ZEJMEn9MQqq1hEdeMsLhjhhlt01H3iaRp2W+doBhSb20Qkccqx5bP4BNYidVezU",
-	"DTgUNMvA420ka7HdbNk5aQNrbsqNKQ/Yf9Ab4mYPDqh1WTAzXRFTroRFrTEsA4I70NNTrlm6iwz6rwew",
-	"FmYSTk5Mf3Sr38GpXt4kh817o1T41mbDw5Y9cMNj/bJaKi6rTXbHqFOiAR2EGjHskBKpquPm4MrTkLTn",
-	"Wc0LvE0LDlCWOnxO+2CgiwO68RffjO+c0jQeBgcyc1SuJxfO6bkgq4zOvE5tJfl3QImzW1fOKFLfKZLR",
-	"rVxHy2PHsLYeZFCDMfPlV4+C/7Up4GUrXZ659m86VEc5KHs/KP7Vun7pe/fGbuXSatVlV4CEDDznnDN1",
-	"iuqDRC3kRkHx+pS9Wq+wwHM/qsa+L0qVtZ0XW0y//fh+sS+Y4e32wP21cwcGIZvRc5V2diZIu5F9wrPw",
-	"q3lpd/E+Wd+QD0sk/oRYV1Kf3DPBcj4L17ayTlgtvB9+qkPlfzplmaqXB/smDm+J8I1Ag9q9GPbVt+9U",
-	"fH/4h5fcf6my9XJnjz6tgLyvgf4CBc3/+HreL1BcO8D+lDbYc81XuYTzH1B0OcArtZNMBXLpc+v08D19",
-	"iFZXfpn6wq0L/NJqiV+j91VL+FqfAdyCAKxdgObiOdrw6nTc8IBIsXBbbozvB1tQA98HkzRgy+3/fRT6",
-	"Hf4B5X29DR/3u7rYe1BeY2qNTKizpPDmAwy/HVShmey14Rurxr5MZdeItq30CMph1CSSzyyZl7FBlK6P",
-	"UNXou+18z6y5dpOjeHYVBr23PfHBKmQriVs4jbZV3KLaKQfFleMiVcVS12bW50ytpFA17FUQQAIMkcP0",
-	"QVDqOwUdqaVWX6tTq4NHKQL1Gg76h/H42uduz2QKi3fzcXxdHlIYLrDfDz4cuOKDgooVv4VD+lBtJkT3",
-	"yeRseHH+23A0PJv4+YLEcSo00mkw2DjOF357+evl1afLXtLzL/aS3mg4HiGMfHQ1Hl/Y372/vYGffrm6",
-	"HEY95qWTvP/o4dM1aNqK/Vo0XX6xVBOy2P6fG49Z3CXWLbswOLTfDqZe9zigl+ZY6M7oseCiJqmNoZ0B",
-	"XlvE371IMFpm++sYSKwFtVZxt56v67aGhDdpE/0oWULWwYGpsaXwtwTBCpNVTgEv1rB24Z8jyRV30Iul",
-	"uN6KVBZXUyWxFRCRbSvoMiSKPiDZzyYsNWfQzkAxsDig1VoDEUrnQHA1Rc+NMOh/0Z/ofKkYsOGA8+zI",
-	"uuM4eE9+FYPQXwdUVRG0e7v1AuhoTZHcuhiaL2u8VgWFdi6X/Rc7+I73qPHwu+qaL8ZY8TKcFBWmLytp",
-	"/L4oL3WZiqIYQ90ebQWMrSiXjTvyQFq19osd5yeozkrdeJ9D1MLZfjlJq9Y0cw7lGCeXrYDQUENkN3d/",
-	"ZzvG0uNTTsWl2hMUm7ONq7b55gi/5EuLljMsf/7836Mplauff7hUNQbOzz+gebNYizRnqU1XgcrDAU6O",
-	"OpC76bENpbT5dmUNiqmMrcNvNmxUTXVCunSn+HAxlV9tyQbqK2pXdtcTNSC5aeCR40WRZRtujYdOvU8v",
-	"oseV8AG4AEZyg+UyARa6SZEaX5ig5g9xA4nRfFaTPvX7muXb0ux9p9ynw3r3mmr2P4ISC1DH+s2PdLX6",
-	"H0DqqyYuNjS39hUuhUNjE6QzUHGlFFAu6R44L1iiijFlCc93J7XzHdGgQdpJ831zS4brv0+Wm91aDu/G",
-	"2ekCsfxjC2z+gQvpPQHGQoeQIZbVyh8qDqOf4vG6cHnKCS97APbluaybqOcw+0A8HG7w2XDLbi+qwdLn",
-	"KC+Y8num9GAqH1nDrYH4GEtpDPxOG8o1KUqtbwHrcU/BXZFiThA2rU7IEVYLeKxzXbibeeSxxbvuH0sM",
-	"qTYcq/cF4WAi5/N+nNavST1+ZEJ/pF8H96xDDZUFXa2YCDHgzl4UBFoEJy9cRMiUFR8xPFp30QHUBW5R",
-	"V63F2TDFkMuYpdbJDHZrDc3nY2oKUgpjvs1tnOwNfo2+KeopiG2qXYmKWEu5jyWzpZeBqtOMM6FPzVGA",
-	"bcjap/5GnmI0ZfklXbIaFC9i+JzPz2u/BF9ErCLPsbQK4gALH4dfht3k3cpcLxjN9KLlin3Ah+G1LK1Z",
-	"msui+CPMOh7PMvAqZzPGH4G5w6iAc9mtbFdLfcWFslsHsEHyn0qBxA3hwoUsSrVa0IoB6a5q1IUWjGKM",
-	"JShGUOQFuQrmaR1/MFNMtxzTNT78Len9vuYM6uPvPZr/s3jS3BRUs2tX3SnuqN8th4Gu9esmL7oVo3bY",
-	"cmWJRSEh3W5vLMSAbVWAN8d25zMxy7fQLJRq4oosuVJc3DuHNlwHdyKlS3ofKOcFLwwVUHAo3K4JmQQn",
-	"EzzTNn8PyrQJANo5wud7/sgwidK/huDDOzEpZQ2aX7JNUkn2JhOXYGkRi+V3LNzQKotkJsU84zPdJ2dw",
-	"U5lOC8ZSTKawAQ1AG0cKjtjSMI0BU8eeYEll5Lq5svvOyh/CoJlnH2QdJdlCKqzHsZK5jzjeji5OrAhR",
-	"9prDxOqhV7VpORC3KuXb95/TLfL/sPe1zW3cWLp/BaX7wbu32rT8krkb6ZNiyRPt2JZLUpLaG+amITZI",
-	"YtQEuA20aM5UqvbX7A/bX3IL5xyg0WQ32ZSakp3k00ysZr8AB+f9PE9ysOCF27E2I7pwjx2NxNyKjN2U",
-	"8MJzUUz5nBqbBVd2wM5VmLmzOkBjKgQP7mRS30mRZ2dQF/ttrcH3XvPLKzme5qRNiA1oesDvZ928JXWf",
-	"sRF7oaKoqdTomhyu6udVDVV3JIOD0+hmBdO3wfk9oen7Bie4Rj++dU7Ls5N3n22FkuXyO/hdk92OoRPX",
-	"7US3+TR8q50n1HJu7FU5GgnTPkYYwTV6DzUmtMF6LDZXcyIrQ9o6oVb0tMKaoHkYCeYqXXwEOuf3ZoMc",
-	"7AHzllRU08z9ai9qa8vDh9JYPoLglv371cXH1l5UvVC79KPuAM7R5BFveOOrqXsVGmMITiD12F+/v2JT",
-	"rjIz5bfi2Fm86r5JUJsuYB9NuVQVGOK8kHfcAmEjDMB8Ovvg7QEuhff068yNvUJgPCiCLdVzKos7N+Wn",
-	"quKOcHYFImNsiG6TVW7roSrnbp2/SQ4PD6vxP47NC6ElIYw8AFk1q244iMNl4AulXXX/+uoQ7Cx4FcSH",
-	"cIiex0of0A6Me0FocNm7R8qdiGoeEDmzE8KWRlRzCey0I17AWPQliTD58bdKLwKL65Jx8EsJxjlM9kDm",
-	"DnzOhE31AnARNY05+uV79c23r7rwmcYRPC3Ez78k/YTzR34Yk7RXnOp0DrZnKw1TjeB2lyqTOHE7GKqL",
-	"MMcEGNahq8xGtLeELTkzIr8TJmHp5dnVxfsfz05T/zKQL63RebnQ6ZkBBjA5Xl6oS7xVii02Q+UOsP+q",
-	"ePYzfB0mDvzUXkxJ6+lxV/Bp8EJeFM7jlwpp21Dm75XyqCZPXm+fx+quhSgG6dju/Obw2780JePqKhvx",
-	"aO2UuOxwwGLAPtKIIbchK+ZCNWmNyMcg9IUYl0Z4wd7WQn1vzdtHlF+pkWQNah70ckR67YGICMJi0N4g",
-	"3OgK3rP8uJJc2ASyFMOw+aPdMeuQVDQNYHBGQD7NpXoALlLXrAWmKyJXq8/ERcumAk0yAyhpA9cC1C3P",
-	"cz+B7gKyCSynTyBrdgPVxFWj+DK2iYi9Kw3G+s8My+VM2mArm8fta7ZzG+noDmBkV5AIjU+vc5KuLFcZ",
-	"LzL2k9eThi+PWLqYGjH6FRMSN9yIv7yp+1KlwlaG7UzYDzjTOyUs6iKznroIS/NyzUH4zm2lQVwx6kvc",
-	"vDd/aT7fURLEsyS1bseJYlNr5wCwYu3cAM4iO4nqCNgmDGuAs52yIuTSBUvhLyn6fP5qP0azei2evXR9",
-	"YPlwX/RvcUZgQ0x1D8CzejQlMmn/CMHUfbDGaIITG/3vFflsC2monxf4HQMape0QJ/wZJXyZUULDhg7+",
-	"uN5t60EzcNKOQyUAmTL0nfBoilYHZElYHpFgIlsXkMceqrh2AAgdWBrw5bG5KKCMoSFPAs+oEtohXpdq",
-	"lJcZoLdlEplYZyEE35ur/aff/MX6zWBOn8Jj/uL94vvYT9IDJnBw3dvn3dWZ9fv4pbix2z3XLWtagc2i",
-	"21qDm11zSXcDie2EUxO5nHdCtQ2uock3qL7ROh815r4MoDejjfcpsATpcOniUoGahhxYjS/hbx8vfnp/",
-	"dvpXGlLCNBf834tPZx/PTrcxJ9Ag/KUHMtyOOoK/gKJIvYVjOxr9GJDEdeRdMyppOrc7+D+GGe0WyHj0",
-	"9gY0Sq2MGJVW3ol3XOZl0dTxEhQMqJbCJwlrdYJM4txENYC22XHc1tF1MWapHo/TI7bY3ttVR6uP6F4z",
-	"mQ3aymRnmycVceJH4fdAKzQsAltwcwzsmGH6LuqYoUIxmBdAtZ5oa4UigmZ0Sza/0E48oZJIiBqWbi5U",
-	"esTgioYXrWoLYbt2pCZdoTvRt7BTHN3rUlQtGzFNltIsrfegpAOWTkWepUdtvUeczZ3vNQjftEHsGIyi",
-	"8xyKlmaovLweu7sU+kawiftwJyfg52ONiqpV7ugYLJ2yXFgTuflw4AZeIIN0AdY7RkCxRNapWPTtAbZk",
-	"VazaejzuqE7e5XrRnYol0igtPKxONGi5FxGi7IBFMrOoasSfLS3bjC/ZRDOKq+9R6vUUIU36ZoNV+NsK",
-	"5iKa6+SAMiodV7ENnaS7Zu5j8MM37e5t9qPeWtbYthPOzQoifRvmpcwau+mkmpd2Y6y3JbS7rlgD0Ytb",
-	"nwGtvmsLN3pVqjY0z38MZ1lmMbEs8KdUeg8QA134ppZQxG2ZRHDvdB4+dksfKPW2QiBasSnv1vS5ocWf",
-	"Fn3ltRoFASp5b3XZ6lGFap8LnRDnAAuHM8FNWfgqXEDcRGuIAy/Zupj0iipFHSbSrKJn9IsR1byh0LHr",
-	"N3QsRU6RY0qwTiluedW2TKMKiGfYKEURIlUXHKqHIU31gzS0GeT4Bg5TtqGVIsxGMaKePHZLevrD5cn1",
-	"+cXHakchfYY/oTYIZp06SgPGSuqEMtdqsuKkdJv5rUP5rJnC9Rdq7sUHcJkfnWS0AObjY/gkcPnBL+iM",
-	"NYd769FxI4LN+suswM+sgOHB3KyS0JKZgjCnx5g7hEOeME5QMpDH9NuEKLlOopGLEomnpL0H9vRd8zKd",
-	"xIukxwwWPhaEmcxziVkL0ywsMdD9CqZcQiA6eHqlYakX0rTj6t8F4d8q0nYaPUiP49dahftxbuUq3s89",
-	"xHgNXaZKD2yfPg/HNRad1XuuWxE0f2Uh7fIKUqXwYCOMb8ZtQC7BP6K43RR6YURxzNJff/1eG/scfasU",
-	"u00gRQF20f14pPWtFN7SeTes2iY+l38TyCTSzHhzguOE+OR5oScFgvBikvfg6OBG8ALRuvGO7vkHv/0G",
-	"rsxYN4AeV65/CHUX4qZGcDTiimUauYvomWYwVEP1nH2nM0lzH/9+dfEx8aUI9pJ9kN8N2A/qVumFQgNj",
-	"EnIjZMV7NAIK0FSVeZ5Sczu9TsWmn+lROYM4vxBDxXxLxxHLhXNuOJkv4KTWbCJwns5DL7nXhIATX5OA",
-	"dVgmLJe5Yf9y+e4t+/bNN//nX4+R3OyO5zJj4INA3VMrwYSyBaSOU0D9MSmsBSTr4dnwkPfS5+rmfOJe",
-	"b86NYWnl8qaeuYJiOG5YOqr+EiIR59sN2Dl23NORU+7DQ7TuHuDzmC5iuRGYM4T3OFfGAnqNexX3da9f",
-	"v/7WvfwP128RfIhhW56SSrAxMXXxnGVyIm2kIi3QwHGF64DOJJak4Dk/TXUuAl6XsfAeTp2++n/fvE6g",
-	"0dytkuJKk7rzrwzuIhhu0ICZGMlZ9Xy8N7dwN3dJVMywQrn3Cd6t+CyNPWJvDt/Azz6RdLqIPPOzt7DO",
-	"J6Wd6kL+AyT6iH0Hx4TZkfr1f/7rv9Njf4oJYZuHIw6BNR5bpE0DlhEZUvS4lW5zpGFvDl9ihP3m8HWF",
-	"fo64zsQxw7AU4G4NYxMYQudyJAh6SWbOjo+lc1kOTuZ8NBXPXw0OK50R/RvQg89mvFi6k/yZj2y+RAED",
-	"VzbIqFfpEaO6O7QBOI0wcQ+uvToKowgHL6l8ofhcHhwdvB68hHdxYSToyRcVXf+kKRZ7B2PguM1yPBaF",
-	"EytcGicFIz27kUpk7GbJTj6eJqwQc2jxx+DiZskuLjGZX5mlEbBC01bggbyykNTFmRfu3USTDhhhnlBj",
-	"HbJsLHUJJwjvVA1uUkM6Hi6jidZ5DolIRXuO78eULoAYGtBDYQvDvp5nB0cHuTQ2EI7PecFnwkLR8Oc2",
-	"gnmqxdZ45mGnIhegulGwKDBeXAkHhFHoaNfC9Z2w2RtAqJs9+up9XlyofOkJV7tdXHG6drr+ssw73/uk",
-	"Ml6db6/LHd7d0wF2/cGZupOFVjOsTHf7yWfIHnX/gre6KES+00dXAVXHH7wr9Kzrtde685Xic+dl+SBV",
-	"dzEwUDDrvq1K63+IrOvlP6hC8Kz7fnoUjQ4/oBRZhyvfy5m0kFvw+H1w3l8dHlLRw1K1KXLoXvydChGV",
-	"othKpgx5QfAjV9SXQnenYosYYBKMyoTNtw7v+sJPaP5Ws2XOlQoKkSZ4QDk71cUnBsCmUL0Crir60c8R",
-	"HecAMN8xPvCI91HpDLKbLeN+TvM6TQr2KJWZSbGoluexQk4R2yQlHtW0nF/rNMHhPqf42YRybs5h5OZi",
-	"7P4YYW9BF7hv9XZe7lDBv8NvA08EsNsFAxbSbLUGeHC6fNWLF4Lcu8VUQzs5LNlx3COfDdVcKGjWAANb",
-	"dRHE9w3OZ577EqoVTnkdEYEf+hfAbkq5MuRqUy3mMLp5sIpU3f5OZ8t2MfGXSGFeXIlcjLxV/W2PAv9d",
-	"md96qMJ1iQ8jlRkQuvrxnylXWQ7kKKXKgHOnh3NwUq0bBuckRgBSCZT+20+D7z1ZOQ/Eziuz3164F8ba",
-	"QM1P2aJ5zk9B7TQfpU+lNQApR+5MLP6eYs0FFZRoxfIdQA4uQvuKOybo+4H3Y6KjoTKfyj1ixpNbidyI",
-	"oeIj9B4hyZaEwCFIrCfPwYSwuxNkFyHFMRcqwJDCn3W9D6dqrYGTCM140rCFyPOhwk4b9kkbI29ymH9y",
-	"B1H44p20CYNiFUvdgvObXAB2QUpMwOsT1j+oTENgvpCYrSrpH9zeNx0z93c4HyewvQd7PCMR0OGmM1Ih",
-	"Cz78MLhHonj40+fkJToWDzsOfsS2MYwhLYxbHkKRhMaGUFhwngjVOnTCsYsxlFxw4unl4SGMwUWEeL6v",
-	"h2QZlUnqp0LToZKGQZNY02ZPhA17fYcY4vt1AcKDWtwASreGqBNBQ5P4g8kghTwGXkKijQ16fUjKW4II",
-	"D3qHdkWq+M28NoA3meqyuLdzAX5mu19xgmmAyggSjLIT3bqB91EmUSopD4kMkGVkYijV4mHTZcE4+bmm",
-	"UoyMm6GiPFnV+1QIvBTan2xRigH7RN4AkJgHPwFfKXIODLWegToGAzeRd4LmOVC3orbXQ+WVHr5uFujn",
-	"VlwCuGWbN9Cf1BqMAjD0qqeMPYvAH8CPgDWouRDQVIXtHWjzNEndA7Sol8NWNXpNYKfAjQiZSz5yrkzw",
-	"a1QWlKLvmwIlW8feO67SzE6lDprTL+Ft9qkY6SEAldawyddwQCHfhQECfqeZQmuZmPUWLEHXY6CnnEVH",
-	"OD6/zOr7by8olnhv62sOf47O8z5N0Vt8leYFj+p+tApe70Mc05+BqaYnfNPPvcxHRcTZeGYuQv0hWFb0",
-	"WFf4GSE2RWuLfw/EGhRAU1IYwB4Bk5hxuvJmCbEn2AG441CFH4OvTGCeXkfBr545g1Lm4jxLEyi4AHAQ",
-	"pMUwal77tzTadcIaKnRphU/czkXhsyRpo8fjHtstqwpvlh5FLKrOXYR8d/xO4QKsqlY55jGXORhCeStQ",
-	"ARWFU5LLOcYMgd3BLRPWLZKhkhmqsP8stSV0Bd+uOWApQESnR/5lwlsktWIbGGIdHCfQctDsJ/zWeZ5X",
-	"yhpI6m8E1xSKVT7bD+FEkBWYU1sQpgMNjTdkkG+WB6s2Ms4o+/40t5QH2OmOmVCCwG7gOfgze/xn9vjP",
-	"7PEfOnsMLV9dUsi+u+zhJvqdzrPIQvt0jlfl9zXWqORa0wSKwQU+ecob0wahDaBJ7aMxJ/sD5mXFWOhx",
-	"BUMCfsdQ3ZSWpZ/OPp6ef/xrOmDeIZyxuhW300KIuIjYnFU4h09cM7BNxiL6go1Wozaf/OpNo4louj+s",
-	"yIPvzPNcLwA9gFrb8CZrQfokMJ/Hbrq0MYK29xc8p6RCcWqrx8b28QEfsc8DitvdFqBKw7CDxyNYu6v7",
-	"OJ+XggNojyRpu/9pfKG0Fe1xifNs4Rs/wmV/yvUXJNdfmS0LYtTFlIFU9hrfwx0hW0LH5gG10aS1Bkpn",
-	"nFBd/RjiMRZhFjJgwbqgAykt2AlD1Ai0XUYo90MAxnLRYRx8zPjSt9D4xCY04LtYJvTFLbhhufaJYpkh",
-	"+hXRQ2orVuskcLApKzoVihXCbbWzqpnIhaUurCoUxKwparIGE4ggo2Gv95ScDPdH/7VLZvJl/w9vTaHo",
-	"fhIlPxXSCsZx2yLJvX8WKlL5UL1EEfYgpCtVyLgW50SQQxcgOFug9LKZVNJYnM3H5DYvM2lZrifsVog5",
-	"JioXhXt99yt8EhbzAAEBqBU/2/UUJF5Zl6Labr5pGbQhAacn9bEJp3Crh+9Ccp8KcbR1EPC0Vkne1Ysd",
-	"vv3B556wPgKNg1RApmYH334x48WtqVo1pIGiU+EBH4wV86bT7l5qr1UI5+hc4n0fuwCBj24rQNR5kNzy",
-	"9SNuH3hxGyIfA+Ag2EVjWIlB70axC7xNBI/RwQ2kwtV9K3ChBrZa9vIFsUGD1MBf/mxm2cnjR6jNXhtZ",
-	"vAlodP19iXzv9Yg2M0rInk5NScwy51V+ts8oitNn7uQAPkiZQ+fQaltdfw1EJytQr7iSgOURuKuaut2c",
-	"xQh1bKf3mzvcEqitcxY1w0W4MG8Ovx1s7WF7YqHCRTCWK+BeWPTdbraTULUezbg3oj/huIpbviCmwKkN",
-	"X+V0CwN4EJE/gTx/RzQpnS440mo42XACRN1XVZ00CW7Em8NvUTOS3zFUtWFC2A1/bbgBN4TswHNn8pYr",
-	"ortr48WKcG7up9hnO8XTdVM81ZnA1omAvryHvgk4KDVQ9o3JLFiIj7XL97js8YOu5UzkUEJZ3wUYJKxB",
-	"ywfWKILljlrA+usRp215ZlZQ7eP2KAL1eXzzGPulPZrGFX3RxSpudGB/h5bM+5o9WTEDtb2e9zFQlPgp",
-	"S2CATrDFo9ZyvOA1TPwIrYIgQUyNeSFUfQqAnGLp1ceLi/979uvZx9Oz0zS0A9qpGCq8TYQiRi2tyvc+",
-	"46fDK4y4Gok8BxKrVcOHl1XmLvonbHqmRhT/sZBsGSooYNU/iTDwwq8UuM5Qvwtjn4WYSWTVl7arKaXX",
-	"2W5J8cK9W1KsF/9BrCh+bGVFcXdh3hrE4YHns1R7OaEfdcRmkud60eTyATAjifqKk9fQoL8qXL+vbX4L",
-	"GiLWGxFxxUP32JQ8f55FjN/N7XLjqjkUG+5rdfdq/AN7rFZr8KLqtSGcVerGz5K4lw7u5Od0QY0Vlur1",
-	"UrFXb6Cf3MSzxd5NCdF/c/G9Tmu+zwGO2oM2lH9h3cHVHRd6Bjg2Y7GIVtXP81CvqeGylzRiAMSunpTL",
-	"WxG7fPBq+ZJZfiseybsrCTC+3TuHK7a0J26iE/eGd4VBPGECB/wHjEBAnhnCfphIwl0kEnLoNBbKFlKE",
-	"Wm9bIZePLDTDNBZtXzewTv+WtHIM0jBXRE8OXZgJS8mbcf/XyFyoEbaDun1y/8d9tvtf//opoS+kbW+N",
-	"2C0Ec9dSbz7sXI3Hu53vfK81xtnqvEsTHJ2WTyBKuOqB3bAGV5/6XfcnQu/37s/7qprN3OHrUpyn09Fb",
-	"HLpYOwNtlXlQDw2qCWqRaPUqStnnt2K5eZrCXQAQWNcXb6/OP/569vHt5X98Ajypv539R0rDwZ5IxqOQ",
-	"IHjrFP84oxEtRb1n9HgKHUNRQNUsHnDCIdGtU0hEfRtmp51nlyVoMdDf9laCbPAt4ZPfCJaJQt65oOKK",
-	"iHYRGISQ+gAjNc8J+cW0gW2chTX7m1uyPcpY7Ultcx+YDbkVy14bQOpcw3FCw8VRpdkmV4GBoVWckFcC",
-	"NbNJMSKFCg2jjg2wNspHW4upUIEPTaob/Tme6kV0yoxbDqlRxVKsdwECNg4NDJXMIqScWjiI9wMGIOAG",
-	"jQYawoCHewCdNHKrVppRCmHLgn47VOl7buxzeP7z89OUTZy4ecmE3pGG4WQChofWeliecQwJQDzM7ixA",
-	"cAl2GP8rBZCsaFlvBLd+URvXE6frnXtVISZVHVlydUVZ+p3gFpfTfbixheAzmgswLhTxnzMO4II4jGoX",
-	"mrm3QSWA3aYJvKY75eVk6kcQgflHZTjGBw0S+BBwPQBkCaBFh8oZkCM20kqJkQU2icbYGn585hlxtzpJ",
-	"MqtNaeI6GoG47WDkkI6jsnK1HW6z6K+aLPp2w2TFZ4un6Dl+SF1r0JUfRCb5tQd0W1Ezib/qKvyMq2UH",
-	"HNHo6LQa21Dz9VKBXuvqhzYGhfhBPXVe5zjeRkf4ZkmotM8BVCzwIXvlRf+wpeUzhAHt3dczDTB2AT8J",
-	"qkIgvQO2JyAqnJRaRaJqFH3Bi9G0auTfIv0n8HLHLP3fqQ/SQe+oJStKyK2Pprzgo01oUFEw2wwLtSON",
-	"SQUS9bIZJKr/T6h34n6Vn+CbfR/95T1cnbQJu9F22trMi85D4xv6ea+3Fx8+vT+7BqaIdyfn75t4Iuow",
-	"Yk3v1yik7tiAuty2RN/0v0TX4rP1ULY44kcJvwF7y6G2bDdt7X/uZGCSRo+LF7l0/gvkkCqMQbdpq3mk",
-	"1Op0z/HkNZhaG14ocfouL428E/V3U3oxYCeUaXv9kmWQ+QTMztS9S/oHDkO9ku8UiQZo4j7S7GBjYoCS",
-	"ljC0MqZdre4L8Xmec9meeL0WeY7aEb1YqNgskGMESTEqBuO1WdUKPYpdAseV5xHBHwBQI4WjaN9hYHeo",
-	"nJMMsPzODw/loZkQCOROxTTgprxZgi5vMs30aX7bus2ICD9iCYmjHYYgNmqwpvQaggPdiAlXiaetr1BV",
-	"42MZp6jDGDA40BJoAqRh9K0iO6oifufkV/zZPtqhOAKe6zPbKeijtH18GJTGNZ7i3g858YQ9xtE9c8uk",
-	"NifHkazPifmM31blhT77+85wt2Aep5LOB5ziMR+JLTkA0OhjqHsq608dej1A64NNL9r50ABxVOGtJj61",
-	"Y5ohOfzivsOX6HTMAF+500h63dtdGeEiHyx2NsJ7t8ysN+w4oKGbKOWeAIA1kxOlC+wTbvqGeSHG8vPD",
-	"fIVL4f42QuSWWklL2q86Stjfhz167NBNfX0RLgocwQ2oNSTqvaYv6fSAVdGjUVkgurY/4TtrtZnY1Pn9",
-	"QewzC/yhZWQWoa9GPM9NP92Ht9DJhUzKccKX+Am2LtGLOTdmoQucvCkbdP6ZO1zos0XEBpagmuIErB/C",
-	"Az/tI84H+t8ck8tGmOvROF/cQms0kxZx7SJ4RMyIQrEAWA3uZCaK0KfkPJN4UAvcFSOAhJu+rXGMj1xw",
-	"+vr9dPL4279F09y9mWezMFxB0++56qMlg5xAJZ6ZsF67C1Jbe2oTmHnouGRa5QiQeCeKzOn4YycwUk1y",
-	"UW8VNVO98JWqpnZF5z2strx2cB42ZTa6Nr1e4T1W9H/X7AZVvs8fjsveYnMaM06em/MBn010lR0+u4F8",
-	"DUK4uKvPDNgJQyp3IpNQ4jhO1brYBQLIKb8TrZk0gJt6zJWEl9/fI1u54pASABfMwMq0rQle81iv+LbA",
-	"pDgHKnFP0fJo3Q7+8Td773pYZWzmd0SnuUBWOZJlkFkgi7AhIiSymFpPbmsji8qXH4jstvaeqyThK/Td",
-	"W1KZQOix0n8fByrHvslIZr6KGtIZ7k+ejSbSB7X+I0he5VrfmqHilr3CRrt6Bz7ApPElm+o8g5ImZXg8",
-	"ARo6BEthgW9THTMjBEuxSiKya70hybBz2vVrSh7GSrgjzkS16r3567W7tqYR617BLi7EOppkI3ljfMyq",
-	"/B78dsDO3GmjXgDIbPGRJWojbP1MaNoLrpdqQhSwaSZyeScKkaUJSzNpRrzIREaQhKaczwsB9XsknCIE",
-	"cyouhvwaCb2nqm50Qd1z7+G27N1p+CMq9cc6s+3YpGHgPtCbY4HaQ5OWpj9s0vAIQictTT/Hlk5L+6g9",
-	"RJOAXOnfAHCH8ogDF5rEdEFsGtyw9PT86u3JJU6nEF6DLbgySFMQ+Y51q4ps1maogMrfHX3g4IAx60AU",
-	"D1AaeNwTalrCxuYbAW03GKtA22q9e7/hQNPXrw/f9R9ZnuKjLopMFHDjRx4UOfVq8QSi+G7yDEgSfjP6",
-	"EOa/Sg8YUM53EeD6GEFdhAthi+VGrIixLnAifExuUkdZvo/wAnk8sUdE4pswnhtN9gvCaKOxH3xRC5eI",
-	"zG3ATr2QY8MKMjIriwz98Nwb5IZzNxsM1SX0t0iyaQDEtNrQj2U6W2ewzkrhh7ya4VRssXyM83HpHvRk",
-	"p8M9Xe52NsLiAU9IL8Ve8LDVEm/Z1/HYhqgRb+5jDR5vgKkK1/QHp1FPTQX0joY54s6G9N4DJ+t7UzPB",
-	"/c26gd12nxnUU80uH1fV4hWvXJqg8asOXUQ6weuATcoPBwWVNBiqk/As22KqwzObzDVw8FQwcN3M9Zck",
-	"sXsZwQOLuSLC/dlOGmv3BrQ/8fsAFXRpUUUiKlDiSwpKLJhb5MxTNiFbDP7BDxc9ly6c85kYTCXDcHRR",
-	"BY6W3wJ8IZQShwp7PAn3zeesIRsRQkb8I7RCS1+6WklyY9wSyhUSJZnIVyCiYmOe5zd8dHsMOIee66kQ",
-	"7jOAl00snJ+wip7AmRHW5iLzJy7HPBSQIuO/RE4E08rjLB4T02l0obvIyjwPBHDJyl9nPAMDNWAX1Umn",
-	"aS1WBcXhaegH4TRl9BtpYhdhDfbkRPmFqyh/8Kzz+sy7c+v1eOzWj6Dwupz4Nffjd3/er5DpuP6ch/kD",
-	"/ty0Z2euRHEnR6FNi2WS52JkK3BNvVDVGOAnPhHFaWmXbjOvBZ+ZI59GRSAVJhT0ZnuCiyhO82xrQxUB",
-	"ILhD6ZxSOonESU6DSsFb9R/lOZ2zTGTsX/yg1OXZ27PzH88ur9J/TTb1huXS2MuwIHt1KfEhbUX5kzwP",
-	"Gq3funy4qz/1/iCS0R7X4NLpj1vzBuGuL/7p/+9vL+aFcNc0GA9I88y5ncZlLPxZ1/a6N9taONrNj1Nf",
-	"FV32XRgfClC3XvQSioo46Mvn5TxqYfSTAAbn2AbsXM3LmLvTk4G4c4DQy1GCkYTZfzSMivPZPBcAcAsB",
-	"GaneJjGlhb2sL1n/QRfe/pN/2hPBWtbeok310gKYxFdFtIsWY0SCZ4blctxLo94VMTqFp/qzFJyQhS7z",
-	"jDl1uuUs7QKAWYh5zpfklyE+S+8oNdWQG9HogU1HHQ3jaFSl9CkHhOBz71UhsRJZwUZwDHz9S/jlXhVt",
-	"mQt6SqvkuL9GSDHu/XvEx+D0hEgSoGTepFKx47LabTni7Xb5PBZ0qegDwIYSRIXfnDAMbKyeA0MW/ijy",
-	"MJ3li8K+TMYAJ5mLlBHFBXXkWBcTba1QTjBgbIEqCU5EkGJR8MLeOIe7xcjSx+1Vc8AvN0/t0vL0S81W",
-	"6JFzn0ktFKXqNLxbO+q6dAHJptZdarPPF26ToEnLSfNc53K09Ny71VRnJq3I4P86K+38xpeJjyfAOg2a",
-	"AEou8TU+wU33ule1B7WdVLyIvtG9MM6DwtucXfNJ21PoshdwDd384akju/ZK8RGnDdycJmrq0ANtNaJj",
-	"SdsZVzpiCtGxhITxiAppbntvhFDUjCcyF98Sa62Lnlf7cNzPQynuVog5RKyyQLwcUw0bpOfj5x+4HU3T",
-	"1V6/V/+WVIkgyydkcRGN24vam5evGhmM5xm3YlXGto4Jp24bU+9C+WeErBKKeuvIsP+SWk2xsXy4B48q",
-	"/tRTMZZKVuHkI7pUux82J4HG+rb3pzp2ZxlNvdzn2NVsK172wgr0glrihHE0KFM1ykSIYJwGn8DbA4fJ",
-	"RwzVCEfdo4c1jAFmN/n57vVosw72KpHX7kFP5N9Xb9BeYPlpqmmRb0QI0Pqw2dcCOEka7u7TEtukaycH",
-	"Hvy+TYBSMA93sGsB4YtqaXKf0KWVCRajN78Lu1AptdPF1e7CjQOH2zlZBSHdOPcWGGOg1hvG+z2UTlZZ",
-	"UxcfTaU77ktmNWFyNVHPXCK35l4Od5mLXa3My16f3mpcILf/YJOSHLzXo4AQuOn6cF0fZgh7mEj57xzW",
-	"uYteuGXd0JaAT8C2Svdjg/lRxLJw0XieYysn9lkSQ0pzP4IXYmR2IyF2p+So4lniMwE5eP8PyJ2Lw7lV",
-	"+4MOLaeZHpWAmhgSXcDgkkQJfALHmRelEin15wBmev0GAFzjHg0VG12OpiI7glf0jh1EoeFDEKYxIu3g",
-	"GVZXwGnOQhVpwQsFFZ0zWL6bJVJamQgrPryD8xoXhXTxLHyQvhMF/fdRBUfj/kUUbCGVCTBZbsXAFcbq",
-	"aAAGQ9pdcJ9ZmhXLy1KlscGnuyPjjcgzgiOosJHga1ZXOyTZhwrA9szPr38ZIGPOAMNKYX4+/CWNylgB",
-	"Lv/lX9gH+V0jlrwTRW939qWGajS7j+xguE+D54usAyuKLoIv0A8/zq0fkQCEf8brsn8/9SE+z3VhW7MD",
-	"Z9VMPvmsCKi2lhv10JMmAehTXiCZwc0S5nuR7xq/vyK3Rr+Icpne4h4xPlThw+CQpp8urq5ZrO9SKMma",
-	"hGGfUwHD5ws8KrRBzlb6nie3J1CnHBd6lrh/WelZclpF5l4Rk1YYKq8W/iVFBiJ+k4v0X5P1KTV0w+HM",
-	"SdsCFaALW52NPUroKa3dJosJ2tNpeL/QPQ2d6wILvOEZlYzu4klV4hkXfhrt27+X2YQ03RpgL6YPAQmF",
-	"jIW443mJxc5Mg/z47Ivbdkx4gIeGJURZVEBrcfA1VORusHPsMdElYp0pZuVMECvvwhyx1BalGnErshQN",
-	"FAV78AuUS7GxMFN3vPY0jfi0ZRnn5beXZFCpgh4F8wObhBWFHsM27E8KCx0/EJ+1UXx3jty2UhAG1xae",
-	"XvVWznQh2kgDg//fhS/Q+3ITrUSvZIG7erJJa8dg8/ccPl5YEbKRU8FzOw0jT0GJPHniuPtyP6ijsEt+",
-	"mVr3whE69iP6lbkH2Ewo/eGnhwy07/qJCoWksaHUPWAnGE0MVTqWhfigM5E6RW0q3c2VWBCANb/J3VFx",
-	"Cv6heeeh6pZ4xk34Peeb75EAOPyaEgC9nEiMtfBQPjPRYbifb05ceVbeSbvcVLw1ViBR98tv2EwqrLhc",
-	"jMFaIHDry0McOwOfHRmVfCBOkMkYiaaetwBYzsCctTAOQCzm323fLm1zzf1CBUzf0ITjliKJPxNmD48r",
-	"f9BdAPwEvo2wv+GpiC46zumTVqOICV7CI/TtXXOvCFMmjYtheu718MfwmQlM8ZYvcYIFnpfhQmzr5KCr",
-	"n9zufxHa5BQX40G5QdzzEhdqH7s+0nNocPb7nIRAOGPDg7fur3rM/ue//nt40LDd/sWaN/xx8sfwBV9t",
-	"/vjUL+HDxQT8pt4559Z8tGMMtrDCgd3mlKAJuoLIkUCVEGkYvlxHNYIX/6lFICej+lEiVIBqdUL+qoVh",
-	"N3x0ywAXvvAJl4oWH9zx5g6uMhff0/2/+nrl284Irj3itzZyiYSOY7eNrVAMj+J2tLdvP0i5ELZf5GcP",
-	"NuXRdhauR8AN/XKSX1H7yX7TXl4aXng8/VHfVqdjTpja2byylnalrYb+XkkXpouFhMLmlmTxifIkmWtt",
-	"PDgRRnxyOKlNDc/H8JYL7d1oPWYLqTK9wIS6BzHWY8jdTwpdzqPuPcLadX/CXw2Gaq1haEuu+QxZyH6f",
-	"WebTSuA2n7UbP/aD1KAzfdfreZOjqd9hwsal5/IsfuQ+zl4hRlqNZP+Onrk17G0uR7ff69KICM87SD0I",
-	"KuEOEGdiVnEfQpp1lfyQgsoRGPmEIawjm/FiIpV7xFB5UA6YUWRW49xRqSgS+aSNnRTCuGMGpxZyBFOO",
-	"aUjYA2oouBEjdxzvpJHOYQLohL+XgGi0gNo3EOJxM1REX3XMuLmlmWSAM6YqKRBP0QGEUuNMcFMWPksK",
-	"/24IXgGzBCgJgIEBugJfHWCyEElCQl1Rua+lvnxmp4UwAJHlLL67f75khfu60BMYeHG1zppnHkkUumQv",
-	"v9cLcOushhcDVy9hKuau80lzTl1ObSA8PvHRAFoGMOf8s5yVs4Ojl3/5N5jLov8KU1lSWTEB0f5lv8NC",
-	"sDqydUzze5zcWfp6dz95JLhVlUL0wuHz06LeKDajfPD99cTKCGesKWBEaCPkdwVpFSNctVCH+2ENvjSP",
-	"M6azCaaYvq7neUi4J05gP1ZdplEbX2LRMPAgVCOKNWWMEP2kfAscRvQKet0zUk6fOdWCQJx0az9+6C5d",
-	"CntU43YbqrpKoN/rBVzg9AkEh9D9wUe3A4Yb51SY04+gPlcKoHYhRx6kqdI5Udc0tqWJfFybNB+qWyHm",
-	"NaQKk4DrC6+S+n/DKj3U9YtSmQoYceZZDqsOArcOuRjD4FrMmSCYGem5YM4+YU9VbZVocspCtSrTlPfw",
-	"VG5QygWPzfrugmp0nRImfg6sdts4pZ3ghTCDEf5a5eicOBDWat1aQT8OtOrQbB56p9Vkb/RA7GNXIsJN",
-	"qPf5O6M5mmptRAItExirhblG+NmtAmOISu5myThwH7ITlMYgpVLV3ALYDYA0cuawEE5p+A3xPYN0TxkQ",
-	"FZpp5Xhho8nB/dTN8AE7+b0vn3JqsdfKyPcwQ49C+HcXl7n/iM/K3AVkq8gDu6an/DzrfhINCM3XZH/X",
-	"TiJ8GaqjsfReaDyoPYso5oJ+js+xB8laay1CrsQ+e4seSfB3hDjv+fHdsis3Yl9pFZSPyELtJ6zrH1rn",
-	"nS6gYYO4mKgzEr6DWqbJFjqTUgijcz8BHI01gVwanRCs723sWQBojKcpGnOZG8KzSyIMDqpSI46CB7yp",
-	"lxVrJrIV3eXPegDUA2jLvEomyKQuqrc1Ugijb/3J3pUAcgnnspI28w5IDITo89uC53VGsAplAxqxZ7y4",
-	"xXZkziwgi3307qtzTPDgJ7VRuhuB5BJzHqlnMdJFFuYHPGxHaGDeKocwhLffIZ3rJ0it4cifKfNWYpif",
-	"cNQCvTbY1YBv3huSEXAP1uCMrK7i6ICY8RDlGzsfnv9iQw9ngLRdoUcZaX0rnVM8rjjuoAuzua3zip7U",
-	"pbPzo/aQYwaoQIApRy1D22ikdq6Eff4W3mSb8rkSli58gAYSo7KALqaff6ltnpwopkvbjVmEq6VWYlPP",
-	"aOti9Sfu7pXPWzNCTkG5tYfQ0e2un/4UngIHatZ9r+OJuXVxde3xu65psyr+jjh8vBQnFToISXKYZsae",
-	"yhEvCgmtl4V20SBxxxhC4MPhMZ5lBQJbTIStqiFvDl8OhuoEAECMi8x5XgHmYYrpMzJAuljParbg0h6x",
-	"N6++pSExgHd9DjdoZFPGSclYSvrXw28LkbmIlOfmC2L22XQAiZUuYkbaTXYihfgikwbCitaJjXdgoM2o",
-	"gAKaJXEihBEvu0db5QszAfpWBImclQbc0oosgrn3ZOgzD4bq3AKrBJWNDTDb+0YFpJ/KtDBHrBB3+hYh",
-	"jrFVBVJg5CqFZmT6CQwAvU4iwBuPGgnp+TeHiI4yVJzduLgtRtgxeibWFTZmqty9jtibw2+bxBhyIqe0",
-	"0nsDEnd3v3Yf2U2MWyYN/FdP45X+Io0R5Sr8C0PFZ44A5RFH2Zajsc2JaDozuVS37QcGaPYBGw4GPqHe",
-	"C1z5hqX/Kw19pVLd+qQBIIiW80FDJJQJMXvvHrcfqXG3voJ3/epUn1bIAQEreR/9Z8t5+yYi7R0qtSxK",
-	"muZ6QixmAXoVPUKl6/R1FCrHHmPDIGJjllPYH+Z72u8ruPcXv9UwO+sWC2pT9YW9x1Yjuu2m2lgN+94Z",
-	"A8y0F2idfAsYJx70bw4Pm+tlV/5JW8qzVIOqPdU9ESb5QYW1csxyY3dmkPqamvJoCbt05Pl97a0q6G/Y",
-	"2n0XJOkesCLnoTSi9IJ6kJjgRS4hxYGT2zWk9AouAEkzAVPaefShRSnK3FEhMHG/Sq9++PTp8uzqChDd",
-	"nQUaKud5G+q4AGBnRFdo97nxU/elh/DuT4dR4j+vJQPoAbG/fqQSE/axixDXk4b+yu1j3RfjtWkahJhr",
-	"mqKpdR8ghZdXrVBklVSVpT2Y8gy797CJyO0KVYqd+U+gbht1JfmWHZr+LJyJgSayBjiuDdWWR5H/p+2x",
-	"q7/EJgwugmWouk0roPi+CzB+1xsftk2KdynHBOHexoQSS8J+d2KLNvoCxpd30yZ7H2KOEACQR4GEx5tP",
-	"78kd+x5c+kOTJ15xGyCY5qT0ob20ZqhSaD4wJzZ9HHDMSup+x2PK93QDDr8+N6AvDMyeDDqNkGV7RBGP",
-	"uERwAiyyGexk7ah2wg4XKvtitPGXMjAWqWUIJ5b3kwwEp26LkNE5MOzV4WHVhScN48jrUpshG/E8x78W",
-	"YqQnShqREe1vJuZCZUKNpDDEwwrdMwATJwrB5kLPcyyJMKmSoVIa9DZRVPDSxUAWRij9OGLoGYdWKH7H",
-	"Zc5vchGQ2iK1/M3h62OWvoBH/iMl6DZoe4esrm9Op47xlkH6K0+zuT/5Iyr6FvGzzrH3nYtLY8WsN040",
-	"23z/nUHM8aqtU4jv+SSBkr2suKQ9+D3kRGqUGYhYgm+UVIR7tWtQ9p4Zgj1DPDwjCuhghHYWzgzQbQwV",
-	"FrYBfuHY/bMVc0rtwdN0YawPIvAnpk0i4JWqkcj9CUb8oHZ/3TkyyE7+xDAL1HJPewbOyBZUhW7iZQWf",
-	"mc4I+RwoDlAUgg+4G0I++xGebhBeTmmWzsTsRhReicFol0lBE/o/fS+zTChqUG4WHCBJOthrqwefbWqr",
-	"h4V8SvMVmvEtLYUXhNK413kghr7b9zpX8CM47n5Tf8duuxerp/PbOwn2FwZd31nEodzhNd1snnPbJQV3",
-	"CTSDhllpnfcT0w+jd4Nls63dd0DSR+4eCebS0x1RtWKofH9fYDtK0E4iJRabcXPr3PzujFbX/kMP9iWy",
-	"eP+nzbitvEW79H62JvivtBy90lfV6gxByKDjt7d+Z6i+bwa9v8ZLvmoUCfiGLuUqXI+KPw5n0D2LXG+T",
-	"bfCUBjx82o52fdNeuDLYmOOBXm70nah5297N9j0P4OQ5BwztKlCRt5SZrqlFYx9n/qNY7NAO87LPhjIX",
-	"n0bPbjji0IwUSKdx7XoZSfWFn9Xml637X53ZBrjT1b6UO30b7V2XvqLQftUXhOklvMR9vvTeGClosjdp",
-	"tB8M8od+xQrNfUIXfQaL0Zvegrs5tSWez7jMfcfpDv5Sa1KS9G3VLQnKy92O4dSAVDjMWGspQk/IOHcG",
-	"o0ah2pSYW7H96TC4+yOrsOqZ6wfZLdxXWw4vcat28cHhmq0I0DA9gBAaK/MDsF7VBDTIXSZ9VlyrMKhy",
-	"7RMjtX4nz8MZ5j3fHH7bNnsQBLGLQoYX2Qek9I5r3D4d0Pw5h1++lPdXcN15LfurtJ6GQXexRbZbBJeS",
-	"9ooQmMIUoNIFm8g7YCsk1hmdC988/Rg5GhKs33GKxn0hgEM9coS77Uh9GTkZRP17qDmo+sD7q6BiQ7iZ",
-	"6oVqCqM8IkeYimAZX0IWB0l6/Zl8ZipnB5IvdpPvEhrM9zqCBU9pEQ3ohu+LdIfD7ZxLR9hdKHlhzGtl",
-	"gnbHTQ8jN/fe+CZlu8V9aGwSBz89zP/syfsMT3jITMmaLPYxRmppYyNZ33FX76RYbEZMCvVEvVAxOASY",
-	"AM8rNgXOAyw7ARoUtYm/PDykviO8Afz+FaC6U883/DRr7iX/EV5uj6fSPWBTDh1Wp7/ean4nMrxnQ3IK",
-	"G0fv01Z9Aves13+rNq4wqUhEd4EubsCuptyZYAjuVJj2gESXb41oOHb8Trh129N5c7d+uqLKjxtS0rDI",
-	"ke3u4QDj9NYdrmZ3QQgHd2tI9kkbRAd0llJaOIPOA1FZQkhJhCEKpxBxlmoerGmLs4IIdFF+sHQyQB31",
-	"GmpVp2rXw3S/BFiYy9+UA/upGt7/itNg9BVdMmF+VfrDhl4h2Ys2N+xAJ13Z5PHRh+1JhdHdn26yw39e",
-	"iyLzlcugy6qCTFTB/GrzW4uwuV0EJkbI8NdtVasnYQ2BshEw3ZA/sBAE/wIpq+ONvIt2KmYD9iF0cWkm",
-	"rY+spU0QX5Ww4GDEQ3ye8tIAVlwhWCbNiBdZ8wgHvnks5130tP+qfaTE7rct7Zmx1m87fORz1O/p6S9v",
-	"ttuCP+KgQsX828qzljDxeSTmiANqQ2XVHLG0LPI0YSmtGnWfucBWqgnOcadw+IYq4mMDjM/wOEzX3Up/",
-	"TAfszFOwjXLBC0QQu4b1YWYhLWAU2+iA6PE4tFIN1T7zdJWY/45TdfSRT5Gte1pb2d9MRE9Wbzt5m59z",
-	"9Bg3LtSvGpGdrDmzhX4WDT9yS3OKxE8w1WUEKQJnFIB9CZUcG5efmfi+YqhoWvIbmpYsBODwApnBMR6y",
-	"mS5EsgMhHO39Y3DCrT6qW8+yW6iNPcu4knvoWc5ELu8EotboCE53ISom7bYO5r2ZmXVp3Q873HkEuQy+",
-	"GKWWMVYmZqcaqqNfno58cV+M7/IF67WKTa4v1bYXvrCfvL8uMkqyhFZP9rbdmZDW+RAeaY1bP6iNSNPQ",
-	"O+rBwmp0YvRFQ7UiaU0E7upPUduRcqwvSSuElYV4jp/WN8hthIOBcNSFQDQLbD7keUDUq7r9uZPNmfC9",
-	"lgE0NDB6NQDQysILD8Ej/SlCG7RVoecI10PrjAEJvdrDBUpbbvckUB9oKEyJRZChqAFe2gRrsAgl904X",
-	"LNV3osj5/EqMtMpMis6Kb5C/AaVnFxoWgduyECa4fkoship6Cv0zrRp03xsdAfR7jTjiKjAWgIa0gBIK",
-	"rWozwRUMQjYiKcPKrQvyPoCl3M0v3fOegnAavjOLkcwa2U9Cn+3Ts04jwkmv52RvwM5NKM5+ZqQaJVmF",
-	"bYZpuBjhFzOETl0fVYW5nC/dDXURxhCSoQpnJ2GTkhdIkeTEHfIX5wHboRBzwW0EBt0CAL3mqkoDrwh+",
-	"hm7Dfn4E76HCYt6KwwxJUYKlpQAFMqPus/vGZabN3iaRnQGY61Bv/8QO7YOjn3/5LflnQHFz//mLu7C4",
-	"86JbFvnB0cELPpcv7l6CmNL7NDqiRD2D5a9BldzBMRb3qKYfQeo6xhQHj5QG0TNNAi9tdEMqsDXdUQT8",
-	"ey/zEz1gP1y+NwkjXfKM3fG8JFK1ugrAE0KgXwlDYp5C8Cx6eNiJlg8KMAtRGIetQmAm/F3XVilgBTTd",
-	"V9OJQ1x/XUN70mNaRDBcueB3UFi1Gh00YJeJdwNpZxoecx3OLOCOx4BolEgEU0vJF/cAOgf13akt/+Zt",
-	"B4aT6KeBLqThZx/FAhdyXmV7XBzC9Bw7w/097txxa7jB93rhIyFiPJKGZVqqSbwLNPvftgcBdjb+DR2g",
-	"5hUlSV5MNfLiIbRC9HPslGn+8a1Agqx5oScFzQrTz2jKovlNPaetO0vxwSkhyfnLb/8/AAD//w==",
+	"7L39chs5li/4Kgje2aiZvWmW7HbVVElxY4OW6LKiZEmXosoz0/I1QSYoopUEWAmkaHavI+Zp5sHmSTZw",
+	"DoBEJpFkJiVVz93d/qNLljIT3wfn43d+52+9mVyupGBCq97x33oLRlOWw4/DMb03/02ZmuV8pbkUvePe",
+	"eMHII8sVlyIhc5mTyfn81UeqZ4tJv5f0cvZ7wXOW9o51XrCkp2YLtqTmM3qzYr3jntI5F/e9b9+S3oWc",
+	"UfxqvZFPC5YzoheMCLYmesHFPeGq6/dvmD6V8oGz+CgUU2YU3b76LemtaE6XTNtZOi1yJfN4CxPBvmp8",
+	"YELkHAa0oveMTNlc5iwhVBGuyZoqcs8fGXSFm5d/L1i+6SU9QZem9Rm2EfZrSb9eMHGvF73jN0dHR0lk",
+	"+B9kgV2sduyDXJMlFRuyMH8nWpJMygcypbOHpvbhyUrzKZvTItO94zdvE9MXviyWvePXP/6U9JZc2H/5",
+	"TnGh2T3LoVfnZ+Z9aGVF9aJshKc7F2Iu8yXVveNeUcCTke3El1zHF+I+Z1QzpYkollOWm7VgQuecKbKm",
+	"QrO0aeQZfDM68h+OgpG/MUuwZ+RXItsMVquMl7s+1iQNHgkb5potVW3pXx+Z+a9NBXTrHJ9+HWwNmud0",
+	"U/ZEKX4vGJwNmmVyPVyu9OY3mhXMTX51Hs1LhGYs14roBdWE5oxQ/EpqtpEUzG5yxU4IM58jS0aF2vmW",
+	"kFOZbprmn7pevuRMaJ3zaaEjYmLywDb/49HMySQhapVxTaiGYzznudKE/V7QTBHTx2P4tR0pncpCE/Z1",
+	"tqDintmRL+ijkWlcEepa7JMRW5mtmSaEZhlZFkqThczS/p1omhHf231T8uboLR5H/4udE/SmaX5OZZ6z",
+	"rEFSj5sHveZ6geOdlV8gvPGsBU+dp03CDtc5GNTrmCgw3R6KR55LsWSiQSiw8gHlpLPvfVMng5deck8O",
+	"XT+2ux6eQ5xyc/Bcxwmjs0VC1gs+WxCuVMHM9AvFlSZyfkyEPaWU5EXGiHxkOaFkzUUq1wmhIsUn8MNj",
+	"OVNcEK4Vy+bNW3LFctffXuTunEqZMSqCsbFZ0XI3wfZxY2tcE/fB59g273O53D3pcJjn5pYywkDmhM41",
+	"y7GrXChNhW7q6dx8PHqrpVSzV5ovWa+pYx+5YC06VpevZlfPaJaxHJdXL6SCHWDWP3jHSGoNCl34hszh",
+	"V5RoRpf4cPlnAgM2D90J+JMqZgv3rFwL1bxllmYwLfbKSFq5HPtILtuIwSecwlGRNTdeZKy233zre3SV",
+	"do3fsEeWc71p6oByf4924R9yNu8d9/7b96V6/z0+pr73X671pKkj/F5QXeQspqfTUOLPKc9YCoIfdFtK",
+	"7nNZrIhayLXRdPtkIKxiYIRMRTkwL5kTTwVheS7zpiOkfG9ecOFvhJR/NVpoq+Om8OkTvPEmc5opNiHS",
+	"PIqnzT8pZKNosB9pcyhuNI0pK5/sDHKduC4aPfeR5RuizCtkWmhyPbw8O7/8JTF/w1sCNTCyoIpMGROm",
+	"k3zOm3Vi+Fb3XTcwXcKut9t3Y/Y1dnOzr5pwQTTX5v7KyZIpRe9ZQmZUMcLvhcyb+/77DiOqSfCOZcf7",
+	"AK27VheClodeB7ciZ7TNDg3ktVliITUxbzb1qMDv7tyG39BQY0q/kylHJeWGZWymYZHh3zMptFW9Aovm",
+	"+78ovPfLr+/fM/BlMzrfcmki4m/USgqF/bjO5TRjyx1dWOET/71bV9x3oQ8RKbhmQpN1LsV93+zvG7iA",
+	"z8WzTcVHFmvaKEwrlispyHohYYHt1c/BmxC4c26YflW6Q2JN2Ye/L/0m36BJ2wXzGiyI+WGVyxXLtV18",
+	"OnsQcp2x9J6lA912JyeV995tIv6WxFmA3T5r39n9yeh9ZuZQpEYz4vqE0Kkyy8rnTkimEk2DrW/OZIEr",
+	"vGsNP4GafQqPwlJm3Ejnfa+d2eduiuWS5nBtwxV5TbVmeUSNHggyGr4h7OsqRx9X3bz5TuElWwpPoxrC",
+	"Q/6+Svl8znJiVFbCQeTyVCXWg6IS8nshNWxkZWQeNxuQ6jsxl1lmbnu9YDy3ZnLGBTq7JnOeaZb3ofGP",
+	"2Pal1OA+ZGpCNH1gqCicC7SnhVoz1EHBLDHbLzHrocFDaGxpNwZUNrcWxg3Z+jmu5r3jP++ebm/LfPsc",
+	"O27e2ijFK3QLOmOMlj55DyozbIkE5k45XyZTaK7Bq0sYdoqqkiDsK12uMuZ23Z0Ih2msMjPCYES3edZg",
+	"QaWpWXdzG+ENv2JylTGiGKvsggQXdzK+Or05v/wy/JfTD4PLX4ZfbkcXkw4rgFr/nVhldGZXoVSAcx5b",
+	"FLgtBzp2AHnGnI5C1guGndCLnKmFzFLwlebGxsU7vp08WDCamUu+0dz0awetgWWMRq+zpGdUmItzygh7",
+	"pFlBtVH3zLN28xFFN4qsF5s+OTf3q5LZI1PlAMwn78SMisonCL2nXPTJJ9Ab12y6kPLhPJ3YPeN6BLcL",
+	"/K2yx/19bAaYpbdC88iGwL24bewfk8K8gF0U0vnYSU65Yqk3BEGBhx06M6JBkOkG3djlpWNHm5pzeyd2",
+	"bJva3ti5ZDxtZUhldMoyvILSlJsh0+y6cjVtvbK9BczkfKeIEZZG2uM3Q+HPtVWdBAuEv5z+hc10L+l9",
+	"fXUvX5lfvlIPfPVKrrAfr1aSC81yq6iYzuqGUIT33kzZjC4ZeeSKTzPzzwUHm913EkMBzpRn4Lt/NaWz",
+	"BzKXhUjRyApuLd2PbhjTlXebGzaTIlXxPpmVQQEBMsPdD0Fn/5FrZSyLUiAQJYt8xuCaBE1Tsyxz7/8T",
+	"0dLcAHD0J66bd2Ltgz3+LJpXt31b9f0ji2lmNo/3u5cqPN5SYGjgAY1uhWXUpfJpwYxsc4ewwZdi7jyt",
+	"rKxQUfcJyNCMK638ckWPRXSFhGzaLLXtah7cKa2j+opcC5bHFSC5FqqUg1S7lqLfgcPvvXntLlhQIkfl",
+	"i9v37KfFxjkfA+mSOOEzKVuFuJpbiD3T4Lr72E2bdO+gNlnTtIKj5mRiKA+j35OFNj92nC/71vZkfZDr",
+	"4PTABSkLzdL9V7jfwIUR+bDk2ApZyYzPNng5cGvd4gSi26uNbDaPXoJR2WYX0yXrN33lN4w37wxG4z1p",
+	"by8/HRUdgQv949vedmzONCKmUj40alS1ztrHt/tr7wJrSo/sV0cXpg0V+PPaeudUs+vNdMu046QyDPc7",
+	"hT7/hGh5j1IMfFKB2QmiCDZIGxWPBoqIFOxOOFnsAny8difgPWldeHGN3Hq6Gowz+9cGbeaT2ZBKLhlY",
+	"Y2sqNESwp4zkbMlFylKUB7Xb214p9tvtFUflPG3tHVvgl4qOrGjw2Lj7psFR48yhQy8Sr1bG95D9s1Uz",
+	"qSJqzcEsIXI+B32kUAwlBZsxY4ea2byXgpVzLIiEEaDbqU/GXonGi8T0cG3Uxzvh9OUlQ80WH0bRVVWb",
+	"qZOnTNAphipYVQ/eDwkofUV/tvgC57X3wqkqYZKKW906OnFJS1XCGxSlIfO5rhV+S9BXMphp/mhPfdVn",
+	"Mi1mD0wHKtgu+EBiH4/FA+cQOrbhHHvswbu3FY5wAjCiMAUtVZ2xCQCEMhbTRt7TzOwNFAEyS41168J3",
+	"6O1GIxiP3PbWnEdjbSX4B70HOHIyZfdcqPZnFyak2UsehL/spWGNoMrU7Tr3oyJjfnm/RZzY4e6zkb/q",
+	"ogdzWy6w63nzlgKN1MW143YPxCCSupeu4veyMJZeL+rkeLWkPPOeBAgYF8pcJwtJlnRD6MxcCHa1QRvW",
+	"tQvJijLqIzxqIdcgzIYBNMTCP8iAaPnABNjI1tJ2mjce9j2BnfZW2JqqFhPg5mrLh67ougpuKQEsz9TF",
+	"b00LD45Dtdv7esB5n/PcqqMdX1wxkR72plORD3i16Ra9WjHRKu7hzWNB2KM50FEdcVcnakfbTYOfyapf",
+	"uxcMt/FMvwe/6N7zHHH+ezCiO3cZQj380YQ4LB6yM3DpmsHPOctSlNIzuZxyY+BON2RweZZYcx3RcXIO",
+	"l/d0Q65GeA5rW6+GZ3ueMGz7wxyKtD++8RA49hIIrPZdqWKn9s9B+y+zKozqD5/kENzznONyukc7ZaL0",
+	"FNlbwx7Imk7TvvkQM/Wc3/19627bHeRu/+Vc7tjpL7oFSp/D8yBs2rcc2uzPCa3p0IPQA/CHz7wqcTDb",
+	"2rt6BhhKa2W7NXqk/eC0bH/+Q63jWU5qo5L3Sy6L1bPreNsB+i0jEiI9ylz14EI6dsEr6xZIjR6QUaXb",
+	"W2Db0f02jSKKIXw32EZcByjH8BEh15W9tNWZulVb01z29Wx30L95NV4/q8YNBnE8bmoDjWgyoz/FKoSI",
+	"wbMu3LZrh7HqVqfy72YK+BvpoMUrb5Udr0NUYb+raZezO/q9bU/jHpBlBZxeBVrKsAH/HfAU4uitwQ1A",
+	"3maw5faJyZlI253ahcspst9HNJyxsOhsAYlG3jqhSpM3b5PQZQR79jk9VqW0fopdh6e7hVWXBCagh8+5",
+	"o+qP0uedEv/axijrHpureSToZB0yVUvvBPAdk2I1lpP259xPeftbGG+oyLSX2W7xfLyKNxaaS3CEjVMD",
+	"wKCOVvGAzKTAp0sPVZ8MsswYy1qVSTYnZv9bH7b5E4YJSM5MnwFxiHF2qknGqEXumGcYS1naJzczuWJ3",
+	"wjyCuCa8ljyOxAdFqAoCdA4MfUKoe80dR6MeFYqZ22/GVloFWlOhADwNn7gTDQkcZawGDqOXF8eARgom",
+	"hZtvl4ZdEgaIEowOEZlbjJhZmjthJkw5Xy80DedDYUyWWpcCeAIFXTJFIG2qFDVrnqUzmqcON51lZMmY",
+	"homAnBQBq+FM6sTBn6Jt+cd8PAQvOdAcsGUzXRsbl6iMvbIywswwbAZ1J4yARDCTCAEr1SM5956aXQfF",
+	"+nMqCJXqNj11fVKuU/ikE5Rm2C5BdIEbaFkLxrc7sm6q8CztSfkK3ObPZWsVgv9eMPuAsyvMydlrS8FD",
+	"pRXGa/1iwsjxP/dOR+fj89PBRS/pfRqMLs8vf+klvfPL91eBXIl19k8tuvptB9qnd9wDBF8fZzbU/Ply",
+	"JS1OlhojracBzPA9CqPvl7gUTsp1kf1j5+GbSaEpF05GoGwJoOgIlRB98gt/ZALAl3A1wIUhCLXyjUP+",
+	"RlakrJqmOaNLdicyqlneJ+825FoqfZ8z9Z0is0zOHjphubrfMZ2vF7NLaD5bsDQG10cQHD7hE5q+2vky",
+	"M8lFARNgZNX9okzU5hC2yAHWD07/46b5LpPA7oQF/WM41XarT05tOzZNJMgNbz+ZB92iowpGZz/SpoKe",
+	"qG7KmjduSzMc/nZ+Nrw8HR5XxaydZ4x1pftwEz5B8PwMLQRqkfLuxA9+GfaSnmvL/Hh2Pt4+7dWzahWB",
+	"cjJG+N325xamH/BujUZ0Of7Sep6yeyr6hy2wHXvz0pZYom1QkLvGAkxQFdHjAVU12I+00A/Txe09gNCD",
+	"vdFR/OQAHwbcJThOhmpGs+2AwU5Atn/lRrNtzbOly8U8JpemwZXe+JvI9uqTA0monSgJfzvb1zzu0YoD",
+	"KR9AgwR4TdSgabpD68IOVyIAPnV0MUAXGgaDf7PoHux1AilVANmXeVrDD+xbZjamD0zsDYHbfVMfm+9r",
+	"bDEaN36ZFNTNOhhy0AgnPFUTI9RtRsIkss1nTXLuPGUCUuSsWu9MhUxJZEQpRConaDssbUYD4SlbrqRm",
+	"QhttPGc637gMeUYUXTLCU/PrInfoS6aKzNh3d6J07Ni0K/i0A9kCchuQ5DYDkQpUe5WbIwdlNVfdPOMz",
+	"3Se/MMFy6iUCWkGtYDVJSxU4jGt+S3pGx94BUbeXTxdUuipt3zKfuZbQvl5QDSo+7O07YY0SmjOA78Oe",
+	"3wCgwQhEh8e3uLh5oQtgadFkKZUmfzoiKd0oBEULue6T87mduQQ9HWiFcEUWLEvvBI7FGFulBWJ0eSlm",
+	"iI4xj/XJVQCeCkzISFq/WXZIg3BYlU6I+qeo9Uhv4v59sM/dqKANXDlGh5lUgtj1MH4m5QMkWRprvp56",
+	"CaqqMZU31tzemKl0uRX2lENSboeruEH2QFSkI/imiO/9ylYz13Fd0d7efnRh0zcP0CewF81SNR7Smdho",
+	"zQR2r02/gX3tE3MSiOqYPQ0ScC7zsyLHOxvBThOyYfpkZ7KxU+9sa72k9/58hD8MTn+9vPp0MTz7ZXjW",
+	"S3qj4c3VxW/Ds5Y6340F8nVS9HCLdQBbtbto8BCvFxLAkS7dEFlznLPq/9V3kbG+HLjqee+l/x/fxg69",
+	"nf9LXA7G2DFTEguzxiHToccC9ply5ymkQUmMihtBoP5/7NpSw8dGLqSUaurzu8xjZIJzG1GMUSNJd7L3",
+	"2KTFnDnNTebEvkcUN+oPuFhy9shlobBJ62wnc6D8o7p8YSFznW0sr0KZOBZkKJgj9SDkGsSLlpIsi9ni",
+	"GFU8cNigZDInG2i47Kf75BK0Qx4GT3H8IBKUzhldWhqbA87Gm6OjGJ7awTj3HlCL+AQAklI45ztJAuCp",
+	"QXmJbcWzGkwqKzkvuIpk92/77/aYr1EvVbRdDeZ4jMWCkQ/j8bW7ZPrkXButGggKakkQ3ymAN8KRTxl4",
+	"mCBFBDMYnV+uTNXliiimdcZS8o9Op5pu7oQVOf904q48CMgYhUuRTJp7LQjjxEIDqdV4Pla3Sbs8RYi1",
+	"xP1zYefXFspquQOMcPPRIzbLmY7TE8y54GoRd1tZPOwaUq8LkZpbkG7gzvP5y6tczsxFmfJOIAIc3d7c",
+	"hpxB9CkuUVzTNmU+ZY15dbhV9nos8LEPjKa9gDwk3jgkHQgjOlyaVbjlmjIi4YMfbAh6d1+CZ+vOxfYp",
+	"SoU6lWkTyyn83XTfnCevycxkCprMzcfxtU/kccudu31mh9uPJs09sjzlM90iAGXO+G/26bpwsHskHHv5",
+	"6R0y47ey9Zqxcnt5Nhx9+TT418mxS0eThZ4ZibBhuk8mt5fGmLj0fxYYRlzzLMPbwfwqqeQ+hfsfDgZV",
+	"ZGX+mmLY0Fw5RkZUSQH8dQOmDmiyZHI2vDj/bTgank2ObZzX3EOT0XA8Mj2mViWgOEz4hipmMwaK4mT8",
+	"YXQ1Hl/A2yimbFIWVQ/WQUKxZ/DN97c38CjXODyMd2KzSFDk2DPI5Jery2H90Tthn6Vi0yeTy6vxl4+D",
+	"M/MYBMrRAMAwh7nA3ZQFqVrmQTMzIFWEtuEFzztit2PGqCrn607AhMlHZnMInWXol7aX9Owq9pKen1Gw",
+	"DMcj81c/T/A7mIZe0jND7CU9N4xogLAWMH0S+AC2Vkn2+ctoOBgPR1/GHwaXCRmMv1wMBzfjhFwMb27g",
+	"l7APB+MvH69uxhAvwTttxpc0c8wrhH2lM51tjr1j4PVPJOX3ZptKcSfAEaV46g0VUGatciUI+4oHFL1Y",
+	"r17/ZIzQ1z8husCH1UO9CgQCBval5/jDziQQw1eeVVIv2DJ2Mz6wTYxvaycfI6TA7zcFzsWj1ThZOffA",
+	"wgHKH8IW7JTZbNC1LNCFhr40MBzWXDFrNjuXvp8Mz2bAvnKlmzg45CoMUQ3/5+3g4gYC0b2kN/yX85ux",
+	"+dfHwfj0w9D8FO6FXtJzm6GX9PxuwF+bvRDdqI/I1RvlbmBf0RGD3TCLX2cEMn+1vUn8elr5gTuPKzOR",
+	"VjuAj8EoYCOdX24lPEUI1GwfG8IQK6mQ5cI6ZWVt3k+QQs+0jM3F4c/RdveR/IU3kNmcsHyfdwf7wcHc",
+	"r4mHNk4lhFSAT6lIuR4KnW9iCN94hHYyA/LqSUImxSq1P6Gea36acpHC3wT8dEImVixPytxnmEc0j5Cn",
+	"Uy4ZGkQO2duP43d1E7N5k/8kqbhJKDo9mj9+nsYJuszffuUx9OHEtGLGC182P6xyeZ/T5QQk1MQYslOq",
+	"2MRtZXSfg96Ims10Az6CeKdwPLtyUt2lBzwtRobGPzTfmc4V49f+hLHimZ27ipIb3Y9/MedzRNcffVpy",
+	"+8Sl9volGt0HDGVNVWLBJrhvcRuuA8u+T27QZsF0Ybo05gxcMgu5Fi83fp4eEFHFPjTsWPyj27INf3b4",
+	"4O0/r1i+g1/b/xlFJFdkcH2+ywRq6OQjp3GggPUcW70WBMWxK4+Q4BlOyIoqtZZ5mpCMi4fE2NCvilVC",
+	"JE9nCVEZnT0k5uZYApVcbnodP/mPnDagR3S1KkOLfH6qe6G4cDILx5o4mVpZn6hNYeRyHIbVEbxUCvhn",
+	"AcjGOvuOUd3NlTdlVEcceXAoHmm2nwYKA5nIYfcVIpP9rkxM9eHV2o4OtMgeRhB5aLotWzLR0CxnNI3R",
+	"99S9lUoS+3DnrOAkdIx2ToKYFyrmUrUdBPIMmz3ltVGo2oD4WYT0+VAV6rEBl2PFN37AyAqRSjrNmA/g",
+	"t82aAlkSi1qpkn844DjcQdrTAbjv90a5JOUeKCe77F99gLHNeEozJlJ6SI42FlqRc/RKrhl7SOlGefAV",
+	"hHmtDgWn7a/mfJHzufuLuRxXBejga2oEMMjJB75asRSTK9yeuBNgopxYG2bjX52CdEb9BQtO4IsWV63X",
+	"3FE31tDONkvWclMqM71HPx0fHZk5Wjn+0d7/+vPRq58//+3Nt2P3wz9EQU58yf5NxjjXBpXQ2vngckCc",
+	"JgeR4aD5YWF6+P07lmcckHFVa2CvVakjkZzh11lWKP7ITsibt8dHR464JmC9S+mmTz5gyRxgPYdSCdZZ",
+	"oxfUQknAYYjviVJgmpdrw3h98Cy6DRQFQ9/cGrPx45X5//HtsJf0PoHnY/zhtpf03o/Oe0nvZjDeA43+",
+	"590BvShOOjyBfqGD3iaOA0XLdpaWP3HdbKxTPPIlE3Xt4vC/7ygDy4y4CBGXZXZFD0gJ2XhzBPxGPCc8",
+	"VbjFu7LMNMCh6yIPR7Uz2ejU4m8FU+oGvMLxwZTWfwCw8vCAWlEbgLInCLtyaQsWmJURzQQVkHyDTgRP",
+	"jG5DbXeibMvhIoD/1WJgAtpVx/kakVHWT5Y25kVin+B+h/Qz90L7QMaSKxWF2Q4js4EoLfQj4/SdkCML",
+	"Z8gyI1rWLMsOuIUbGI1GJZORz7BbL2QGQE+RxofbrkX4zA0Xs4jIhl/jsBASD4k6HtjjWvXBhfrih308",
+	"FB0NE1IuTxLuhegRAFdKOjYWzbZowABaUwKmJMqIdarIZFDohcz5X8EoOybvGM1ZTv7z3/9jAo5HxzZn",
+	"jFgLKYzehq4Xu44/dnVLvsJvE9fjhqECNIjuoseNItXYkqKSF7prf3i792J1BuLWqz/ufjXprXOu2ZXI",
+	"NiVSu2UOfTgp2O+gH7FpcVzq74Bta3sP+LhqREfBiExw1Mrgi4vjdD9imMq7rzWuScrRZ41tgbfL/8pH",
+	"6To2vmQppzZeve0WwKC3HZoLSCnAi4ckw6i/I+HbAYZh0lv9/MNH1XDsfv6B/B/uXvXjZV8hHPZEE7Rc",
+	"ar8Ku3aMY9+P97N03Lmsi++UBTdiWmUE1VfZa4ftkhHaMuDsvJcS8y/tSjEQVnKuMf0LjAZzhwKrL5D0",
+	"91soPV+13YmDRt3nq/bRymoJgTXlHegifi840w0Q8dsSFQ6PWZsK4jfljVJtHfRxKKbXnjOQ6XwTvegH",
+	"fk493KKYQUhYSTKn+f6pVMUKgi+xZbyU2tKY2qsSw6iIQeIZEzO2vwEtNc32baWti8S8k1TOgp8Ev+0q",
+	"nY+fkRUTKROzSFxjB7BFSH1SchGg750hvGcXmEVYP2poTq2symh0gIzPHhayUCxq5YAmaWz9hgpLFXCC",
+	"ZQj1r0QHz9WM5mlJ4VbLbmhPtWZT+pFtjTginQlCOCZJuLkn7wfnF8MzgBabT0+G//JhcHszHp5Nojxt",
+	"RiI9J4dSI3unVbF2lsZrexhd3l8rQ+kyELY2tW9PnannZ5byeJyobV7i2gGlYCHusI4QI7YLuA/UDrfK",
+	"pm9NuDbGMb4Bu7vs/dvtvsdcI249G4patVvKCgfx85XJazqKV3nK8ncy5vFtn//VDkddPfwvi6TeNWSW",
+	"Dnxa5laGiUXbqBNCScrvmbJR4UhyZ+o+t/0hG2cL3eVQtZoUqxa3H7orW33VX0ao49oO+aLZVuJNGeQa",
+	"uHu5381HXI6z7FuDcF9ldNNgMXoTrhOyJWrMxRofilm+gYn6lUVuVp7G9vf9QpMF+0odbMhBg8z1sqBq",
+	"4RyaD2zjiGyB+MJGYuWcWLc4wa0bpyvCp/cky9qwRRDjZTgiq0ahNHlghwRbWlGzVybQssfFwoi+pKEd",
+	"1t7FaAuUbt25J4CoI4Pchk0MTsfnvw0nbgHUCZmcX365vRlOAA+tEfHHUix0kjJ46oRMbi8BQUhs6aKc",
+	"LeUjS0/I5OP5zQ2khFlvx0yKOb8vAJEMwSewWtWdcMtf+vLs1+EzDouJhTQb92AFBYhjAWyVGQFgAS3A",
+	"z/YqgAfGVMBaQnm3iM4nTN1yiWuhyYejDlLcKhR1EP1ZcgHJ16gY+dIaZECUZpA6+ih5Wk0r59UPJXfC",
+	"UzWYg4scjT6znyuSFtFgDrT5ETsQEcR4vUMgw5YIBpPRdMtmXvTCWv9HRz8d7cNMaEaXMSFhfu0o4nEW",
+	"bSzMi47AgqOPrASiu1lKgeEH/2n2raqyNDnwqcyhGnETeqwNCnEnP2+M3GZd4RI4LG2ke8ilsrh74is2",
+	"zbB2DDrmR1bpa/dUyfMnxDFUOWqjNQ2qpAVsFZA11N/HN70d6XfovKfUBNtRFsVnYh1aA2yLqHm7LzaL",
+	"5FLVbdzXb/709ocf//mnWtTw1f8F4cL/Hg0WMpGOeYyWsOK/26rbpeimvXZfo4je/ntQ7bH5gRtNZw+N",
+	"CdJtFqP2wfFm1dBclcQmWqAp/ibkKMTncywt9FFIBZiWblVmiv3qgj1v1u7b8n5Xi+D7jlaXp8p7mpQl",
+	"1J0xGey+cBpri1jfx1G1xPZ3+HWVUeGPbD1253Lh2qlM5ltc+AqqdQM2LPbZrsRnY1Rt7L2Kr5Ojo6MT",
+	"MsG+ThxmgmIMr3WpkHAeImbfTuXPjyvxMa8d2XxudM8BaAtn6mXgbK6FEZt31MQugWewUiFwH2HVVpb1",
+	"nsv/JQ58y4O7a67K8L3TiUe3l5b57vTq4/XFcAzqsHUu7XEoIdyigz+pBFtUDuTWVvNHa7eW2DKRzLbV",
+	"lEjmvrKrfk7tE9uX4sVwNB6eHTvSRa+2BKSMfXJ6dXvpnrLCgIuShBMf+jQ4H59f/gIPYaFfhRwZrhjJ",
+	"lDFxJ/5SgG0AiWlmtdwr1qqyfy7xl8iGWasj2yfvhv96dXn25eLq6tcv7wanv243iwGqO+FKi0LGGtWs",
+	"T4b/cn0+ssOpvJIzzQTocD6RzeXXcm1pD/rk8mr8ZTD6aD/ARBo6C9mdgB4bnY7mS9PVs/ObwbsL87gO",
+	"yoSlXNFpBhnZkJw1Pv1gv+h1EqALraT5uNqPwFNWNRFxIeE4wGIBOSSsiD0W+FN93sAPC9Nh08RgZL2k",
+	"53rts8egg/tOFsP91v/N7839h8uuqsy/t2/DTn9PZ0w/h9cBPvQbpA4d7nIIPhK/0iORSmC9FRbzyTWR",
+	"s1mRqwM8Pz7vabdcxcccSXt0FJxl6bApPIUJcFDRH51V5qIBktsIJUJj+u00lw8WgpTY3DmFKTqmn5OE",
+	"TGShv8j5l9zIdfNvIfUXq6RNM0z7QV/IF2h80pDfzbIGRgazu4KmbQV2RzX856PPky16E1qWFYq2FtTU",
+	"3TVrCOhC7Ewq9yP6cRAJzmbZyh5jFpID++/tu/vPF9hjgmbfY1YhHK5Dqi/BWC0LcwY+i7nMD+SZjhi6",
+	"FUP2yUy/P0QiVaFGf2rZZCPxH0zMNdamapfzF37XVvaP3LT1hMQTvH42HkO3wbrQlprDpSl37sGl1M2D",
+	"G7OvuopEt5zXLoPbs+wCtIXUJ6M5I/Fwp9J2/xsnsTqD6qSSh9tuMl9yBMZyVE11a37o1EY01LqkX8/i",
+	"lBv+InHeyp+Pgv/tRUVx8SLfFVIPK/NSC914tnXr/kwl6j1AMk0GomQDrNdvgLdKNgOXid2wvs8w9e76",
+	"iEFZBLPcV2h9VHrhObtbGCnVTfZ0sm40c6ys72bmvOc5+xi94yfXw9GX4b+cfhhc/jKcoN9SBS6qucyR",
+	"GhJWkYv70laFyrc2MwfeC6svWz+Xfx2YJZM7gQDpkM4fM9wdM2YNno3quNkuXJAJGiiOkK9PJqAcfzm/",
+	"/PLp/PLs6tPk2HvR78TEc/tN3BacjAbj86vo82SyYvmMCT1x4O+yJy6SMJMrZj91JyZnt/C1y8rnoLq7",
+	"/RLPmCfWcm4pVcN4oXzjgfd/UrLwTEwzg3c3w9oY52ztcja2Bpl4F6NLofu6YjNj8iDn6AkYHNbSYyJV",
+	"FVvHkvP71J6AgQhvmHJSLGDQmmNV6yXcU86EKUfQS3q1dTD2ydZs9pJefeztHAF+s3c7I1AWJFbmCT1p",
+	"LIMgT30aEBYFNYIthyro7bAKXCuWzfvkak4G4/Ho/N3teJiQyT025NWdiT0CNqgdMkmOrm7HZgYH19cX",
+	"56cwQcbCu/ztfHR1+XF4OTb/Go2uRl/G/3oND7p22k2VG3O3mfoANFbvncpeVfyWQOTSUOoepgYYEzFU",
+	"CnICjHMgshAssWV/kBCNrRpqgoumTOSWthW8HzOpzpVq4qQomXrN6SrrFHFLkxIrUZ8QTY35FJa1ft66",
+	"aHviSYdW+HL5Wdug6uYySW/elpmCPpHj9VuCyYIvWS/pheqRcRyir0fWsQSZGX+1dMEeKi33pE/W2tkz",
+	"m7N1UNdWGZ2x07ijwy8yPKRKePwJmeCvJuWRhavoAB8IfqiJpyJaKKwkd/VnL0EADnyMcAFlQNIEU9fK",
+	"Lap0ywpiraxUkBDX5fztNVNzdm8NnH0TXj5ZnfXg988w9cHXdieU4+n2eV924kp1YUkWNMVkKYfnSNyu",
+	"3D7iu/e+61KL+j7PUG+vba39sU8IDOvsY4rk9ibrtINGRcYaw4Bh2da21VorBfja1sL78F+p7l0dEBIP",
+	"9PphBtOUdKl1Vy9sBz/i/Nh7rwxSWjFVEZjVE7R9vhvVikupm1yOSi4ZgK7WudSOP5+KsvpjTWmA/L2u",
+	"zEYyd6xDnoC0DdERb8dRodnXOHpinXOtmWjPCRnlScER22bCj+6c7ueIIJdrtzeEHEWo+OpoSkNNpn7L",
+	"qkg7Bza2s70TXbS/yrKQOlpD9NRYqKIkeOBM6BMkoZr6ekvcFY9oV2DUCd/9vaqIsv2Pu50XPPn2qCuI",
+	"eb+0gWYaF+W6olF1A3394WV4Q+2yZS5Lw9XZaha3hLNvv3E6y+uxOT7XtaKQz5XpVAx3fwY34B78K7sC",
+	"dhdcPNz4JO0OKc1lZncX8OdzJSbvyNL+GBGvPv96ix8Lb6LoLbOg6jrIv97/auAN4M1sXFATwboW4Yrz",
+	"6fw+8RcKonJnne/dG3AlN9y9Vysmzs/IqRSCzTRZ5fKRp+iq02V3ZnLJVDP13kOcN1CumADaWg/O1hIs",
+	"IaOumYGEfiPTTi/xafbm3ah/utGPksuM7S+dldnylqD9DL+ueM5Uo80qBat3G7gFgG0Eb0jNupRnR3aO",
+	"/Wf0AZnVXC6kzFCaw8vxPQ3RpXj+1acKTYVLG0anqYtCW4oxoCH2xZhqANAwtRpxoE0kI66RBCv1Sld8",
+	"oES3mFktgS1xihFhHm5ElLortAZd9f6PH9+SX/k7wDzfjt+/+qmh3nYhZlSztEViatghr9SVH4guS1gb",
+	"IL4u2xUakEBO21A3VITh4t5qNETRNawjLFLp7bEFFCw4t4l+Zw8T21bdiJJV5/XR0dEhZAcyXl0dS4mU",
+	"LAbLIBGCRh2oTeQ70EJs7i/ZOpTOHW6utqQab17q8trJpnHJ1j4zrgvDSLOoC+iGrVGFewJd/K6gGpSE",
+	"Y4/yoVM1AiusO+Z/tBflDcnjMmvcFLeqBeyklXYwrJqt4PArQQ1wb5pbQxEuIKAS0DMlIFDhkQUkZdRA",
+	"Fm24X9zcRoqQ4sGeQYO2K/UGWqzCqqLcBLWd6ofimU7BE9bd8dDsXf/gCotXQAlZ8s0aOVZ2ABGB2wGz",
+	"eftkiEWJy+s0hewarOZhJDNPXYlPW0WFTGye0iueTrCICBb3skzgDvEKxcGmbMFFCvk64M4kK5Yre3Oi",
+	"Nqgt0dFu7oEdZ92OpFWdL/PBMddZE/u5+ZMvYuspJWPJQma6GtzKnoBnyu4LsT/D2fHjRJYydPd54hwB",
+	"ZA/gYdriiWmL94LiORG3ytTqXjtrBQVqmjGiMc+/i1GLS3beEKy0iea+xDbAqCDeUNHdoHoc0yxfcgHV",
+	"6ZQrWQIFC+yk+mkLshyddwiym9ei1dbBTt3wv7IdztzKcthEdwr6QUq40Da5FT8FZ9P+ssyp321Jt/QI",
+	"Gs2qikNqoGjaUqfxxqTKwj+AsKk7LZP55HB3VaJKq46dyabv95vGdLOjYs2nbWot0PsxLTk+UK79Q/FC",
+	"NXtIjLyf0eq8le1ZFosKCQo5chsh7IYKwmieceZxIx4dD5sDq8E+Ow+S6WrIhWQFtst89dRI4XBq1vvG",
+	"Qsz6ZGQ5f8zI/O1BcVIOYWzpTtRiLhreENIUZMXkKmPVuyapxlFaG4pt5Wu1nzFK7w7KhHeePc8VaPdk",
+	"90JRXQbtMg1D+qd3+4Nq4bNldo9qpp5Hx0VJMAdSKyRRjax0/O7stsD1ylR7UrDbrnWF7GbvStqnL6MK",
+	"dMCm8Z0iFl0GUSdH3RHch/fxOh6xcFDZxWoH/BEOMkIrWlKoJ+zTaU99bucO2rtmaO3rNpDaCl3NE7/F",
+	"vi5oofSzfKvk63vih1ZMpI1Bik5fCrntnvipKpXdkz5W9zbY4VZY6CJEjeFqJVUyn91MdeEGfY7oZsWI",
+	"65oja+Q4zWcLlsbKyxrxOKc5cLcD4s886jwj7CtqeFhctkbHCXFSIxLmRZY5t6p937zkqkEemLHaHF+N",
+	"XO3bnvj35yNfvm6L8YFMRsOP55dnw9HE5UEiOQ0Gv1AJa2JY4bpPJjeXV1f/NvwyvDyzle/UnUCOlFIl",
+	"tjDJ4PNQrYRMhjeng4vBGN5sbgUsab7EEntYidyOx8Oy70RZ9w58V8hb5QxnT+BSFhQlk7DIOWIMJqPh",
+	"1fXwEmsFundrnYEPFyLl6Z2gIvTYWmw5GDABXY3p9e3F8IvNgnQtmV+NhqdXWJsQX9jY2jMyD1lvIWUT",
+	"sLlhOWufjZpYeASq5jZX1dYEn9xc3Y5O623bXwate6waQjlKioqTOzH5NHz34erq1y9X799PnG/aqb1Q",
+	"i3DNNVSol/N5pYqjNyrsbXlC/Ld8h2rfW1B1J0qOXUu1qplwTD7AYVTWdHTvh/VabcEJs05eavXJ5Oz8",
+	"l+HNeOJYIRUYn9BYoNBYdKzL2KnAxN+fu5qHeGJ6SS/c/L2k57dzWDM/Uk0fN5n5MdgY7p9+Wcz3K8tX",
+	"/iJ8Jlie4F/lK8F0QWKtmYWWnIcjp5104jzcVuS3IQZdKmJtWgTyjao03ewVkk08/BPLFTlBOzOxhmSN",
+	"885nfWDcxXT4xFYSte+qkAzY1TidsvC31m0X1CXF98rSpI5qNNzLjnC4HzKP1htsYB++E0g/jCWGKXcj",
+	"seISQi9cg6Wv4JzcnA5GZ+77ASHgxgtF+FQJrSkPvXnlThjzoazSEajUExCXH+nXwT0L8mJubq+vR8Ob",
+	"G9emqPDzlnVOPTsvPMWBrmzG7oTTyoHdCKFW9QyPCBVoeCwitKCQhI4zYQ6e7+KL8oWGm3XMlyzj4oV1",
+	"ptbKxlWhp/Jr0wmq8kparjFf+Bv4FiqFr3fUnIgQd6/0IsriHEhu85EN800eYxFSUqyg4OpRYlRjMmUb",
+	"6S5Lc3krzZdUH1Kiyb2aNoc4J9BvYOwL27IlC+hUPjLbMaidivc4sNYhwYkilkw7UvwU7PPyEDWkgNz7",
+	"tCp8IVZ5mrtk23c4N7ZHqKyhXgOMezbj5eks8GYtw/mL7bVrmmu+S2APICgDjyDGtxAcemrVIleU1mlJ",
+	"qlotBevVu3gc4hSgVlPGZ9QGPzEwV92JxjaY8yx7H+VitvW/c7wasOIvBgWlCIqAWsREqA6jsEP2karv",
+	"3davIVy19wvOwABqIpAPeoiHI5YjVuvKFshjRZUKHLRoBNkFcVXAmQCKESRo6ZCGct+4qZ2J5gJzNk6G",
+	"FfPZFraznd9drkUTQIqnZVwOt0YQHOd1kQa5wKlkcRZ1Pz0dKePL9+IHBeO0p56Hq0Nse1bkORP6uinW",
+	"W699gJ1KoB7EynlRIZDt01N82cr+S8aKRRXf8XcBaoR9iK6M2ZD6jBnj3y17x0J23n7ytqAzkziEQhJg",
+	"BmcUdumkyLNJUpKAePuVmTEom+GJWdD+w2Bsk9vRRWLD1ApRWzbGR6Yy5Uwdk4kxzcdsucqoZtaKVPxe",
+	"cHGPANGJy56nq1W2gWp6GZtrAtSTk5xqds1yPNf2dfS+D8wtOLkT1Jf7xZ59F4hlGL2xwZVP6jGa6APb",
+	"bBHDZplVMdXEW8SaPjAVC5THcJgDRSa/DMfke9cRNQH/bwSn8XY/ioKLVaF3UmNWYRkxco1q/95trDt6",
+	"q5fooQceArPGWItQaWlsaE8DnQTFHszcWlZYZvZCrX7Skn4Nu/r26FASzm2HePNxGaZcdzwo5zDHtXDc",
+	"d6XzwcyGVMxvR3P/bZDeIeXWc5MxmgLSkwpw4pCFVNqhP+/5IxRwqU4bRMTuhLNMViyHqlhSmFfgy6VT",
+	"w1Nq2Zw/o+mmHCPJ0fr9z7FvXmz9sG8Na/jI2fpC0rQh1Bw4jmSR2bJt9zKmaRWKM6WRYTd+O0O0ynHt",
+	"O9IF8N7AS4co9VDoSI2o3o1cJLZ3tiWrEIRARkamUAwuY3Aoc1ncL0qi7rLTlDeljIfGzSHJg6HI3Rfp",
+	"gr6ekCNvDES1qC3N6UmRt90OneaIWXViktpGqQ+8uqY7Nu0IS3l31KDSyvW+j5I0UAa+JT2AEVR0rjdv",
+	"kyaMDGIOtIQABIQoquzgP/60GwWzZYX5nuyYk5sFzdlhJT1ft8j+ryEqIb7KfQVMczGhN9pyPkLNS8ih",
+	"pFl/Z9LP8364Vc6QnZMdk8lS5KHYRUFxCHNEE800mpf47f2jsuBJ25WdwwhOSk1kRzMQgJVvo33FEZD7",
+	"1rMXXcZ94H+rqLZ2f9XnPxI1NNd908YpTRsrhxoo+vRCpvvlmn3ONlkOJqmlGMBcxpdBTjMWcT7YP5CU",
+	"acozRf5x9P6U/Pz2h3/+py78iQ9cpMjJs8rlfU6X6phw8UgzniZGhfkyN1dFAuUnMj7TiVGnMpYY+9sH",
+	"477k3lTUUn7JaH7PkjtRCFWsVjLXLP0ClRC/mNElBOfkCxAxZplcm/cKQW3RT4b9mfI0ZQI/aCQitMGU",
+	"VvDsI+UZnZp+OLrBhMjc2DKozzluJ+rAjuWqKrai5s6AoaMyFtHBdRQF/gmBf6sVE8xNGyCnqj4ccJsY",
+	"EW9OJLrMv1PNROodyEVLRs0nYKVwImNwKWR8BqSlfYpw4UdAMnnf3w198hfUDz//HNwOb4/i+fXNGOMP",
+	"4/G1WzsuiLG64zOordiop7us6caWQjieZlQ8AMF4yiYk5UpzcV9wtbBeQrMRVL1+ePBqJDWtXmLI5gnB",
+	"eAJsj2XaLGc8dsL/Z8GZ/lAqB1vgPBq6AYxZUTWBy8Qe54Wf5VzzGc0wZu7hi0CawITON33i3fdoRyn7",
+	"GBrmC5aFnMj4AfMHae0r6JQLwTqocL2mSogrqMEK7kSl4AqJ1Vvh+qTUm4PhuTBWodi8yIirGVxGsfxZ",
+	"lLkFcQFd3p0AsxfIQsFecyIBWZVVCPZEsdDqSPoq6ruL4UVDRsHKdwkbtT/qI0bTtoruy9Zxg/yzP6SK",
+	"W/vZKYSxyysaeXQuPtL8AT0tZqfhW84Tt23LdWh/FYMlGek3oepq7sn5oGildwnOaJax3AKTCNV9sk2K",
+	"k1FtVFxNNzY2DN4hLHnpl9KDOVtClLYEF+4uBRO3lQWPSYUtEhEhbCiDEkidDN963qZt9nO0u+ggihg4",
+	"RtY3sS1rcs+M1gEU9EauuGqxDckP4OFsdIcItvbSfMruuUDVJA6sT+WskYPKeWxTOSuWTGgHp4+rGeAi",
+	"begUy5R1Y9icUHullOCiENzUVi5+wkEOTcsxFZzHa8OUnrCWzEy4puAUjDXzwDa7Qra8wdEMsUQN8Tjw",
+	"lZotYPHjqiPln1yL5vZL+BecdbhKc3TUPzJC0xRRd9EW93h89m+4vR6fGLTZGo54ZHB0bpb9PvPLuO2d",
+	"Cc/IrkN6upB8FvFFZHTKsqdQKzraevzQri7gnopINtOz7lvUjiiyR/3tEzV+s1X0D80TkXHx0CQ1dMhy",
+	"CabdsYsHmUv+b3+DhetfDj4Ov337/now/jBJIMhXIgvsBrWQCjS34C2Mm+ysKB0JktoyW9vx/pzdFxnN",
+	"AwLu8g4EeK6tpUEgpLVeyCwulcvFj/lbSuaS7b8508KBiiwNQJFnRrXH5fzc0tGCy5U4S8E2Gzy6ayc+",
+	"R10Kf/sdDghyn7AOlkg9Gmuid+6U01H39c030KJ7hzl4/6tFYhpH2dErdxMUic0Z0MUBwG/y55yldKZZ",
+	"+nlykHduFtecIDMe2P9ByVMLmWsmMM1wzqusfA02fcB2/2hL37mTCFounJ4lFylwyTQT6uVMgr/G3z5R",
+	"qpkX8DKWPsKt2gzg3sC/o+S9+Ti+nvh0RyAbSGx9X4+Sn6gCtsEkIRMztzawvtDLLL52RlK13wluI0z2",
+	"e49xQZLSu4kycadzE7dKw8GVYsYz3lDEDnSzOGdzWUh16bJyH+GW43mZmN4xkpby+ZzlLJqz7jmWbWES",
+	"CCX4ylQ2FxvYtgP8V6lgw91Fp1lZ+OKA/s055PA0qfNram/2ANtPd/Y7CXBec7b2riJwkLbnSA0X8T32",
+	"MUqGHIXSDWO8+hR8OL6UL0gS0zQFV/N//vt/dACZxYPKnujeJVfD6iGgpsogjzb1Actl3nu32QlxM49Y",
+	"ixgA3hDp7u/PH9fsLJfxsu/B0OBIAFbNgRfAIZBTsYUK9+knWHBnSmcPiCCpzYWH1eKTr1x8sitjkK3Z",
+	"sHc7YFGDAxrgSkW/H50emumFLO4XOD9qIYsMguSeYpib2wzLUh7WkRvwL++r6MtTD28pD6X3gNpPdbtB",
+	"ZaGv5iNzqi2+OmeWCgsRcZGKAjJfstwzsE6C3TY5hNW5PbuhjjjF/vPf/8PuQwulbY8vLcRswWYPrMlE",
+	"LvHo9rljopiDvqKkPWC8hXCFLRpvEbzdfc2Z0rNdFgmspFl4DjUs3UByuXbcXX3yHoJdEdl+J2jdPZig",
+	"L3/FBCSIABuYc8CXcTLMVEZP+FNccp6CEgQ/LG9w8hN/u5entX5cqqKuspkrE71ft3DXUlzFaLk/qd5l",
+	"XQelS9rvUbivr6ZgWqfNZd+041HcWo+IlmA++ZvMCrS8W7wBdT+i0sRRPjr1++P5zY3LNXt/dWuT4c7O",
+	"378fjrDox8UA6oLcXp5+GJ7+2lB9qO3NuHY3o7+gWf1G6hNcgbAOut1ECQp3rgifN9aHIVRhW1R5Vrqd",
+	"ly8CLfcsWRkOU3SjWi4cfrnTyq0Xm9Y0k+bZ+EHxHPcvcTrCAvQdi0E42TTY9WWkrYHPl+kWW/z/ByZk",
+	"u/EnmHcYdCg+kwAYilOOrXI5Y0r1yTlUtVWaCmuLybnPkfpOkVkmUaWqrwR/ZLvc2YosGM31lFFv4s2Y",
+	"MAq11WzKvGUL4Nb0wd4ZUHlJ5g9xd/Mso3zJ0ss6TnFXjpaDZHPlWIus5tLxNrVtj5rLIIS5J0FQ2ydT",
+	"HHKHO5RQA+V85MBnjCpzcXuqFeq15HtUpbgm0w3UzIBNcp76KJ8DOyAmwePgMS9aNbI9vWO0lhd2AA0V",
+	"fKSBYRVOlt9UHWq4+Klvqpvq/u63CcBqq1X1OtXZWfG0pcTMZeaoMj3k4889uuIQxMAUMiS+WEGxz8+f",
+	"u2jbkHHVjT3okeUqzr8eC8JYMNkK/uFedaMK268sb3TDJFamVBasduIaDv8O4fc8HmuUo09xWIOP9ANr",
+	"xKevLcGiTZVWzmfic5FLQJeV3CTlRoN2ejI68pVL8kxZzo0aDamAiApPN04K3AkbiDsmE7OCkCmKCBUn",
+	"J+RauMScOuGYEeY+pwHxnqbDLIX8bqAUjqUWmA6822jW4jiZR28W9M0PP27P1hmyDdo+waiA1/trnC29",
+	"ozM1rNjWGq5pKdRvRxeAZLBQJYXYo4VlLHwB4GYwTUkwvfENGJbXiiV8ub/bpFvvs3yqAtaFaqEJUSyk",
+	"SylLeS0M3UZRapiQlRSKxY/k2LKnum2Gd1/JVGZZvutnb2u6nnn74c18YTPz7Y1hDJTx+Pr71/3X5M3R",
+	"Ebn6dS/neM28sccc7G9/sGVOZkUbUuygU+XmjE+5zjlLBzCXkSteeJTdiefIIyXVZj3CBx9rQweQFixI",
+	"LtvNd/XA417M6ldhpjxZVeJbkfkWcQfNckbTDYp18LMEEEo5n5vfW3dKv6M7w85A2eumSd+UZc+ro4KN",
+	"5kpzAjcNBGAGl2foiWcCqBrRXQ/gr+mGXI0QvmU2yQQXf5KEpVo9jYjM4dMBb8ge1uADUXhtXfunyGhX",
+	"8eYD1MWaP4fwXx5AMOmIMHeANCt+ymeblRIdvVWmOcpC4hlLXpJ3pOzzn7Z7HPPAulX0zACHLGAlgeyZ",
+	"Jvhb0/G7ylOWx6tkPDe6NTzuL4tujQ9XZnsrty3phqTyBCN7xlCwv0HvGsqR0nOypJs+mTh02uQ4JEXz",
+	"cO2EUKX4vUgsZjtBNvM+mRilFF5Dcxxy1HHpVZ9MaLrkYnIMTAIqwSoExmguUq5djoE7IRBjz7FGDPTF",
+	"/A2+bpQM86F9x4TOwOEywroq+w+JSyj5Hl+EGR9JbTZ/WRuptkkgVoJ/bUcsbKMrNsOYZgqLzqh4+Z+t",
+	"DM2dPLRhmn5cxxJs7QscT9YLxWZfEEswpYr9+NYZM4DMrSaJ71b/qk1H70VZaDamtqRFrfKCmtHMQwBa",
+	"Sfihf+VGs9WhOTHmMbnkoDtsSs6JJsyaF2IdD/lOI9bCxIJvN06f49PdJjUbD34dXk5c/KhPJpdX4y8f",
+	"B+PTD0Yv8FnpthA7gEcKsWQ6IBMoGRat0mW9hAuZpfaDo+EAPngnsFIU3ugUK0qXYWysLA30867hmRSa",
+	"i6JGswe97iW9oLP2X7alvbXCZaG5uO+7iWlzyjEo9r191R5y+LlJUZ5AsfOzCdC9l/XwgUfIjPzE1lRC",
+	"Fc2JO4edVjb7pU8mZ8P3g9uLsf0QRp5BQArtSNgtIhQm/Au0i0/fCeGLkAfiwT3vOTUDmoy+52C8sRya",
+	"ECREjgvfS1sKvrIuOF7gTYMOw6J8cSXf3Uf3il+Y6H51ctuvULgy1zLjs02M8BhGP/yvJT9srz49i7QA",
+	"tSSeB+pqBVjqjxVMUhDVLhRLjwM2LDigNqocYRdtzrTu4LnD9QJpFRtLQznjstA0dNQiVeyIDonBr9Ky",
+	"5EbUyeF4nDzEznrTOuELsJV3mzgqvfTrdkqer6PWAx8vLEVsf7mJbbo5/BF6EkmRK44DOwq/6jadrvAQ",
+	"Ae2SAuYVDMytqFKOmA1GUbpJEecC5R3EsSfxuRNWW/UXi4dGAK2NlivlqvPZL7jAj7276hdP2RnEkqME",
+	"ti3cS9NkXQQPTRec9wDyQGRYOmgh15AhghsXh5UxCkBXYAxzk4MSN6ix5qXvneCAL4qZ6c8p23ZbvlF5",
+	"VRc1cpuBqQSXVGbTEehzf/NFC3Hvt4gilQIKwX8vmP27Lyf1JBHVzcSM6x/2fnqa+jFypBYdjuXAbmCk",
+	"NXJLIkubK1pw0RyI/cmPLrRMtw+OP8gWLmhPoqsvCaadjAeTq7p+xG6dS6CwrUrowAhVAbN3W4hq1xMB",
+	"wgZ9ZdnVvHf85xYprh/hnW+fkygi3i0NfWDl7DmbD52VVn8s1fAERENzEbhLSfRaOtFjBbOVOQ4NDVzf",
+	"B1SFW7cXBn/seY9ZT5/bndKRZXB5yiEdM6VLO6HmWPW/byF/7Ef2ngjZ5UAkkMaoZljrwRGpP+GYPJ9S",
+	"jPvyt1Ip2tYvrKpTwiICtda7R+S8REi4GC6hmdyHLolX3vZXR81LCEX/UMJVzhUkA0MCbp4iJrzLnWM2",
+	"T6NqjMPtKHRGboduiZ2rMqp4bFQVFzWGQaW+uo1FZEUqEbXrRbUm0eeY2uiIvANSINcWzKyneqC65HYt",
+	"RVDnm93MstVl9jpfqLNKvXLtW92hS5sWHE6964UtStyv2b3OSasXXDwoLHHWJw726VyCFixwsg0XEj76",
+	"E4kdV0m4ghvgdSR9rT17AdU651N3cpqy5fYlx4XaVsfsuKSXVqr3NdfJ+fko+N9Oq9G2jTdtz1cHvOnQ",
+	"KSYeeS7F0iYQPdt8A1WQDYhGPvzUL7sEv2frr2dne7YvloE056I6vfp4fTEch4z++3yFxkLuEjNDk/rb",
+	"k1I2A7l/EBnLpwqRGsruPrFBLCffT4hPAUjcrWkUSiyPACX40WymgfD5x2geG1dB7hjAwj1tONaw9e9P",
+	"mblz1T+dYAndbBN+HZEaNmn8keU8ADpBPrTylc9NH0qG0D3x6r3KJAukcsurwgtyl1rfIQd4fwrwmycI",
+	"uZX3era7i5s8PfFr2XluJLmXgEwtL5tA+4IAlHXcdSe+7JD74/bJ3iKI7rm9B85JoepuagzuQDwkrpju",
+	"iIyAxo1Zp0Z6KFcK2kZaVGFsP0UmaiZXrB/cyGrSLY/rsYz97NsDPk7UEGp69NESHPMeTcfpUtthO0Re",
+	"7wDvIBGfc6E5Lv+UK4RsrylU0i4rz9svxj0HLYv7Ni5wy+qvRrsPq79a4eSKvjrus1JZ3Sr9im8I2QXf",
+	"0mCIQMwW3IeB39W58ktnozPB7UPWr2N51V3q73dIGxS6htpuvx10MG4T+DFEd5OVHjXBni9ZesPFjLXM",
+	"Co4gUADwtOBGWm06lM1w1G0dKN4OKeO9W0t9CQ3Un8iI5y1IS2y58O1bboeWKYEyxu78aLlJd79hn4PE",
+	"ttzNSpD00JDOtr+c7i/2sfaDtB8eOPtnewLbf2vBaIaljvZdqR/wyfYSEBp6pNnOSdqv6jRtjc56TMZo",
+	"Ls7oJtaTDl+R8uEdnT3sHJWVzq5+RdwO5aLMsTu4O43XjJBP2xgI1bsSI4Raxc+yr2RzaCsrls+snbqP",
+	"DKzzR3nGKoywFULYRsu7FX8tADs3yADfsAXyCvJ+3+EKcPqgr4qplA+3edY4t1Y8j+yTo4suZqxRAvcq",
+	"uPDQQRpx0gO2nU9gyzWfk/Yd1jS/Zx1YncbwfEx91YucKaNExRcN+HN3nlok3zTX214gREl5Xy05l3pN",
+	"DUrYgw2NXgEslQPVV61XzbxVq7uKOvwkuRMONJqQiZ0h8yNKVPMTnE7zQ7mfLGOPEQ4TwF9OSz4Hcu75",
+	"Fh0tT+KVZKzSYxHrCZkWGvuGNz2wcSMbUULSAq0LVxAVCbj7ZAQftVVIwtmh+bKslubrVfYO99NUcBct",
+	"QRSKbYF8IukyVbhBymY8ZUCkUEU8VYs178A7PYW99VBkR9Jb01zsIfBx1UFhpbkiK5Yv6MrC9xgVujQq",
+	"ty2rsD4vFPO3OaTgxAFQRrc6/s/COr5+JhzUeo9Yi1opJXym1N/DfZqEVkjEqPF6aiCPnSD3Wm9dfm3r",
+	"IZVZKOXqtq62reeEsrM+CdvawvYlGdWbm4y0wUzzR3vn1Kv0zB7qV0FHVFZzxsWevdDEK+L61DiaagCk",
+	"S7WXfDMqRHuMhJaAl7aEFc5fmwJk0wX2UwnVHfWTZM8qLwTr1C+8Oix5pqBCf6cqd9+Te3PRxWn6Q4vK",
+	"Z8hVDd+eJOhbDgCMyI+bZSXiy3qUKeaIMXSRl/TviKJ4Xs+s6RuUTIhI8qbeg0scgG6u4xYYVvb7hEz+",
+	"z0lJbyo2ZLagOZ1plqvomMp0+W7wjl2gpw76eBzNCbg5pI+yhNntwrdb7uOylz8cRbFZdamwRxSg76Pm",
+	"hJo58eBCS/aiKK+JHlJJIb+42aywVlFiG+u0auJktvUH7FMJmZv7lUw3+EOnmYKr+dRHLg5cwWhhRK9D",
+	"VcIzU0bszFT8bJ3dsH+oDvQHKjpxX7vdXk3bsizm2rQra6kIuATGtsDNaX7CDTk5IZMp90U3C4H/APev",
+	"nSNgH4EwJBKOwm1lN7YvP4xGVBQMTmdaNtTPReJSQtMUcB3QaqFYjnmtjkuOYspX88d/5TFC84n5Elhb",
+	"5m3zgy1ZNEEK1ZRqOqWKWRpVOySypCmzyRLTDVlQ0TCqufVcxq+vGE3ep4AlEiEbvd0QtL8oKfojunZR",
+	"/C5giw5J/eAfP2Aoa6qOLQ8BbisLrIZsZR3skiDcZWulijK6UFqWJ1im1m5B862J139hf2IwuSxLCBuE",
+	"Kv/YpGKHPvOUNnDF7DbdMAuxEbvm/+zp/AfX52FkyDH5ASOZ8Pzpa7rZn13HPQEVnsDwsLQUMdc0JmY6",
+	"0rKUAiuizQv2VZ9COfIWVDbNxC1GCaCN9kdg/e1erhcwV8yMGEEbSes3KrhzOmD9/bAEYUBeF49sxrPn",
+	"S2ZBzHDAIdlSDgfymVkmxupkBkPbb1MdnEHyKZIiUgYnI0D1IEbXDv9QRuu2AA/vZU4G726Gl+Mv55df",
+	"Pp1fnl19OsZ4b7UavguSBfkic55bv4lbYig54CAzGS9L0oJafyewkpRzRjmFfU03trzUNiwpDDRWo4bb",
+	"4zi7HQ3G51eX4UggMo272VZ5cLBV75LvkzKmKudkKvXCQgnt0JeMqiJnKSlExpTybs6+e2oCZIZoPK65",
+	"Yk0MoX8n8F0ARrCmMd53uyOh+/cJGm4TG/yzqZTzIsuqkXn4e53btb6pLHIr40rDFbi06CyZE8U0mfhQ",
+	"2aRWiKxuQnex71rA6l8o0NsRMf5XlsugoeeKEPv9cBQruptJ6xj3bjayLJSLGYAl4XEHIY+l6pMjIgW5",
+	"Ho6+DP/l9MPg8pdhglA5KzKo9gawPxM//fi23VloH45uLyBdxHtbPlpRZcvk0iwLdrCW9+BM8gLNKNnh",
+	"qPtkgIbigiokF7aXH2jjLu0tOTo6uhN4Sk6MJIUi2jDF1elPyASD4/2MKg1GmZU8SvoE6IDY3h68gJnc",
+	"tgXVSJXerobWIISfBxDgd1uvF7uFvBwhg/F4dP7udjxEifLAPH7HA6xDmV0WLXSTAORGRjZRYfE/IPqB",
+	"HukOssuhLbcpF8CjC0LLrBheEyEH/JsffrT1e7kiPDXXBiT7TTcAirr5MHj15ocfcfZ24yA76OLbWAU/",
+	"ga9jx1XONQvo6rkKEpjJ6yS8CRN39WrCIKFjRa1pKtxLMk/M34TZjzZJFSYPq5bYeaFEQe/8yPHo/unH",
+	"ykl+nRyEsujouItVbTW7AVYTT5zdGAsJJm8WyC2sZefyLRKibXiiZCvlYiq/NjhLrXq28X5PX8Kp97/+",
+	"PHj1b/TVXz/b/x69+vlL/9Xnvx0lP7759g/Phh054K7Gq1cF4szVuLDoZnQpp4QSx0zu2RxAoePqTiAQ",
+	"wryZ0o1KqjLNyh+IIW8sVyPNBUsxoGq3nlEJvQCFByy7S3VPvX77THdDBC2zfZbmNCdTtuAihQM+A+ut",
+	"XgpiDrHkChovUh+jpu2as2HevBPVi+LI7lBmQxBLmZqNiAIqs/Qa6F+oKNl4S/Blfb5+PHr70577NI4K",
+	"2iGlPxZKm3v/JKwhW8kMr8q/J+ZgVOBI2zscdP1gg5uTus8CKPdruXAWl+zqvngWk9dILncn5gwYF4UM",
+	"dRybN+Bq+QLlCUYaVX3ntlfzO6CrOkpHh72KWJ5YrdvW9oDSj6GI5NplT9cW9+2T1jaC5WqZc20xDTNX",
+	"3DOgpMWi3H4dgjS/eUMpiBLY7JHsRMg7YS9/IF9OttQ68MeVaCrUwfoEnR1bD4flI9wrFSde9+iiB7lt",
+	"58TKtSiRK2E0QDO67D+jfhLg5PaezeohVAvL7R6mzXhrERAEAbMF3My2sQTZMY76R0evMXx8J9yVY7Rk",
+	"BviXJc1Un5wHSBenCG8I5HURrLkfXHZc+SJKVnGsKPrYtTuBuQqhth8I65rRXzKNB4JgF+/4oWjCrezW",
+	"bSGYkB+OEvLzD8aa/vnnPrmaE0oWhUjNeAOLXCFlB+Til7VXQNUzZwRUqYrR9pIAxmbjdGyMIr5kZMr0",
+	"GmsZYM07lwpes0drldbDFHGsqX5krzIhy0/ZK7l6T1fNWPaVznS2QVt2S+j/dPRscxPiNltmPNUQnFG/",
+	"XziyY4x5edkJqdyBxcoFcYo60dJeGuZszrICUuoZzTNu7lbBah6+O2EjaE3m5S6oaczza28sqDmOVI2S",
+	"pNLm55UXVkIWWq/Mnjf/VdvCr0n6/UFI1qf4gJ4PAttCeDszL6IjHSHrUGgUer88SG48LyDYQeyDB4lm",
+	"St4J9HBMrDSbINbUEaowEbqXy2NtOb+gBINVwvyeVVKKsjQeV3DXu714J9wZ37ItntP1dDgwOMR0HAxb",
+	"qKCJmyWoWebTq9vQQATaJpT/5Y0AqwXX8Alcd3WrMnipFiPwO+SEHN2J6FX5QhryFmL6mS2aJ4CAo4je",
+	"XVrvBaOPwEpnGbhqaN8tlO94EbqA0AsvqqRHByudh6JVu9HYdO5PrOCOiz64RxJIirMs+mXAvZZpejBS",
+	"7JnHtS2hdylCTTIZ0f2ZXJNJzZU4ifjnX8gVH4f+xKDDjVFVW3k2VviepimGqnbGPhGfMbDUmQGqpamO",
+	"bTUX4ACSxRJtsqsJTC1Q9qoqwUVd60BJoP5/3xApR+iXN24wRg6xtT4Z/l7QzIiWiTGrJomNb5KJL9Ew",
+	"6VCvz3agLW39Uj4esHhqRoWIxSdrabFQF+EvhdHwD5hTJHtvN5Id5SxKn8UUig+vjYHF2lSyCOtChgsc",
+	"NldOht9xbnMn9miU89x4vOSscLQsHSALI+QwLyNH5IGttNH35txCp2tFMv73AcQOv64yKnbV3W5bdcY8",
+	"e6OtFrKXsQqfhEiGpjxq/GziTLTtuSTMo5cH8DysaCC4SleZdhUdPflJSajNmN5ieRASySfMFRRUZ7UA",
+	"1Tvh+Q9s5SnzIchCcVU9AFKoHL9A2ZMaJuC5crdbUkvAjuGiiVzCZ2X42Q+ZJuxqN+3GEM28vRvjVxlQ",
+	"xtGsYDUCBpLa0w5ekIqWu+PWavyaj2zXvwTwyKaNpEPyjzqO5qRMR4N4EVdQJaWEP6oJAC2F5W7cg+mC",
+	"fjTN7AefZ74d//HITRsNta5mSFTZFm5TOnuY8yyL38EAAgbnCEbcjXmLziuIL8GJcvElC9TWPMtswTW8",
+	"w5K6/0WwdWmmGb3fHJ8FXa2Y8OQiYDM7JnpsWAI3kiw0vWe1nEBHnI5YZy2xZbSwS/PbhpbLo1r3eu4k",
+	"l/AgyBqK+a44OvrTrJwb+Df7v/HXYRFw/MPk2MYOvdjxpIe+dq3GEkhl2VOFZU/dfLKvM3NjgVi5E1gt",
+	"KFzHiV0FuH19LbtgsQIt7jtVVm70SlTlhCi2ojnV4L6AmrKlVyKA0CCasdxyyfbE++xXXBiz0ra8ZxjW",
+	"iOWqmnNJeRYt/e6TolxDMRJ0OwWuLJfFWuTcx3ORudpsbWOt8soJDTBmGb3fG3sN5pmr8KQ4GkRSYSuP",
+	"TRD4/RDYgV/qx73z++qAYu5DY2Y1lAINpETK0fRSxWzGWJlY7WglU5421i2FprqkCJuXRoUYNNza9b75",
+	"UzKTyyXXukvF4bDc+DatkQMI7A6HB0CkTMqHV+a8wS6CzDUXX00IdQYLV1KogDFNFvmMESjjfYBWb4Zw",
+	"QZX+IItm+y+nXLHUBYWx0Kss8hbB/i15jg7NcqTQb/P35cmd2P6WrAEHAndq+Q3oHqn407vOgpQPXNy/",
+	"o7OHsa1ptcqZtWBieRDjsjaPy1apSsr2m0iwr037de95PqDK7p4iu5ZAyQq4UmK3qH4XVSieK5PgZXMI",
+	"rpEWocG0UY0HIyCpheO6XbG8pXOknq7QUSYH+Qtx74q5CM3WsMFi9G0QdOQ8X8bDDqeLrWJaZN71AnnG",
+	"0BvQs6T4u/peBFsz1VwGK8zRUCFvm5EcJcTrzRHIN54Tnto0JSeW2prxsGKdC7tQAh5+c787yjmuCCVz",
+	"mmVGLlWvXEB78nit8D/GmQRxr/YSwJ7PG/PWHjfzy3uqyCDLLGgKLTIIzGVyzXJ8UsV1vM4M1XbUF5Km",
+	"e0n2ujrHrGDbTu5xosSvkT8b+9iuIbq+ymLpWG3EqDVIUNc4KVF/tvItWGMH7DSqGzzAU3YPLDrOGuIq",
+	"tp13227dSf7sKw1VgIC4cK8mgJ0tRFpmBLZrHD7/bhMHSc2omLEss+gPGlR3BoxIk47eTcy25KRDToP9",
+	"Qsg+R5Q0FtIBu8Ohm9uRf5nN7dhK94pkm8KpNNgHRjIbU9MYqTIvXYLO9q3OOPobuCLr3JYq2JbTbXyo",
+	"Zbe9I7W9cIyllWKrSUXcQKqpn8hy8QIhE7LplCdgtxS54CpWQjOTMcvzUiIZ1sYFc/y5TsAkKZRRPzQT",
+	"oOMuqS15YskZgvQQXcKozAdqNrWVUe61bgU3uyu9VpzuufA6abq1Tbw9kVeXw2NjdroF7ZOz81+GN+Pj",
+	"sJwVWn5hwavA85OU5UvtmjBzJ5Lh4PQDfsW/Xdq2hSpo1r8TN1j+QRG6WmWbaqFB07de0sP+9JKe+eA+",
+	"HnefudGvjbwNp7t/GWu6+OlrNBfYV6501Jvka9a5pJ3KjrO0bE6byJkrTH6ASFuVndu3v9w46lvIfSIp",
+	"B7R7P41a1baoneSonTCsuwDMJR1WBO9Sci9WnzragJcWfXIptXN0zAtdeDJ8q+H/6ccfIa3D9gYNlael",
+	"V2u5b3ZbFgP4w+f3abfn/zarEwx090L5uGYtMHx7eXl++cuxVdzMtT/ngqsFS/vkDARumSeeg+++5prv",
+	"k9PB5enw4mJ4dlxmxSPNtZmWm/HV9bX5GyCykYaHhn5xzwgp8xqyH1yfiCjoE6yNcRzgRQOvt0VjVGu/",
+	"4tCMVEbh7PvZS3q2VztqbvjZq4B5O7IElKkNO1C5x5D4cM8Swh55aq4YLKO24LMF1GXEGsUQbTDbzOOi",
+	"tQyh0TYN2z42dlXsqjEXo+dZQ0YBTtTGObAKXaxmhdmtO/3/kHbsUZxrbyeV5fa4chOBtCvXUmmjWX6n",
+	"yCyTswevyQgYrlFAK/imP73+4U8/VgGHPzYYVJX01RrOvk2aahU+GOd4c6sU0635bFHOeCSxxVf88mVf",
+	"sGg5yrq5tkEdVMfh6QVN7Wn6R/PjlN0XIiF8jsQz1sXudXbNsgwj/CL9p8TnaNCl+Y0v6pOQoH4DYnJl",
+	"oSvFTswbM5nnDMuo3QkOdoL/m+dmmPjJm9RS50AFBbFYhr2QVGCbj2EmhaZcqDvhJ6Z6mk+vRqPhhc2T",
+	"MOfWr2bk6O4rdllHsXcoomPFwo2v47PDGHb7vEreawyQ54pJw1YqmfiWNghqhQMI6IawcRfrwPUtqj0O",
+	"ka5ii9jQB8WhF1AfDE3HMu7Ccxt5USeYF2B6xtalu4NMmeIpq1/87ZTNgEej45uNcdfqWHEv7wko9p8U",
+	"8XlqvIeL+0n/f6+Yk8rkmil90TLqbB93NNI+DIW77IAYsv3gqEPBn/KNRqyWlppmnbdiTe3Dj1RIfe1O",
+	"rZ7R6hZq0gvH3fX2tkWpnKo8YvPm8JtqZLLM2FwPMikawE2e/DUQOY6dyirgHjiFNbbREbl7zzcgHq+E",
+	"uTl1vik9A5iWWkNohdU0E3S7V9wJPpbviF27YCfdTH1rBZRMggmMLf6NS3nqpM2C5R+k0/d3MLyelEQe",
+	"GVfWsjDqkM45cLz1yVDonDverImQeoKPIu3AXN8JwKyYawGUwjLT3jymiKKbqLoa1KWq+LOekVa2WiDx",
+	"JZsRUg/+mAEJqYd/2JhG23XOn7eN/GUbaKVebucM7tcsb9gsZ3ok9SFM3/KR5RldxRJRbILIDsooe3kr",
+	"6ABR/B781KB8YT30tRFnJ+SIpLlcQRJEjBSqDYtF7D64Yfp21XG8M0upVU332r2ySQ/o+q5Etuma5sOW",
+	"FuQd7qQf3u5ncjiMAGJFlVrLPN1q8cfqq2+ebYi1u2SGCT84bF9PwHcrerEESa7ebhudj89PBxe9pPdp",
+	"MLIOmfPL91ctq5yWpQo6HSR+L84j6QByxUQsQhO6VMzmN9e5C+puR8tXuXzk6X7uOOzFtXsa0oB1sbpk",
+	"LGVxvLWzzghNzRFSOqda5mQTT0JJeqavLD0XuyCi3NifWUYA/IZkCUQxhQXKc8dkbC03mcUhArXN4dtN",
+	"cEqrI4vuDZiLCy5i5Re/rnjOVKdiK7Fs88EULHogMLXcIg9CrjE5flVMMz4jt6OLpCR+JBQQ7vuh6aa9",
+	"JOho8xCvg82xVTH7asXE+Rk5lUKwGURY4dkaUr9qo8erfkacjUZQTwutpUCCk9bzVvKz2tczRlMFHNu6",
+	"yAWW+QG7DgJC9B4QwwCABJCjlvsn0MoP03587rJ4zuAfh2P4ZHT2LQc2uF0OwzHE/qZ2IChAFa7UmM/Z",
+	"DAp3WkYaJtLuGLPIIANgtuPVAQdk4jx84DhG8rAs8w4kc9uHifrto8sdkBWtMGiAX97Jzb8P/lB65ArF",
+	"Ugh/uFL+TIXAuEgmJFWom0X+NCtyn/u6+2aAVR6VLyBsItedpGAroIVty6Ms/Dh31bsNYU/lC5Zdz9rb",
+	"6OF7YKtDvHNFvHyt3Z/Ub0xmMWstr4UDynbhKw1H9tAKWbsrOFlhaLeS2/nBDijRLMFqNWFVqlWgyvHs",
+	"kLMvwH1tBdf2jdUo9eKBUSx/R3MNCSy2wFw1kc3JSBSPGGb15e5YJ9H0BJmzFV8KulbzSgHGWUii1xKd",
+	"4y6MEiP42mMYlPJnDznO8wqk2I0F98WKAnOMEZrrA8PZ9jjgWnzebVy7Ce4HW7iNbYAB2O/d69ZKgH88",
+	"Rx6A019eLBXA9RXhLwOohncYmBUSASoJM2/eYoXwg9gM9pYSAEIgvYVVB+RsJuWDuVYazBsL1xs0jOrK",
+	"lp9y2cYl7vIQuCW2FcLPngDYbLhWkfJKL9jygB62zwOoTkSXDZx6jP9uHHt5LXVaHNx7lpLWkzo6gJ4X",
+	"Pide5YW6c7ZEWFccv+/iE9YUexgfHg16fBxRqpOKOYcjsQlnTsFWXdcH6cBqDAp7ogIe6roNhB34P9V2",
+	"f2SFozNaqbhRgvHtrO0XZIfhxw64tZ90FdYmtOGiKgc3qjTWRb3CiSuJ2EqDkMNv5zKfsT4BHg4LJwaF",
+	"DNAASOtMjP1vbPM1Yw9I84yljhBsU4ES34m/+n0JDG2EKgvoAR+vgtcdr7h932g1rtbWklEBYAdP4Bn2",
+	"hCuiHvhqhYQQ7E6U1qbpOWRNQu+oIkvLMRA0sioAOrKmeXpiKw/JGVjEes1nLAl4gN0ny7TskmO5VhDT",
+	"1eQomSsbWSCjTOjzRoRGMPSSM+HNm+OjI9CKA5Lxo1dvPv/56NXPn4//fPTqB/zxH6IwUb5k/xaNhL5D",
+	"Lntwy9jL/HxwOSCuhFjZg2FhJuD7dyzPuNgmSNurcbp9VFGGnH/349Xl2eBfe0lvfDu8wZ8+Dc8u3c/j",
+	"D7cj++P70Tn+cDMY347sj7fw9uedEZh/hh66cMx+6q6tsLmbw2AoPk2gvh3aqp/BEX+i+tmAzJwMTsfn",
+	"vw0n4cFPyOT2+vTq4/nlLxPwzZCp+d314GY8CfgTo04krsKXHROrsUistK7irbD1XtJz7/SSnmlnn9ve",
+	"T9CNNWCfNDf2uttOteiU2eN9DYdDbfETO0S+VZy2e2o+1MUfwZ+BGeggttHuxEeQ19nCqEldXekqp05Y",
+	"htrl7tjZik50RmcPg9UqYt0Q+BuhK1sGoayluZJ4qUWqci2oECyLzt+CqndSj+UDCx19gWGyoOqG3wsu",
+	"7jFk2xx/cToX2v3oX29IwoRgHNbAU9c0RnXjGHk8bnW1+s5IB/veI9cbYutiYqADCQUhBqRY/sjy78JA",
+	"SNS/qRc5o6naTTriR4U1SLhShSOMpQS/cOKZR6wavCGpJEI+pWp0PURpl7C6YJHVicztrh12sHfs2u42",
+	"yMu1Dn2/NSuklpYf9HZ04aZQzOSSi/uywumy9MUyI/8zXErG84DgvwYiDTbt9s7B3fJOanKrWE6uBoVe",
+	"EHg+IZOv8uv01X/++39MagrCn14wpB4cwe3e2j+a/Z2Wuszp0es3f3r7w4///NPPPmEAS25a3qT/doCC",
+	"o7aPciMDbTmRdosRfA2LT0BSX/TIn7Q5sMjfiznbZqNoSSbfK7OBvg838Pd/c+KNp98msQE/2xJVpMEu",
+	"5lvc+k2yIakllknBIM5OdZGD+mp+0YBJ58IeFuyL45RDLR+sF+TPSunmBOfOlSS1L5R1Jp9b7Pjztkua",
+	"DFPela7RbLL9Vxq58NROHGuDqZKWosgzUAnv+SOWKW4rKcqPhh4NWDBto8pPEg//tc99h5mwHNT18y5k",
+	"eMt3PJi77t/t1fZstC0QG27OozvVJzPUEVbo2hFM7fVPnQbP2u8BNeaKiZSJGe/AqHHmXtpE3eloD7RT",
+	"pmWhp/Lrvgav4Kmy155x6GkJHu2INFxbZfNbaEZG002zPobUen6mN6YzYU/I5Hv4wl8nwONPKMQOFHlz",
+	"dGSHAR7604zPHj7IQjk2ubiSmjMQ0udNfJG5nCGbnpFZ2FIjCWor7HM5LxCO6mZMBeHb3TZKOawwTlu2",
+	"iPvOrUVtY0fPlPeVxkgtxkEUE6YqjLE7gRKxWfYhW1QjsIUDfEQljmYPcColtGNeZqY9BXTS0nhthG00",
+	"gitiJmU9ir6bveFmozRbfuBKy3zTFD9rV79aabbqWL3a7CW2al302zzcIfgIQ7vRbNWWiyfsjGutedLg",
+	"y9vJUIDvryLWiKJLqDPjiC0cX0hOI0pIW2bJkgFuTQN2SZtQgfmSuV4wVeeZFC6Bkh7OKdkiqofMrynL",
+	"OJAbHRCrwlLrjZMBRse9Tzqxhdltzt8JOSpXAVmY68l9rQZavfX2EDn4Zz9EqYP9reZuAmIFLFmwLG2R",
+	"jINPR6ZiZP8SMH1RM++HkADaWi7ddPMbuWQAF14v5LKS4zzH/VXd4w9cpKG/vFDA964ZNecwlxmLer8P",
+	"Qo3Xzjo0bT/1uU3Kgp2PblDrsRlJtykc2Cpucu5KQ60X0rmP0LVBBlAAr1oez6cPQz099IxbOwBDWFbz",
+	"oQSr+pgG4L0TTJauEJso980pwywICR9bMiRP+8fJkgs2+aegfL75OlMzmlHN8PFYfAlr121v3F+wpp09",
+	"wg1AYDtA1wnLuQJT8Z1KrL6PZWIg3dcGfmYZ5Us8EeOr05vzyy9X52enX34ZXd1e33w5vRicf8S3nqd+",
+	"SjTnxvY5ck+8WlKeEZqmiK48ITOqQuZ5iIs19qxFikWlmEDEYogCti4RjmWmVj0ZlFWttbNNYBYU/QG3",
+	"SADTCHeUW+s49eXzFOyJgq/2iAeYpP4YZVbrgA685WVEnDPL7poPPE2jbsu8AAzRxD43gWOOVZHNP2yy",
+	"IJrFTueAE0GzDLzdRsIifl1qohhzNZgAf2J6eBJmA4DyEDd8cDSty4SZuYrYchWAatSyLGntQE1PuWbp",
+	"NmLo7w9pLa0knJmY+ujWvYNDvbo9Dpv0nfLgW5utDpv1wK2OhcwaebisPtkdtW6261ftIPqwQyo8qo68",
+	"g5c1wttTq+YlDqcF7SdLHW6nfRTQBQDd+Ms24zunMo2HwYTMHFULy4Vzei7IKqMzr1VbGf6dMkrHdoE5",
+	"o019p0hGN7KIFs6OAXA9uqABe+brsh4F/2tTycuWvDxz37/pUCXloCz+oApY66Km790b2+VMKxWXpxtf",
+	"joQMPOGcM3bKMoRELeRaQYH7lL0qVmQmCxTX27rs+7JmWdt5sbX224/vF/uCGd52D9xfO3dgELIYPVf5",
+	"Z2eHtBvZJzwLv5qXthfvk6+Qbc9M4k+I9ST1yT0TLOezcG1r64QlxfthU+2Hk9Epy1SzPNg3cXhLhG8E",
+	"utP2xbCv8n2nsvzDP7wY/0vVtpdbe/RpVeZ9nfQXKHr+xxf6foGq2wHop7LBnmu+qrWc/4DqywFQqZ1k",
+	"KiFLn1vni+/pQ7TM8ssUG25X7Rew5bVyvyRSzdd6C+AWBKztAjQXT+KGV6ejgwc0ikXLcmN2P9gaGvg+",
+	"UonNq1U1/v4Vf4d/QJ1fb73HPa8u8B5U1JhaCxOqLCm8+QDbbwdVaiZ7rfed5WNfpsRrRNtWegQVMBpS",
+	"y2eW1MvYIEo3B6ga9N12Dmi2u3KT43d2hQa9vz3xsSqkL4lbODttq7hFtVUMiivLU6dVudSNufY5Uysp",
+	"VAOLFcSPAEDkwHwQk/pOQUcaedULdWp18EhEEf5uvvdhPL722dwzmcLi3XwcX1eHFMYMbPtBw4E/Piis",
+	"WHNaOJgP1WZCdJ9MzoYX578NR8OziZ8vSCWnQiO/BoON4xzit5e/Xl59uuwlPf9iL+mNhuMR4sdHV+Px",
+	"hf3d+9sb+OmXq8th1G1eOcn7jx4+3QCjrdmv5aerL1ZqQ5bb//POYxZ3hnVLOQwO7beDedc9COilWRe6",
+	"U3wsuGhIdmNoZ4C/FsF3LxKLltn+IgYSyz8VKu7T81XdCkiEkzYBkJIlpBscmC9biX5LEKwwWdWk8HIN",
+	"Gxf+OTJfcQe9WN7rrUhleTXVsl0BDtm2lC5DkugDkgBtDtPutNoZKAYWBbQqNFCjdA4F11P33AiD/pf9",
+	"ic6XiuEaDjjPjqA7DoD3bFgx7Px1wF0Vgbm3Wy/AjTYUy22Knvn6xoUqabNzuey/2MF3REg7D7+rrfli",
+	"HBYvw1JRo/6yksbvi+pSV8kpyjE07dFWqNiacrlzRx7Is9Z+seOkBfVZaRrvc4haONsvJ2lVQTPnUI6R",
+	"dNnyBzsKiGzn9G9tx1jafMqpuFS7ImJztnb1Nd8cYTO+qmg1r/Lnz/89mki5+vmHS9Vg3fz8A9o2i0Kk",
+	"OUttngqUHA4wctTB2013bRylTdu1BSjnMbYIv9mYUR0wgYTpTuvhYiq/2ipb1BfXrm2tJ6o/cr2DVY6X",
+	"1ZVtoDUeNPUOvYgSV4EF4AIYsQ1mywQ46SZlvnxpf5o/xK0jRvNZQ9LU7wXLN5XZ+065psOq95pq9j+C",
+	"mgpQwPrNj3S1+h/A7KsmLjA0t8YVLoUDYhPkOFBxjRQQLukeJC+YoYoxZVnPtye18wWxQ320k+b75pYM",
+	"13+fIDe7tRrbjZPVBTL5xxaw/AMX0rsBjHkO8UIsqJU/1LxFP8WDdeHyVFNd9mDrq3PZNFHPYfOBeDjc",
+	"2rOxlu1e1COlz1FOMOX3TOnBVD6yHVcGwmIswTEANdaUa1JWWd8AyuOegq8ixWwg/LQC5KMqKZ+27xZ3",
+	"LY88rnjb92OZItWaY8G+IBZM5Hzej7P87dKNH5nQH+nXwT3rUDhlQVcrJkL8tzMWBRAwoIcXLiIkzoqP",
+	"GB5tuuhYhkQswpdocQZMOeQqVKl1HoPdWkPTfExHQYJhTLW5jXO/wa/RMUU9IbFNsrPExJDAAOzEOykz",
+	"WzoYqDrNOBP61BwE2ISsfbpv5ClGU5Zf0iVrgPAicM+5+7ziS/BFTBHkOZZWQfBf6d7wi7CdsFub6QWj",
+	"mV60XK8P+DC8lqUNC3NZFn2EKcfDWQVc5WzG+KPRR5TR/uayW7multqKi2K3jl2D3D+VAskawoULiZUa",
+	"daAVAwJetVMTWjCK4ZWgHkGZEOTqladNXMJMMd1yTNf48Lek93vBGRTG33sw/2f5pLknqGbXrqBT3Ee/",
+	"XREDverXuxzoVojaYadslm9W2qU4J26HYzkG/FwNdnNsNz8T8Kq5uR8Y+OOXXCku7o1eCDBevBBSuqT3",
+	"gXaO9DAzKqDiULhdEzIJTiY4pW3iHpRnE/8Pe1/b3MaNpftXULofMnOLpmXHmbuRPim2vKMdv5WkTGrv",
+	"MDcNsUESqybAbaBFc7dStb9mf9j+kls45+ClyW6yKTUlO8mnmVjNBho4ODivzwM1dh78eSrvBDZPDkaK",
+	"fuerDmvtghnjUy4RMhX7T2PDZua7Kxt/mBYcktE4UmOtJoUc2yF7A1eWm78SIsemCkprQLVxA/0IEcVs",
+	"TZt68ATClNHVdkr3DSG4D7JmWfxVtwGWzbRBdo6FLkPe8cfLd6ekTQzdd9hbfR5sbl5Pxy1qHffDPoMj",
+	"g6MlL92+td2mSzfseCwWVuTspoIJL0Q54wsqbBZc2SG7UKHlzuoAmakQVLjT3fpWiiI/h+zYrxsFvvdq",
+	"YV6L9DSHboKTQI0Efj/rN92gbjw2oi9EwpqoUTfkcF1VryurukUZLJ1Geyvcglus4DNqwG+whmu84zub",
+	"tTwteff+Vkhcrn6A3zVd4Smq4uaV0a1JDWe1d5tawY29qsZjYdp7CRMwR2+qwgHmxEpGNDfUDcXSwmZI",
+	"BJqH0V6u08InCHR+K7Zs+wGgb0kjNXXZrxegttY5vK+M5WNwatm/XH380FqAqpdqnyLUPdA4mmzhLTO+",
+	"mrmpUNdCMP+oI+X63RWbcZWbGb8Vp4yzcXzvIGhJoPucwTXqIz2LUt5xC+yM0O/y6fy9V/8Jq+AGTWOv",
+	"oBcP8lwpMCRLOochMX7hHRVnvszBgA7WzFjPb6Rac28HI7XOa10t3IJ/Nzg+Po7tfxxLF0JBQuisAZ5q",
+	"Fl84ZMd+EcFlBpJQ2mEmzUi9PIZRwKJIWRKO0fRYKwfag4AviBFuRHefuROBzQN8aHZGoNMIdy6BmHbM",
+	"S2iOviShJpv+Vuml95hvVoyDgUoQz6G1B2J4YH8O2EwvgbtKU8ujX76X333/sgudaerL00L8Y6MYFzzu",
+	"DWbZun+vJwQn2eLon/guTVJuaQTUGbievXWkfL8j2L2VyiU24hL6TXZ5fvXx3d/P32QDb9o6hz2sD/r2",
+	"NCdwFn1BGo1ASJVzI4o74Q5Ajf/L+VffGGALk5PVR3WJP8qwBIe5o+6/Lu0PXRvet/OlTLWlGCn/GB6L",
+	"NRQb/AkvS+cfSIU8b3gq7hUeiS0q3+5u2equuchh6VgX/er4+780Be7qah4Bbe2MyO+wE2PIPlAXIrch",
+	"gua8OmmNKCZwLEoxqYzwor+r1vre2rqPmEBUNBu9qqi+DWVblnzl4YoI6mLYXkncaC3eM0+5ForYBsWU",
+	"ArX5w94xRjGIDA9wN42BmZpL9QD0pK4xDgxuJOZZn2GOlk0FNmXsBTTwLKLRFoXvV3c+2xSW0webNbuB",
+	"zOPa5clepFcnaltpMCjwjWGFnEs7wADscUtzfu123cVSugdk2RWwuaWn1xlWV5arnJc5+8lrTMNXJyxb",
+	"zowY/4KRixtuxF9e1e2vSmHNw26q7Aec6b1iGnWR2YxuhKV5sWFC/OC20iD6GNlp2/fmL83nO4mTeIKl",
+	"1u04U2xm7QKAWKxdGEBiZGdJzgHriWENsAlURiovXbIM/pINPPEzPO37bdafxbOXbfY0Hx+KOC4NGmzx",
+	"w+4Bi1b3wEQu7e/BAbsPJBm1emJHwL28pV1uEBX+AjNkgKy0dZVYdyei7vvDj/gC/YiGDR3+fq3bi0l0",
+	"zou2Q2eQWpqdUQ4BaTf0nfD4i1Z7LMqRgrUSAwx86xLj3mnWAQA9KKngM2sLUUL6A506GCQGwIOfL9W4",
+	"qHJAfMulmkKWZB5c9oMZ3n9Y0V+sFQ2X61PYz1+8lXyf25S0ggl8Xve2gPc1bf0+filG7W47dseaRoBa",
+	"NGJrELUbBup+wLKdgG0SA/ROqLZ+NzQADCpwvKtPGsNjBhCf8cb3UbIB0urSw5UCPQ1Rshq/wt8+fPzp",
+	"3fmbf6beJgycwf/9+On8w/mbXUwL1D9/6eEPd4OV4C8grVIv/9iNXj8B8HGd2NqMcqDOCA/WkGFGuwUy",
+	"HvC9AcNSKyPGlZV34i2XRVU2VcsEBQOqpQTgcyrtD5mGXGK7Rexb225G7qoF+zhhmZ5MshO23F0VlqDb",
+	"L2u8sbnMh215tfPtDY7YKKTwe6CCGhaBLbk5BZrN0LSXVNtQZpnshokup9paoYjoGQ2T7RPai3BUEqdR",
+	"w9IthMpOGDzRMNGYlAjbtSfH6Ro9ir7NTlheJZFaLJhSdrAOSpnVK1iyIctmosizk7bKJc4Wzvwa+q9C",
+	"+LixLMeVtOymFPzWOQqGuT+31EHVxZNBpzsvIEEaxfrUDVXqGxGO0KTU85GCNKrV8DTxW1rDDOZlAcgV",
+	"PPyhl9ggfgAgjw5TKrJ1bhd9e4T1XpG+W08mHfXN20Ivu3O7JCqnhfHVyQ7txjIBqh2yRKiWMev82dKC",
+	"zfmKTTUjN/we2WTPOdKkkLZcG39bA3TE+3xwRAGYjqvYhnrSXXX30VDi64EP1lNSr1trLAQKB2YN5r4N",
+	"UFPmjaV6Ui0qu9U13OEJXkeWQjTzNntL43c1QwpeJ50KqS44hdMr88BfC1QsbohCq6lAQOb0By39DW46",
+	"F+E7d9SXUsUsuKmRsnm/YtItjQO03mvTapQByPC91lWrtRWzgFVB0AmYd5wLbqrSZ+4ChCfelERBtykh",
+	"vQJV+eIVsw7I0S/sVPOGQiWw39CJFAV5lRkhRWW45bGpnxogEB+xUYoSkKsu0FYPA6/qB7xoO3LyDZym",
+	"fEuhRui4YsRyeeqW9M2Pl2fXFx8/xB2FQBv+hGormHWaKAuwLZkTSjyz9wB5rqMDbdyCmxNqrvAHvJq/",
+	"O8logeDHYfg08ALCL+iMNbuCm55zIyjO5mTWEG3W8PWgFVdJqO/MQJizU4wywiEfME7oNBDx9NuEkLtO",
+	"opH2EkmspL0HpvVd8zKdpYukJwwWPhWEuSwKiREN0ywsKXT+GkzdgHB58PRKwzIvpFnH1b8Lwr9TpO0s",
+	"GUhP0mmtIwg5M3IdQugeYrwBWBNDB7sb2sNxTUVn/Z2btwhef1Up7eoK4qgwsBHGV/Y2gKHgH1Hcbkq9",
+	"NO4izn755a/a2GdoVmVYhQLhC7gX3Y/HWt9K4W86b4HFbeIL+TeB1CTNDDpn2KSIIy9KPS0R0RcjwEcn",
+	"RzeCl4gCjm904x/9+itYMRPd/Dlnny6iD7wUNzW2pMo4qXOeCw1nhiM1Us/YDzqX5Bn9y9XHDwOfr2Av",
+	"2Hv5w5D9qG6VXiq8W8yALAgZKZTGwCSaqaooMqqXx6xEwtaf63E1B/e/FCPFfN3HCSsEvxOM080FzNea",
+	"TQU26HkgJzdN8EOJ8xV9NJYLy2Vh2J8u375m37/67v/8+RRp0u544SwpZ2+A3aSVYELZEiLKGWAImQzW",
+	"AiL6MDYM8k76EN6CT930FtwYlkVDN/M0GOSyccOycfxL8D/GvCiG7ALrm+i0KffhwYl3A/jwpvNTbgSG",
+	"EmEeF8pYwMJxU3Ff9+23337vJv/j9WuEMqIyPyWVYBMi/eIFy+VU2kQ7WiCU4wrXwfmaPm8F4/w004UI",
+	"6F/GwjycJn35/777dgDdzQssV1RcaVJ2ftZgLMK1DfovF2M5j1Nwr/8IRxPZvDBQLhR8VuieliZUQ1Kb",
+	"8Al7dfwKfv2J5NQ5vblv64UVP6vsTJfyP0CyT9gPcFaYHatf/ue//js79UeZMLt5OOfgUuPZxWo0IC+R",
+	"IYaPm+q2SRr26vgFutWvjr+NeOoIFk3UNQxzBe7V0IiBLnQhx4IgnWTuLvOJdHbL0dmCj2fi2cvhcVQc",
+	"yb8BHfl8zsvV0cnR+Wc+tsUKRQ3s2SCtXq8nDO7u+AZANsLaPbr2Oik0Nxy9oPyG4gt5dHL07fAFzMW5",
+	"kaAsCaoYIOqbfLG30GGOuy0nE1E6AcOlqVWo3qzY2Yc3A1aKBTQNoIdxs2IfLzHaH++mMbBQ01bg0byy",
+	"EPXlKh+pjHtb0WRDRlgqVJGH/B0rXcFZwjfFnlAqrcVjZjQSScN/GqZoz3F+TOkSOKgBlRS2MOzrRX50",
+	"clRIYwPB+YKXfC4s5Bj/0UZoT6nbGq897FRiB8QXhWsFOpejcIAvhdZ2zV3fC+29Ady62ayP83n+URUr",
+	"z+Da7eFIEtvp+cuq6Pzus3iJdX69rvaYu+cY7PqDc3UnS63mmMju9pPPED3q/gWvdVmKYq+Pjl5Vxx+8",
+	"LfW867PXuvOT4nPnZXkvVXcxMJBR676tSuv/EHnXx39UpeB59/30AB0dfkAhsg5PvpNzaSHA4HEB4by/",
+	"PD6mrIildFRi2D3/N8pUREWxk50Z4oJgTK6pL4WGT+SfGGIQjPKIza8Oc33u2z9/rd1lzqgKCpF6gkA5",
+	"O9XFpwZArFC9Al4rGtPPEHXnCLDk0UnwSPpJbg2im60NhFRA49QpXEqZzE2GqbeiSLVyhtgpma9RrxbX",
+	"OhswI8Aczbj5OMnQVnd3waBGzrEUzqT1VeKxxMc9iSaVT3XxUoQ7LITbeAF8cfV6+lshFpgcpU6imYZa",
+	"dFi205HyaUTsjhQqB4xIVWMZTF/oTVHKsVrhlNcJrUK8ryheBiukWi7D5LXhTqTk9w86X7ULiX9ECvP8",
+	"ShRi7O/UXw8o7j9Uxa0HQNyU99CimQNHrO8vmnGVF5BbqVQOHD49nIKzuG7on9OSA/TlWHQ6C740Ze00",
+	"EOGvzH997iaMmYGalbJD71y8AaXTfJAuEVTOkC2Tij6RmYY4K2b20MQDI4d8CnAKyxC2PWHGE2RBGQcf",
+	"o40I8bTBSHnHEg1fH6vmc+zugLchOVTIrunY/OH/f60FONRpYYneUpe3lA/FlhBM3iWHLXf+I9I5kQwM",
+	"GCSnWOb+m98UAoAQstP0yFM/C4ud2j+qXLuzaZdyLHwMf6TEZCLG8GkVPeBkoOm4ub/DOTmDbT464FlJ",
+	"YBS3nRUPMtjHoXBDIvyrP4Xu1CXH42HHwrfuNjozpIhRIoJDMqD2IpQlJLtE1Q4Fc5sdeoiV8uL4eHB8",
+	"fDxIufd8JRBJPQh2zjLfigp1LVBW1rTvU2HDtt8hWPlhbYIwUItdQEHY4IYiOmntg/F2iiEOfISayDCM",
+	"thK9KNPXBEce1BHtkVTp5LzqgMnMdFXe2+AA27Pd1qAwNqioJV748Zp0p9tJdP3qr2tAvHFIW3psdlky",
+	"TkYvomIgCDs37v6H8FmslCoFPgpCZctKDNknMguAJj3YC3TPRyvBUKEaKG3QdVN5J6gXBDXwDR/fjjzD",
+	"eqIkcdZ5ILlbMxTgzW02Qn+Ca9AzQHesHkv2jAW/A+sC1qBmWEAlFu4WXpCaSMMeoFO9OLYq1WsCVgUa",
+	"RohrcnfPhY5ObwkAAgwVW4HKrUP9ncYgtFOrw+aQTJjNIXUjDQLIbA2bfA3nFGJg0ItO32lmUI8m5r05",
+	"UHj2PBPmPDnJ6TFmVt9/e0G/pHtbX3P4c3KeD3kbvcapNC94khCkVfB6H3yb/i6Y2IDhC4HudX1Eus/G",
+	"M/MxZCfC5Rq4T1NrG1xVvHDx74HEg5xqChQDtiTgHzNOT96swB2F6wDeOFLhx3BrEXao11Hwq2/cvVIV",
+	"4iKHVm2DIEUQKkMneuPfsmTXCdeo1JUzdTCYuxClj5xkjUaPG7ZbpBVmlp0k3evOeIQYeDqn8ACmW2Pc",
+	"ecJlAfehvBWogMrSKcnVAh2MwCThlglTGoORkjmqsH+vtCVQB1/jOWQZwFFnJ34yYRaDWiIO7mMdbCfQ",
+	"clD5J/zWeTZZ55Vw6+0nNFQhleUzAOBsGOEWynqhAOuUus4bYso3q6P1GzKNMfuKNbeQR1gcj7FRAttu",
+	"YFT4I578Rzz5j3jy7zqeDJVgXYLKvujs4Rc0DJlc0D704zX5fe9q1HKtMQPF4AGELSmCVVuPIYQagSat",
+	"j3c5XT9wu6zdFQDEQogmYHaM1E1lWfbp/MObiw//nA2ZtwfnrH6J21kpRJpXbI4rXMAnbtyvTbdF8gVb",
+	"r41ah/PLV413RNP7YUUe/GZeFHoJ+ANU8oYv2ehdnQZ69dRKlzbF6/bmgqevVChObSna9IJ8wEcc8oTi",
+	"drf5p9IwLO/xeNnu6T4O6KXggJwpSdrufxqfK21Fu1viDFv4xg/w2B9y/QXJ9Vd2mQUx6nKXgVT26t7D",
+	"GyFYQsfmAenSwZa0KF5hCB3rWxc3EWedz4EEGuyMIe4EhS6htwiANZYKkLaciwjBHiqo8dVcUJOPuRWq",
+	"l1tywwrto8QyR+gsIqHUVqznT+BMU1h0JhQrhdtld6HmohCWarKiE4hhU1RiDbcfgpiGbT5QWDK8H23X",
+	"LjHJF/0P3ho80f2ESH4qpRWM47YlQnv/+FOi7SGbidLrQU7XyMG1MfKmEIQibhiHmkCws0Df5XOppLHY",
+	"yo/RbV7l0rJCTyG/jiHKZemm736FI+WQ6gPEBCBw/Gw3g4/4ZF2Karv5qqX3hgScRupjE97Aqx6+C4P7",
+	"ZIyTrQNnpzU/Aqh79TJPp1Qo6ARKBasIlSY4k2VahjHnkK71JRvSQMKp9PAQxopF02F3czpo+sGZOJf4",
+	"3sfOPODQbZmHOtmSW75+pO09L2+Dz2MASwSraQyr0N/dKnWBHIrANDoYgJS4enDqLSTD1vNfPjM2bBAf",
+	"+MsfRS57Gf0I0dlrgYu/Chqtf58nP3hGou06JaBQp68kxpmLGKHt05Hi9Jl72YAPUupQUbRebNdfYdHZ",
+	"GogsriRAgASyLLoJavVvQ3bZVP62mdpOXn7CXh1/P9xZzPbEUhQowpRe9l1ztpcEtZ7DtBSiP0m4qhVD",
+	"OEcCGzd8UlNawoyI9gNRCJ4wOWHZkiNnh9v4FFLG56sHSXcHtnZ8j4qQ7I2RqrUVwl54UyNMwt0sgP7g",
+	"KzbrkrpvwQVK5Pa6iUOWTTxd1cRTHAQsjwggzQeojYDTUcN73xqxgkX4UHv8gEueDnQt56KARMnmDpzf",
+	"ibKOWh+oqAjRO6n06q82nLblG7MGmJ9WQhHaz+NfgKkJ2uPlt6Yiutx7W03U39jV5S3Jnq4tA9m7nvcw",
+	"EJ34Hktgkx5gCUet/njJa4x5CUwFwXlgaX6t6ADBPrjRimVXHz5+/L/nv5x/eAO4+VT1B6XE+JoEWowK",
+	"WJUvhMZPhymMuRqLogDClfV7Dh+Lt1vyT1j4TIUm/mMhpDJSkKGqfxIB44VfKTCMIUEXEJ5KMZfI0C9t",
+	"15uTptN6ceLfD35xYiL4d3Bp4ofGSxM3FBqsQQIeeCQrdZBD+UEnbChFoZdNRh0ANJJ0r5lxDRX464L1",
+	"29ni16AQUjWRUFk8dH9NxYtneUIW3txTXOp5rPaEKnrmS+Tzek49toFg+dR6fl3EQppBWhcHP/V9uKCy",
+	"SkvJd6nYy1dQG27S3mFvjgQ/vjmTXqdDP2RrRm2gFhGBBWd+wUNTTAN6CoFMYUuM1ZpNRC/iFFCy40iF",
+	"vBWpgQeTLFbM8lvxSLZcRSjy7bY4PLGj4HAbH3lY6joF+YAJbOMfMsL7+MYQ1sNUEvwisZhD7bBQtpQi",
+	"pG/bcrN8bKG+pTEP+20DbfWvg1ZuQmrcSvjNoa5ywDKyX9z/NbIQaowFnm6f3P9xn+3+108/I4yFrG3W",
+	"CNNCYHYtKeTjzgl2fNvF3u/aIK2Np16aYNq0fAJxy8UBuyEKro/6Q/cRoZp7//G+qgIyd/i65NvpdPTm",
+	"dS43zkBbsh3UQ4NqghwjXnyRkvbZrVht749wDwDa1fXH11cXH345//D68l8/AXTU387/NWMB6A+W1GON",
+	"IIYrdRDOqe9KUTkZDU+OYgjyq9q9Bx1rSJTrFBJR54bmaGfY5QMAFyWAF4qO+av3lmDKbwTLRSnvnBtx",
+	"RUS9SXcnsXYVhUd7aYPUOA9r9je3ZAeUsdpIbZ0cGPu4FateazrqXMVp+MJ5TpXZJVeBlqFVnJBsAjUz",
+	"hkEJbmgsGNViwH2jvIe1nAkV+NKkutGfQazoGCAQZc4th+inYhlmsAAKO6MmRsKqjKg4NTcQ3wnkQMAs",
+	"mjQqBFvEvYHOG5lYa1UmpbBVqXyjQvaOG/sM5vDs4k3Gpk7olPZMG5Mgq7P0QMeSFiibh2ehxyIQZ4S+",
+	"Xfc7dzigTxOHxP/MCLEGV/lGcJulzB6bywsvdxYVi3hJsepKri/wSGU/CG5xed0iGFsKPk9Lbfy3TQKy",
+	"IDad2qVmbkKoFrCkdAAzxRWBkDqQA6kc2/S8zw4jOEsEkJXcxFaAI3zCxlopMbbUHN3kZcOPzz2x7k6b",
+	"Sea1NkxcRyMQzR3uPKTsiJdebavbLviXTRf87nvKis8WD9Uz/JC6EqEn34tc8msP5bamdQb+qavwM65W",
+	"HRBEk3PUeveGlK4XCTRi1z+00f7HD+pDe70Fxzk5yzcrAqR9BnIfaJW9LqN/2FHUGbyC9vrquYYzGUCT",
+	"IA8E4jtkB0KfwuO+Dj/VKPqCl+NZrNXfIf1nMLlTlv3vLMJ0qZVTTyUfbwN+ShzZZgSoPSlNIh7Ui2Y8",
+	"qL4mXq+r/Yom7gt2H33KHoVO2gG70XbWWpCL1kLjDH3T1uuP7z+9O78Ghoi3Zxfvmvgh6uhgTfNrFEh3",
+	"MEAh7lqi7/pfomvx2XqYWuzSowDfkL3mkC+227b23/e6QgaNJhYvCykQzqe0ETrQbdp6+CizOjuwA3kN",
+	"l6kNEwKgxqIy8k7U56b0csjOKLb27QuWQ6QT8EoyN5fsd+x3ejXeyfUMsMN9hNXhFkkRR1r8znhddr1X",
+	"n4vPi4LL9mDrlROAYAFjTmaJ1CLIhBFpjDe6TSMqFLsEaitPH4I/APhFcj+R+gpabkfK2cDEOZ3cvTEV",
+	"NBeCfu0MRMqeGQ0h2psVaPSmy5g+1W9jt74P4fsmIXK0R2PDVo3WFF9DloobMeVq4AnwI4Zq/Zgmoeqw",
+	"POQySeQEMIw+V+Qn0et3pj1XlAJc93bgCRjfB7oz0FNZe28wKJNrPN29H37iDXuMI33u1kptjZXfiTKX",
+	"iMCEpH4ALAUyn0ppH+f9HHcOWm6isD7gkE/4WOyICYDCn0AKVNkQFDLMVNOpMFhcAVXySP6jyyF7q6HI",
+	"gsBWBz7iY5qxN/xSv8W5dDp8ALPcqfu8bv+uNWuRpZaaJGHeLe3pmwsUXXZyTgEf3QyYnCrtfgio1m3X",
+	"46IUE/n5YXbFpXB/G1sf7DNVAXVJaxkvBO37Cp2Ig3/fo/sa3RTcF2HcwLHcAllD4t5rpBNfifeOHo+r",
+	"EuG2/anfW+HNxbai7/fikAHj963dU9S90ldddyxoTSPDxFmwc4GeL7gxS11i603VcBmcqxw7Z+idIY8O",
+	"acskRIukvmDdfcDGQP8TwkT1+OstlbRGY2XCSAHFQAAqgs52kASLTAd3MhdlKGFy5mPaqQU2jRHwLH1b",
+	"Yx8fme709Yep9vGvf413dveCn+3ScAXlvxeqj/INDwTvhegbE5Ztf3lqK15toV0E+P8ZtI6rooZaR8aV",
+	"OYUOISdJUk0LUa8r9e1gpWiqbHQ2xnp1bAcTY1uUpGt97BW+Y+1G6BopobT5xcOh21tuocbolef3fMBn",
+	"E+Vlh89u4GcDfy8tAjRDdsaQHJ6YJ5QYsJsK2yrnAgknZvyu1cZC5KnHXEWY+OGGrC/be1oC7RkDcLFa",
+	"rR3882PN7nWJkXMONOQe4fbRKiT88DcHr5RYJ3vmUIpb2SCikGyAnQEWCcy2Aw0H8snUCndba19UsXpP",
+	"FKS1aa7Ti68Rf+8IhgLTx1qBfs1/OXW7RzVIScO9O4IhEuIe8cw1iToYsrORgvgXZj2EYS+xOK9eog9Y",
+	"aXzF3I3rvNyJsyIwTuQZ0gaMF3amq+lsDTr3lBkhRiqjEfJrvSU4sXcY92sKRqaKuCP2RNyD3qz42ltb",
+	"w5J1M2Efm2ITYLJVJ9KZ80RB8MMhO3cHj2oIICbGx5aIkF4Q/vISJAyed6cAaWKzXBTyTpQizwYsy6UZ",
+	"8zIXOUEUmmqxKAXk+pGeioDOKRcZYnMk/55LuNEudePew245uNXwe1Tvj3Vg27FKQx9+4J/GfLaHKq1M",
+	"f1ilYQhCK61MP2eWTkt7B/45Mk0nJNsARFQkPLlQYqZLItvghmVvLq5en11iNwvBONiSK4NkBonxWL9g",
+	"EUdUGhbOMLRlYtf1kPk7NhJzsHDyQdJLwW4EFOqgF0Pl/zWGjoZjTaNttuv173S+waE+lrko4cWP3Gfy",
+	"xi/sGfj43aQaV9r/shdcE3wZjLOPHNfbEeqSXApbrvZCknA+Kjgu3lntKOKdZHqkEqGOJWVTyBUEoY71",
+	"XOBlG40V5qkXBUMO2Zso6UQEgz+5Qcb7kcJXu2ndrDDScwkVMpKuOUBsCmk5ykPNa0cqJazJmyGWYJUf",
+	"46RcuoGe7Jy40eV+p8QtXl4JKq3rJZOscoLacK/s65zswttIN/exmpa3gFlFl6U3sI16pCpgezT0IHe+",
+	"WO/dvrK5N7Urub/GuXOP6hbUUu2ePmWcNA52uERdFu/iUOeLKCj4CHBPUd14VHHDkToLI4Ue2XBbY1A5",
+	"5LGB4bl2bw9QF0WouG7X9pckr7138/lLsy6/faqF5A7tT/De81sBKwHKESvXqf8dsxJugXPP/IT/5NuT",
+	"nknn0vnADMaToaG6jDeZde6Gez+HcmssC8VKUGRUcfLso9pOEqSqBEHGQQm19FktDJNgNViEJAjJDOkJ",
+	"koCcBQzOkZrworjh49tT3wqNvdoqh6uaOKjONjAXODPC2kLk/qAVGJsCMmX8l8RsGCmpcnknc2iuOyVq",
+	"1ORZ95yVReHRcgZrf5zzHC6njangtc+oBYxFXxnMcDzPRREsp+bfA1pysBo2gFMu1mizaPpc+SWGvBIq",
+	"ADdRVA7Ywxj67IHafOIW3cPrdTFOftP64Ap5k+tjPMxS8KerPYhzJco7ORY18A6gDweXPTYafuJTUb6p",
+	"7Mpt2bXgc3OCLVkemIUJBeXenhRjQM0rCZ3bSCWgCu7AahPiocRyTq1QoaDcf47nhs7dvfUn34p1ef76",
+	"/OLv55dX2Z8H24rPCmnsZViKg5qZOEhbLv+sKILG6zedH97qVYA/aHSVT2oY6/THnbGF8Nbn/+n/76/P",
+	"F6VwzzRcKxAKWnA7S3Nd+LOu9XuvdlV+tF9MH5VIaLfvQmtSwMf1ojeg0jEknxcq7VyP3T8Ge+WG7EIt",
+	"qpQC1FOIjJQbDCCboTE7FWf/2dCUzueLQgA4LvQFkSJuElRa2sv6ovXviuHrP/nRnggTszaLNpVLC2AG",
+	"Po2inQ+ZAh98Y1ghJ70U/10RD1QY1Z+mYKYsdVXkzKnSHadpH/TMUiwKviKbDVFf+sYvSoiJqH2OOPjc",
+	"7U43tDUhkA/VAk5I2RnD2cUaVmxP24XDgZ9xCb89qMqtCkGjtEgQzhe/okcUDk6vTAQBEutNOhWrNuNm",
+	"yzFvv5IvUjmXirp74RIlLAy/K6Hf2Fi9AFot/FFifLqr7zR6ZrlMty537jPixKCSnOhyqq0VykkENEpQ",
+	"usHJBvIyCl7aG2eRt9yy9HEHVRzwy+2NwbQ8/fK5lXrsjGk6R2WlOvUH1066rqy7xrZUA1Nlf7GETWIL",
+	"Xcjxash+iHAnkOKDSuCBP8zujnb24gvvZsC9NGxCQbnEKXyC9x50n2oDtal3fMh/5tGA+kthNufXfNo2",
+	"Cj32HJ6hl/dT4FefUnq8afO2x42qRlLmRcHHdCQx2uL39cIiMI5ACshET09kKdJsH5bxnW48EzJznoZc",
+	"liMFddcmNi5kF5Nn77kdz7L1ksCX/zSIkSDLp3S1Ima3l6tXL1420h0vcm7FukTtbDLO3KZloZabxghh",
+	"JSfZCPHc2HDsv6SWYmzMJh7AdEo/9Y2YSCWjv/iIttP+Rwv6CYgJ+ukO2Xku7b0PWe0WxceeW4HmTrPZ",
+	"8xabJnzHTRkyQwm+GKe+KjDswCiK7kFoLKkZ77CKKSDtNpPeTZC26+igMnntBnoiUz7OoD3D8tNM0yLf",
+	"iOCN9Wa0L5ve7mMQu+RrL1sdbLxt+FTQbne0bwbhiypwcp/QpbAJFqM3GwvrUimO08Ws7sKeA4fb3Z4l",
+	"Aec4UxaIZSDLe0GE8QBP0sIPR5g9ebhphy1MNZdIw3mQQ14VYt/75kWvo7deMxDqf/DlMjh6p8cBe3Db",
+	"8+G5Pi4kLG6iS2BvV8499Nwt65ZCBRwBSy/dj6nDCmSdfLLJRJSI5ARhfj2uEBSRF4WvzmyrUfDiLXOh",
+	"UOmNFAm5O0Unka6Jz6llGP8buXcv4zQ8zzeFWfwsNipuBr40hwL3Hn9nUVZKZLVXin+veFF/mx/F6mo8",
+	"E/lJ7EEAGxBc0/Bd8JKU/IPnkFso0ZzOQ9ppyUsFOFnnsMA3K+yuNQkOfZiBszCXpXReLsxG34mS/vsk",
+	"At+4fxElW0plCEQpMZvNTC9NRCRDDl/su8nycnVZqWyQ2gb0eiTREUVOuAgRjwk+h1Z+pKIA1GD+zD++",
+	"/XmIJDxD9DaF+cfxz1mS+gpY/FRl+Rf2Xv7QiFrvZNZfVIfSVzXq3ke2SNynwfgi78CyostgPPSCX+9W",
+	"l/Eoc/6qvJ+CEZ8XurStMYPzCA5AHhUiuQ3W2vLZn9wn8BKr8G5WVpg/x3A3fTLqKUQzp7Cm//0J41E2",
+	"8Wxmnz5eXbNUD2aMj8cC0qwQytAlsEQs8YjQjlDZLyVg8fPcaZa+jimAaA1H6ifMLuIHrimDP2VIZMRv",
+	"CpH9uYE3Aq10OGfStuAS6NLGk3BAeXxDS7ftIoWwnFPzfp17amnXJSZ+wxhROPcxtKJMpkmgxmvvX6p8",
+	"StptAxUYI4kAw0LoieKOFxV0FOZaGGh+p4QxbPuMu6MJCnuOhdB4bYS+8OFIbXhoQ3Yt54KofJcY0y6c",
+	"7eyuncyWlRpzK/KMGb4KgX54gOoCuLuhtqVp6jbZgdoanzZJ4xyB9gQNqlHQnHDtwB5hYqFHzw42Jg8L",
+	"nQ6IY20V4b2du51khsHqjZ7DXJehla6FgDA4B124B71ZN9VK9Eo8uK+ZO2itK2z+nuPH8zlC0HImeGFn",
+	"oVUKVQlUGD5xNLn7cj+o7rB70DkeolPf6x/S2QjSCUlA/PQho6yhLwZKMoa1Enx2hj7FSGUTWYr3OheZ",
+	"09TR08E6FkLN5jeF09NO0Z8wDAcq9m94XUAJ9KbnHZwj5wM9NKg9Ut2i2rh1v+Vg9j1iCsdfU0yhl3OM",
+	"vhke5W9McoTuZ8wTS5+Vd9KutuWAjRXIEv7iOzaXCtM5F5O1pkyEln1xjM1ueAMR2jRyP3mHm+CeMSSa",
+	"ecqGDDEg3M3YQpoAjpyf7qEt5OYk/kcVoIhDfY9bndp3QlL0NJqX7gHPHQIQ1yth+2vfSmis0yQCaUgK",
+	"ocA8PODgwW+BNRHLpXFeUc91JP5wfmMCeb3lK2yWgfFyXIhd1SH09JPbEF+EjnmDi/GgICTueYULdYhd",
+	"H+vFitoHYJ8HwbXO2ejotfurnrD/+a//Hh01bLefWPOGP06gGr7gqw1Uv/FL+HAxARPsUJrBW3I7jLjT",
+	"tMoXcytYRk7ed1QnkJH1yRkgh8L5d9Q0+PAfigYCQaofPTOT7lvarZd/1sKwGz6+ha5MXvooT2T0d8Z/",
+	"SwVZVYi/0vu/+hzq686YtT0i1jbSpfiaBtj6VrCIR7FM2uvHH1ThShCZiYE+3Ba421u4HgER9cuJtiUl",
+	"MYeNs3lpeO45AsZ9X0wdA9FIw+mLe0rfv0b/HIXKx6ZvtJ1txqVHaj0wza6XrYUFnAo6oYmd4t0BUlia",
+	"8LdT4A6hl+gJW0qV6yUG8wcjldLDRSDoaamrBXwDFBISqrD7C/68oaZpR6z7HHnXfptR7jdR/rYfvRvf",
+	"hoT0p3N91+vxk+NZEBeE+6VxeZ4OeYijWIqxVmPZu2l4Zm4Ne13I8e1fdWVEgmgehB3MwAgom3uTEIUW",
+	"grzrpI/kho7hzgdMfbFAviA+UnNeTqWK1fPxzM35inoroSuqUuTJcDfJT9rYaQlg6AKqJCDWMOMYFyUL",
+	"9Lxu2Tr9OFL/VhnLbgQAo99JI52dhdyBhLpIhEVSTU/dWL6VFCoUKXkLRFx0OiEZOhfcVKWP4MK/Gwpz",
+	"E4y4CZFVlQPHPt6CVkLGM+kdYHZWCjPTRY5WgSgtl6pY+TQXlTNSYaR7RC+Eam7KJCnpEiANsAq4fVbD",
+	"JME2RHxBlXL6+cA+p3KtNnghH1BpQGYD9Hf+Wc6r+dHJi7/8E3ST0X+FXjKprJjCAfj5sA1OsFBya0sp",
+	"5uSl6QcQ4TVm+GO4kqQkxMLX3LI5xZ7vr0vWGk5TbQJNTVuBzyNUV4rc1UKf7vtL+Mo8TkPRNkRm+rqe",
+	"ezjhndhP/liZo0aNfYmJzcAWEdsqawob+QpIQZfYPumVODbMCGg5R5/DaRgEF6W36pjhH6mVsIM6111d",
+	"F+DP9RL+7HxK8CShPIWPb4GJDbgafLtayM0ScdxSjkXIaCHDYhwkqf3G4jlRTJJ2igAKMwD7GKaQ+X/D",
+	"+oGkUa4y9PlOC9NQMSlJzVlQeYptW0vPS2/GegEVM1jkla4PC+wjnhIw/ikJyjFdjpRvqG9t1PcTTd8v",
+	"DSsrsFgHCRzB+vsRWonwY+G6Gil/X4W6Id9DKCdJG3IyFpRbhY60zWYABKicaW3EgJrSkg5Mt23cslsF",
+	"JR24nTcrxoEK0m2CN549roOcELWHVDX7AXZnidiB+JpSOO3h9miG4CZtuATQhpe0Nh4mNYcD7GUSv3jE",
+	"tkoSlx4bK3G8NXNo4Vy0co2GY9+AlW+wPUzoAREFm67XjaOGZDGgbibSm55p5zgxSfqUO6IeqJrCHCms",
+	"3T10ddMjyfeeaO09D98t3HIjDhVnQfFILqDDOHb9wwC9LgQvPVsIN1p5Ziq6r+CLqFaTbj93f5TC6MI3",
+	"J6fcVZJ4kOcALxTeAyA3F06Fj9SEyyI4PBEZhDLciO4QEHrq+cjaPdgKNfNHlgCyBLRbXhETxlMX9dvq",
+	"DIQ2vf4E8ArIdlO0UavRSG20OUL8W3BoqmgG/5jz8tajlFpAQ/vgrVVoPAAlMFjv/XMuMUBp+sYFX1Qd",
+	"Sqh3yh+0CR62fej6CSJr2JRoqsJud6aAbsizewV49t4wlYB8sQ50paOPHPA7HqJ6U8vDM3hsqSENMLz0",
+	"rBfWsda30tm9k8jyBzWgzUWlVzRS17pSP1rA8VhTNFfCPnsNU9ilbq6EpQcfoHPEuCqhDOofP9d2TU4V",
+	"05XtRorC1Uorsa1UtXWV+hN0N+UL1YYsagOxTnDgILwYqWCQSQe4ZtiD4EZblhTqUWe1qey7us1q+AdP",
+	"SETvGCQxRxTmQHmA5ZljXpYSoAlK7Xw+IsDBsG+lnGOnGM/zEqE2psLGHMmr4xfDkToDTATj3HBeRCxA",
+	"jCB9xuyHW06r2ZJLe8JevfweXdMMUGifwQsaOaOxjzOVl/518etSQLMeL8wXxFK07ShK5Rvt9qMr8rKT",
+	"6MTnuTTgV2zv2WdmXAqhqFGIuPGd3BomqU2vWbiQ14LiL/pWBHmcV4b4yTHiUAiG1vJwpDBQcscLCVd/",
+	"4eSSJ+84YaW407ceeRmZtQQCsHrzyN39+AciWqU2S43W56vjbwdkc7hhRsC44cTZGbdGz4WHrgw6IMZs",
+	"b5yDJ8pB7b6AupcT9ur4+yY5hnDHG1rqg0Gfu7dfu2/uJsctdxJ9Hh5Zv7xf5r3kFOgC0KGBLM/PfJkw",
+	"ru04GbvMiKYjU0h1235e8Fofl8L6lPGCO68KeaP/VxaqUaW6TcF9EfTUSW6DM5QLMX/nhj2M7LhXX8Gc",
+	"vzoNqBUyWMB63kcN2mrRvplI5ofqLU8ipIWehq5jCs6ibah0nZEvKRFHy7GhKbIxpCnsj4sD7fYVvPuL",
+	"32iCAogIW7WFvcdWIwjvFuxVeiAB6x9beQcpgGox1nOA0C6RINoXinHih//u+Lg5Rebfuis1S2mnUITp",
+	"e+EBaQCUXCufLjd2b16sr6l0j5awS92e3+TeEoH+ha01ekGs7gGIchESIUovqY2WALKNHTLsJK/BvEf0",
+	"glr5bginQLoP5JSCJCy7+vHTp8vzq6vzN87ErpO8+Li2s8sjyGS7IY7feii9hG9/OlgV/3ktYRGP4v31",
+	"g6uYsI9dpLgeRfRP7m45f5uCe9UA8poacgZBlSalB56XLPaf+00IpX4SwLHdthQF5pCdOYAYErFcqV6t",
+	"w0p350B12X5ld49yAJ62+K4+iW34YYhdm1SlRnj7vvMyftcbB9slxvtkaYJ076JxSSXhsDuxQx19AV3V",
+	"+6mTg/dWJ9AESAVBwuMvUN+CeIqoREtpRINRzs7qP3Tu8I2YVgoKUcxIOT2SQemBObPZ40B7Rqn7DfdB",
+	"39MOOP767IC+EDx7utGpG61vaqSfEpTzqLWpUyy5M9ZPnKSipt0tZfkXo42/lMayRC2DQ7G6n2QgiHYr",
+	"mT2oNsNeHh/HQjxpWKX4HZcFv4FEbz2AS+kVCnrxyjkwFhopcyA0ZlkuFkLlQo2lMMQxC06K814A083I",
+	"qXom1cDHoZveRXGZUEC+Mas6gpw07Lvjb09Z9hyG+o8MozsjqH5cwShLEkmqGm9pz7/y3KGHk0Mi2G8R",
+	"Q+ssfFL6ZmWsmPdG7Gab37836Do+tbNr8R2fDiB2KiNXtgfr32T4QEAVnNEg5V1MnkHZ+8YQIBsC9RlR",
+	"YhkjFLpwZoAehDLfgPNw6v7VigVF/GA0XRrrnQn8hWmTCJhSbKE8nGCkA7Xb7R+VIPb1pwdv2CZWu1Ab",
+	"usmaFXxu9oD3L6Sx9wT3Z3+HcQPrNigzYhnNkHo3gyYwk52GP/xV5rlQVBVodIsMAcHT0UHrQvh8W0UI",
+	"LONT3mihKN/SUngxqIybzgMpANyu16iQH8OW95v6G7bkvVg9nSnfSbC/MCz+ziIOCRGv5+aLgtsuYblL",
+	"YE80zErrLKGURhkNHUysbS/Mw8vYVqUyKUHTOtsZxGtGagrNJJ4Ilpi82JybW2f2dyfiuvZfeXQoecX3",
+	"P20Ebm0W7aL7meBhkw3o41amcYGxFmUDUw3J4vdTEg0J+u3g/df4yFeNPAHf0CV5hesRMYCx2ckT3/XW",
+	"2gajNOD603a0K5r2NJbBwhoo6qEi85mcYkkdVzXj21vdvkICIAbB1gucOm14/tdU0HGIo/9BLPconXnR",
+	"Z/WZ81eTsRtOeqxjivqzl/ZUnxBaL5XZKQrx+DbAs65Xr9zp22TvutQg4Rf3CLh6CZO4z5feG2IFr+1t",
+	"yu1Hg/ynX7Fuc5/QRbXBYvSmwuBtToOJZ3MuC1+euofN1BqrJNUbSyvRMXbvCwWPjbVH/iZWzDjjprFI",
+	"HNWYW7PDaTF4+yMrsTjm5lF2K/fVJsor3Kp9LHF4ZidmNfQbIOjGWscBrBf7yVeageDl0ofLtaLuFrxG",
+	"IThSq4tKIPmpYxaLUlsaFoIsdtHKMJdDoGDvucztnQXNn3P85Qt6f8nYvdeyvywsAmc6V07sEO922QW+",
+	"MCGhWDv0DCpdsqm8E6pWx+2rrR8jWEOC9RuO1bgvBESpR/Z2dx2pLyM4g8iBD70RYul4f9lVbJZAUKMG",
+	"X2rgg9TYTkGYfHwFBVLINeyP5TcmGD0Yi7HbLJhQjn7QDi4YpUU6oIK+Ty8IzDjk2kHcLxRAp5WoR2u9",
+	"83bP7Q/tOvcWgSa1u8OWaKwtB7M99A4dyBQNIzykHWVDJPvoQrW0t4nI77mrd1Ist4MphWyjO5nweAov",
+	"AVeCZ0WbIW1DmhxHpAmqiHxxfIxvOIVcO12T8LO8uer87zC9Ax5PN8C2wDpMt78qbH4ncnxnQ+AKC0zv",
+	"U4B9Bu+s54djuVfoc/RkfZ7obsiuZtxdx9AKoEKTCATBfAlFw8Hjd8Kt24FOnHv102Va/r4lVI3h5HiP",
+	"93CE4XjAi/cShHB0d3poH+EutXB86Uzm2t+s+YBwjCSd3nxQN2VbaYfC/nfRfbBuMmIf9elzxSO170m6",
+	"XzgsdPVvi4j9FFv/v+KgGH1Fl7iYX5X+gKbXWAKTzQ070ElRNtl99GEH0l/09qfr//Cf16LFfFIzKLKY",
+	"qUnSml9trGsZNreLwKT4Gv65nTr1LKwh3LEIXFcZ4WuLSM+dbiWOtDMxH7LYx6SRtAo8bGkHbClK4dHm",
+	"RkqXTHye8cpYkSNNrjRjDugwDc4+TiAV8y5q2n/UIUJj99uV9ghZ67cdP/Ix6vfw9Bc/22/BH7GZIdIV",
+	"t1LE1WCXbUizmhOWVWWRDVhGq+br0ZxbK9UUe7+zDSo5lkKZ+1ExencrVe5jzZjzH7JzzyU3bgIjG6lr",
+	"WDpmltICxrFNzo6eTB6n7CoegN9wMI8+8inieU97ifbXUdHTdbibW+4sAOZoZoTK0+JlJ2nuOkPzixon",
+	"uaUWRyJDmOmqrIOLBwweQATGA4sdlSP1HVLThUGgRQoLouGYi898LpW7hOU6ud2gTlTHtvHUkRg8BlXd",
+	"+lDdip7dqm0tesZlPWDRcy4KeSdKiUZMLJrbUfh8sOtoU3YPQ1p3YU0UP+g8xzg0utPEJlXDjPQr05HG",
+	"7ouxcb5gLRdJ7vpSdAehMavDFThhEZjESPEKWDP46bq5Ia2zMohegi145cOw1BFOeNZQlerGqJGbtYhg",
+	"E4W9+kMG9+Q/60sES2FlKZ7hp/UsiW8TuI0BZtpSTH0qaIQSoWjIcidHc+GLOAcBpTTwizUA38rSSw9h",
+	"Mv0hQ1v0WKkX2KhDC40eDU3t4RKlLbcHkiiMvBjGnW0WJCStrHcaq6E8FlhqMmeTFHxxBTQLJhugWeML",
+	"8SF/sURwSW6rEpipyGCMw6WcWrSAgFFldMIGQJoRQuBEN8HdL1dghjaiN8OqbQrxIbCs3Msv3XhPwZkN",
+	"35mn0GmNpCqhZPfpibMRQ6XXM/IoYNIEcNQJJXrgTWhI3i0xppHCDZuTGERwz4xUwVdA1FaGNodBPDoD",
+	"Nq14iZQnTuQhCHIRsCRKsUDvjGCoa/jTGzYsJm9Hyk3U6VOrdRsA9SPYEBEQejsY9CBg5JLXAuQm7mv7",
+	"hoWmDd8llZ3xn+sIc/+JBd9HJ//4+dfBfwboOPefP7sHyzsvvlVZHJ0cPecL+fzuBYgqzWej6i1E6MhK",
+	"ReIaTKUNYzwIe2XcqGv+fwKPhBHxFNYcIC6FXhSCzbjKEWtwnryWUnab730jjJUK5d15+bUDMGQ/Xr4z",
+	"A3bHiwqDAKRxYNC6gsBua4IdGzBkBCoFz5NZhD3anMf1TKwCzEN0/LASCdr0/Ts3liwgFWy+9aeZpvOH",
+	"RAMedzaQMuJSwqpWBPCCfDbpliDRTfOk6RgDDHoKxEYBSLhtKdDi/Hc6F0zaZIDamrcMIz6LcZWKD0wc",
+	"aJuTNwUmk4a3vPZkRG5NF9FdgnAu8MYl73Has20qoQ2bXCdkXko3hMAH2rYjQcyOv6Ez1jwkyfZyppEK",
+	"EOuskp9jMU7Dj7GNKSnXWpR6WvK5gToO2PCzTxfJm6jVo3nynpd3OePpBgJF8tGvP//6/wMAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

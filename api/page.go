@@ -75,7 +75,7 @@ func decodeMark(list string, text *string) (*mark, error) {
 	if text == nil || *text == "" {
 		return nil, nil //nolint:nilnil // no cursor is the ordinary beginning of a list
 	}
-	refused := invalidField("cursor", "malformed", "Not a cursor of this list; begin without one")
+	refused := invalidField("cursor", "malformed", "Must be a cursor of this list; begin without a cursor")
 	data, err := base64.RawURLEncoding.Strict().DecodeString(*text)
 	if err != nil {
 		return nil, refused

@@ -256,9 +256,9 @@ func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instan
 	case len(webhooks) > 0:
 		return webhooks, nil
 	case r.UseRoutingPolicy:
-		return nil, fault.New(fault.Conflict, "the routing policy leads such an alert to no webhook; add a route for it, or a default")
+		return nil, fault.New(fault.Conflict, "the routing policy has no webhook for such an alert; add a route for it, or a default")
 	}
-	return nil, fault.New(fault.Conflict, "the rule has no webhooks; bind one first")
+	return nil, fault.New(fault.Conflict, "the rule has no webhooks; add one first")
 }
 
 // alertOf returns the alert that a rule would raise for an exchange, or for a made-up one. Problem

@@ -31,7 +31,7 @@ func (s *server) handleError(err error, c echo.Context) {
 	ctx := c.Request().Context()
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
 	if c.Response().Committed {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "answer cut short", slog.String("request_id", id), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "answer not sent completely", slog.String("request_id", id), slog.Any("error", err))
 		return
 	}
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
@@ -54,7 +54,7 @@ func (s *server) handleError(err error, c echo.Context) {
 		return
 	}
 	if err := c.Blob(p.Status, "application/problem+json", body); err != nil {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "answer cut short", slog.String("request_id", id), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "answer not sent completely", slog.String("request_id", id), slog.Any("error", err))
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *server) carriedSecrets(present, w *notify.Webhook, b *WebhookEdit) []fa
 		in := &p.Inputs[i]
 		if _, given := b.Preset.inputs()[in.Name]; in.Secret && !given && present.Inputs[in.Name] != "" {
 			fields = append(fields, fault.Field{
-				Field: "preset.inputs." + in.Name, Code: "required", Message: "It was entered for another host, and is not sent to this one: enter it anew",
+				Field: "preset.inputs." + in.Name, Code: "required", Message: "It was entered for another host, and is not sent to this one; enter it again",
 			})
 		}
 	}
@@ -192,7 +192,7 @@ func (s *server) endTest(ctx context.Context, opened *notify.Delivery, answered 
 	}
 	d.Body = &body
 	if o := s.Sender.Send(ctx, &d); o.Verdict != notify.VerdictDelivered {
-		return fmt.Errorf("the test is still open at %s: its end was not accepted: %s", p.Name, o.Error)
+		return fmt.Errorf("the test alert is still open at %s, because its resolution was not accepted: %s", p.Name, o.Error)
 	}
 	return nil
 }

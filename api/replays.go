@@ -138,7 +138,7 @@ func (s *server) takesDigests(ctx context.Context, rule uuid.UUID) error {
 	}
 	for _, id := range ids {
 		if p := s.Receivers.Get(hooks.presets[id]); p != nil && p.Keyed {
-			return fault.New(fault.Conflict, "the webhook %s takes no digests, because %s knows each alert by itself; choose a message for each alert, or none", hooks.names[id], p.Name)
+			return fault.New(fault.Conflict, "the webhook %s gets no digests, because %s knows each alert by a key; choose a message for each alert, or none", hooks.names[id], p.Name)
 		}
 	}
 	return nil
@@ -187,11 +187,11 @@ func (s *server) replayRange(from, to time.Time) (fromNS, toNS int64, err error)
 	least, most := time.Unix(0, cursor.MinStartTimeNS), time.Unix(0, cursor.MaxStartTimeNS)
 	switch {
 	case from.Before(least) || from.After(most):
-		return 0, 0, invalidField("from", "out_of_range", "Must be a time of this century")
+		return 0, 0, invalidField("from", "out_of_range", "Must be a time in this century")
 	case !to.After(from):
 		return 0, 0, invalidField("to", "out_of_range", "Must be after the beginning")
 	case to.Sub(from) > maxReplaySpan:
-		return 0, 0, invalidField("to", "out_of_range", "Must be at most 366 days after the beginning; replay a longer time in parts")
+		return 0, 0, invalidField("to", "out_of_range", "Must be at most 366 days after the beginning; replay a longer range in parts")
 	case to.After(s.Now().Add(time.Minute)):
 		return 0, 0, invalidField("to", "out_of_range", "Must not be in the future")
 	}

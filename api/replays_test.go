@@ -39,7 +39,7 @@ func TestNoDigestOfAReplayGoesToAKeyedReceiver(t *testing.T) {
 		return b.do("POST", "/api/v1/rules/"+made.ID.String()+"/replays", `{"from":"2026-02-01T00:00:00Z","to":"2026-02-02T00:00:00Z","messages":"`+messages+`"}`)
 	}
 	bound := `"webhookIds":["` + chat.ID.String() + `","` + pager.ID.String() + `"],`
-	if got := start(bound, "DIGEST").problem(409, "conflict"); got.Detail == nil || !strings.Contains(*got.Detail, "The webhook pager takes no digests, because PagerDuty") {
+	if got := start(bound, "DIGEST").problem(409, "conflict"); got.Detail == nil || !strings.Contains(*got.Detail, "The webhook pager gets no digests, because PagerDuty") {
 		t.Errorf("refused with %+v", got)
 	}
 	start(bound, "EACH").want(201)

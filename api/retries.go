@@ -133,7 +133,7 @@ func discardOrder(b *DiscardOrderBody) (RetryOrder, error) {
 // order reads what selects notifications, of which some statuses can be chosen.
 func order(ids *[]uuid.UUID, f *RetryFilter, statuses ...notify.Status) (order RetryOrder, err error) {
 	if (ids == nil) == (f == nil) {
-		return order, fault.New(fault.Invalid, "give either ids or filter")
+		return order, fault.New(fault.Invalid, "give either ids or a filter")
 	}
 	if ids != nil {
 		if len(*ids) == 0 || len(*ids) > maxRetryIDs {

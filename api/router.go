@@ -83,7 +83,7 @@ func (s *server) answerMetrics(c echo.Context) error {
 		sent := sha256.Sum256([]byte(strings.TrimPrefix(c.Request().Header.Get(echo.HeaderAuthorization), "Bearer ")))
 		want := sha256.Sum256([]byte(s.MetricsToken))
 		if subtle.ConstantTimeCompare(sent[:], want[:]) != 1 {
-			return unauthorized("Send the token of the metrics as Authorization: Bearer …")
+			return unauthorized("Send the token for metrics as Authorization: Bearer …")
 		}
 	}
 	s.Metrics.ServeHTTP(c.Response(), c.Request())
@@ -245,7 +245,7 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 				return next(c)
 			}
 			if r.URL.Path != pathHealth && r.URL.Path != pathReady && !h.allow(r.Host) {
-				return echo.NewHTTPError(http.StatusMisdirectedRequest, "This server does not answer under that name; an administrator can set its public URL")
+				return echo.NewHTTPError(http.StatusMisdirectedRequest, "This server does not answer under this name; an administrator can set its public URL")
 			}
 			return next(c)
 		}
@@ -261,7 +261,7 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 				return next(c)
 			}
 			if err := protection.Check(c.Request()); err != nil {
-				return echo.NewHTTPError(http.StatusForbidden, "A page of another site may not do this").SetInternal(err)
+				return echo.NewHTTPError(http.StatusForbidden, "Requests from pages of other sites are refused").SetInternal(err)
 			}
 			return next(c)
 		}

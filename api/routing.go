@@ -79,7 +79,7 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 		exist := func(list []uuid.UUID, path string) {
 			for i, id := range list {
 				if _, exists := hooks.names[id]; !exists {
-					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "There is no such webhook"})
+					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "This webhook does not exist"})
 				}
 			}
 		}
@@ -100,7 +100,7 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 				at := fmt.Sprintf("%s.teams[%d]", field, i)
 				switch {
 				case !slices.Contains(names, name):
-					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "There is no such team"})
+					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "This team does not exist"})
 				case len(known.List.WebhookIDs([]string{name})) == 0:
 					wrong = append(wrong, fault.Field{Field: at, Code: "required", Message: "The team has no webhook, so nobody would be notified"})
 				}

@@ -124,9 +124,9 @@ func (s *server) routed(ctx context.Context, b *RoutingTestRequest) (about route
 	}
 	switch {
 	case given > 1:
-		return about, invalidField("alertId", "not_applicable", "Name an alert, or a rule, or a severity and labels: one of these")
+		return about, invalidField("alertId", "not_applicable", "Must be exactly one of these: an alert, a rule, or a severity and labels")
 	case b.AlertID != nil && b.Exchange != nil:
-		return about, invalidField("exchange", "not_applicable", "The alert has an exchange; leave it out")
+		return about, invalidField("exchange", "not_applicable", "The exchange of the alert is used; leave this one out")
 	case b.AlertID != nil:
 		return s.routedAlert(ctx, *b.AlertID)
 	}
@@ -193,7 +193,7 @@ func (s *server) routedAlert(ctx context.Context, id uuid.UUID) (about routed, e
 		return about, fmt.Errorf("test routing: %w", err)
 	}
 	if about.alert.Health {
-		return about, fault.New(fault.Conflict, "the alert is about Tocsin itself: it goes to the webhooks of operators, whatever the routing policy says")
+		return about, fault.New(fault.Conflict, "the alert is about Tocsin itself, so it goes to the webhooks of operators, whatever the routing policy says")
 	}
 	r, err := s.Rules.Get(ctx, tenantOf(ctx), about.alert.RuleID)
 	if err != nil && fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Conflict {

@@ -91,7 +91,7 @@ func (s *server) ExportRules(ctx context.Context, _ ExportRulesRequestObject) (E
 func (s *server) ApplyRules(ctx context.Context, req ApplyRulesRequestObject) (ApplyRulesResponseObject, error) {
 	switch {
 	case req.Body.Rules == nil:
-		return nil, invalidField("rules", "required", "Must be there; a list without rules is []")
+		return nil, invalidField("rules", "required", "Must not be missing; an empty list is []")
 	case len(req.Body.Rules) > maxApplied:
 		return nil, invalidField("rules", "out_of_range", fmt.Sprintf("Must be at most %d entries; apply them in parts, without pruning", maxApplied))
 	}
@@ -112,7 +112,7 @@ func (s *server) ApplyRules(ctx context.Context, req ApplyRulesRequestObject) (A
 		answer.Rules[i] = RuleApplied{Name: r.Name, ID: optional(r.ID), Action: r.Action, Warnings: warnings[i]}
 		if r.Unreadable != "" {
 			answer.Rules[i].Warnings = append(answer.Rules[i].Warnings, FieldError{
-				Field: "definition", Code: "unreadable", Message: fmt.Sprintf("Cannot be read (%s); this one replaces it, and arms the rule anew", r.Unreadable),
+				Field: "definition", Code: "unreadable", Message: fmt.Sprintf("Cannot be read (%s); this definition replaces it, and the rule judges only exchanges that end from now on", r.Unreadable),
 			})
 		}
 		if r.Before != nil {
@@ -137,7 +137,7 @@ func (s *server) ruleSet(document *RuleApplication, hooks webhookNames) (RuleSet
 			return set, nil, err
 		}
 		if at, found := first[d.Name]; found && d.Name != "" {
-			wrong = append(wrong, fault.Field{Field: "name", Code: "duplicate", Message: fmt.Sprintf("rules[%d] has this name, too", at)})
+			wrong = append(wrong, fault.Field{Field: "name", Code: "duplicate", Message: fmt.Sprintf("rules[%d] has the same name", at)})
 		} else {
 			first[d.Name] = i
 		}
@@ -179,25 +179,25 @@ func (s *server) webhookNames(ctx context.Context) (webhookNames, error) {
 // bound returns the webhooks that a body binds, by ids or by names.
 func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings []fault.Field) {
 	if len(b.WebhookIds) > 0 && len(b.Webhooks) > 0 {
-		return nil, []fault.Field{{Field: "webhooks", Code: "not_applicable", Message: "The webhooks are given by id already; leave out either"}}, nil
+		return nil, []fault.Field{{Field: "webhooks", Code: "not_applicable", Message: "The webhooks are already given by id; leave one of the two out"}}, nil
 	}
 	check := func(at string, id uuid.UUID, exists bool, message string) {
 		switch {
 		case !exists:
 			wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: message})
 		case !n.enabled[id]:
-			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is switched off; nothing is sent to it"})
+			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is off; nothing is sent to it"})
 		}
 	}
 	for i, id := range b.WebhookIds {
 		ids = append(ids, id)
 		_, exists := n.names[id]
-		check(fmt.Sprintf("webhookIds[%d]", i), id, exists, "There is no such webhook")
+		check(fmt.Sprintf("webhookIds[%d]", i), id, exists, "This webhook does not exist")
 	}
 	for i, name := range b.Webhooks {
 		id, exists := n.ids[name]
 		if exists && slices.Contains(b.Webhooks[:i], name) {
-			wrong = append(wrong, fault.Field{Field: "webhooks", Code: "unique", Message: "Must not name the same thing twice"})
+			wrong = append(wrong, fault.Field{Field: "webhooks", Code: "unique", Message: "Must not contain the same entry twice"})
 			continue
 		}
 		if exists {

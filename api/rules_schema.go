@@ -77,7 +77,7 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 			"name": map[string]any{"type": "string", "minLength": 1, "maxLength": 200}, "match": map[string]any{"$ref": "#/$defs/AlertMatch"},
 			"webhooks": list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200}), "continue": map[string]any{"type": "boolean"},
 			"escalation": list(map[string]any{"$ref": "#/$defs/EscalationStep"}),
-			"default":    map[string]any{"type": "boolean", "description": "The last entry may be the default: it has webhooks and an escalation alone."},
+			"default":    map[string]any{"type": "boolean", "description": "The last entry may be the default: it can have only webhooks and an escalation."},
 		},
 	})
 	// Files name rules.

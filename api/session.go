@@ -78,12 +78,12 @@ const displayFor = 400 * 24 * time.Hour
 func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject) (BeginDisplayResponseObject, error) {
 	secret := req.Body.Token
 	if s.Door == nil || !access.PlausibleToken(secret) {
-		return nil, unauthorized("This is no token; it begins with " + access.TokenPrefix)
+		return nil, unauthorized("Must be a token, which begins with " + access.TokenPrefix)
 	}
 	// A link that somebody sent may not take a person's session away.
 	this := callOf(ctx)
 	if this.secret != "" && !access.PlausibleToken(this.secret) && this.holds(ctx) == nil {
-		return nil, fault.New(fault.Conflict, "this browser is signed in; sign out before the token of a screen takes its place")
+		return nil, fault.New(fault.Conflict, "this browser is signed in; sign out before you use the token of a screen")
 	}
 	if _, err := s.display(ctx, secret); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject
 func (s *server) RedeemLink(ctx context.Context, req RedeemLinkRequestObject) (RedeemLinkResponseObject, error) {
 	entry, err := s.Door.Redeem(ctx, callOf(ctx).from, req.Body.Secret)
 	if errors.Is(err, access.ErrRefused) {
-		return nil, unauthorized("This link was used already, or is too old; ask for another one")
+		return nil, unauthorized("This link has already been used, or has expired; ask for another one")
 	}
 	signedIn, err := s.signedIn(ctx, entry, err)
 	return RedeemLink200JSONResponse{signedIn}, err
@@ -111,7 +111,7 @@ func (s *server) SetUp(ctx context.Context, req SetUpRequestObject) (SetUpRespon
 	}
 	entry, err := s.Door.SetUp(ctx, callOf(ctx).from, b.Code, b.Password, access.NewAccount{TenantID: s.Tenant, Email: b.Email, Name: b.Name})
 	if errors.Is(err, access.ErrRefused) {
-		return nil, invalidField("code", "refused", "Not a code that holds: take the newest one from Tocsin's log")
+		return nil, invalidField("code", "refused", "Not a valid code; use the newest one in Tocsin's log")
 	}
 	signedIn, err := s.signedIn(ctx, entry, err)
 	return SetUp200JSONResponse{signedIn}, err
@@ -121,11 +121,11 @@ func (s *server) SetUp(ctx context.Context, req SetUpRequestObject) (SetUpRespon
 func (s *server) ChangePassword(ctx context.Context, req ChangePasswordRequestObject) (ChangePasswordResponseObject, error) {
 	who := identityOf(ctx)
 	if who.Session == nil {
-		return nil, fault.New(fault.Conflict, "this needs a session; neither a token nor open access has a password")
+		return nil, fault.New(fault.Conflict, "this needs a session; tokens and open access have no password")
 	}
 	account := who.Session.Account
 	if account.Issuer != "" && !account.HasPassword {
-		return nil, fault.New(fault.Conflict, "you sign in at %s, which says who may; only an administrator can give you a password beside it", account.Issuer)
+		return nil, fault.New(fault.Conflict, "you sign in at %s; only an administrator can give you a password as well", account.Issuer)
 	}
 	if err := fault.InvalidFields("the password", access.CheckPassword("newPassword", req.Body.NewPassword, account.Email)); err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ import (
 
 // Answers to the person who pressed, if the message does not show the reason.
 const (
-	slackGone    = "Tocsin does not have this alert any more."
-	slackUnasked = "Slack did not tell Tocsin who you are, so nothing was done. Press once more, or act in Tocsin."
-	slackUnseen  = "Tocsin cannot tell which user you are: the Slack app does not see your e-mail address. It needs the scopes users:read and " +
+	slackGone    = "This alert no longer exists in Tocsin."
+	slackUnasked = "Slack did not tell Tocsin who you are, so nothing was done. Press again, or use Tocsin."
+	slackUnseen  = "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. It needs the scopes users:read and " +
 		"users:read.email, and you must be a full member of the workspace. Nothing was done."
 )
 
@@ -61,7 +61,7 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press slack.Press) (actor, refusal string, err error) {
 	member, err := s.SlackCaller.SlackMember(ctx, webhook, press.User.ID)
 	if err != nil {
-		s.Log.WarnContext(ctx, "a press was refused, as Slack does not tell whose it is", slog.Any("error", err))
+		s.Log.WarnContext(ctx, "a press was refused, because Slack does not tell who pressed", slog.Any("error", err))
 		return "", slackUnasked, nil
 	}
 	email := member.Email
@@ -86,7 +86,7 @@ func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press sla
 	case person.Disabled:
 		return "", fmt.Sprintf("Your user %s is disabled in Tocsin. Nothing was done.", person.Email), nil
 	case !person.Role.Allows(access.Operator):
-		return "", fmt.Sprintf("In Tocsin, %s has the role %s, which may not act on alerts: that needs the role %s. Nothing was done.",
+		return "", fmt.Sprintf("In Tocsin, %s has the role %s, but acting on alerts needs the role %s. Nothing was done.",
 			person.Email, person.Role, access.Operator), nil
 	}
 	return person.Email, "", nil
@@ -127,9 +127,9 @@ func (s *server) doPressed(ctx context.Context, tenant, actor string, press slac
 func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
 	by := func(what, who string) string {
 		if who = strings.TrimPrefix(who, "slack:"); who != "" {
-			return fmt.Sprintf("The alert was %s already, by %s.", what, who)
+			return fmt.Sprintf("The alert was already %s by %s.", what, who)
 		}
-		return fmt.Sprintf("The alert was %s already, by Tocsin.", what)
+		return fmt.Sprintf("The alert was already %s by Tocsin.", what)
 	}
 	switch {
 	case deed == slack.DeedAcknowledge && before.State == alerts.Acknowledged:
@@ -137,9 +137,9 @@ func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
 	case deed == slack.DeedResolve && before.State == alerts.Resolved:
 		return by("resolved", before.ResolvedBy)
 	case deed == slack.DeedAssign && before.Assignee == actor:
-		return "The alert is assigned to you already."
+		return "The alert is already assigned to you."
 	case deed == slack.DeedUnsnooze && before.SnoozedUntil == nil:
-		return "The alert is not snoozed any more."
+		return "The alert is no longer snoozed."
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (strictBinder) Bind(target any, c echo.Context) error {
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body may have %d bytes", tooLarge.Limit))
+		return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must have at most %d bytes", tooLarge.Limit))
 	}
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, "The body ended early").SetInternal(err)
@@ -73,7 +73,7 @@ func decodeStrict(data []byte, target any) error {
 		return malformed(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fault.New(fault.Invalid, "the body goes on after the end of its JSON document")
+		return fault.New(fault.Invalid, "the body continues after the end of its JSON document")
 	}
 	if len(w.fields) > 0 {
 		return fault.InvalidFields("the body", w.fields)
@@ -107,7 +107,7 @@ func (w *walker) report(path, code, message string) {
 // everything. Its error says that the document itself is broken.
 func (w *walker) value(t reflect.Type, path string, depth int) error {
 	if depth > maxDepth {
-		return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+		return fmt.Errorf("it has more than %d levels", maxDepth)
 	}
 	token, err := w.dec.Token()
 	if err != nil {

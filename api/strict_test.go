@@ -16,8 +16,8 @@ func TestDecodeStrict(t *testing.T) {
 	for body, want := range map[string]string{
 		"":                            "the body is empty",
 		" \n":                         "the body is empty",
-		`{"name":"a"} {}`:             "goes on after the end",
-		`{"name":"a"}x`:               "goes on after the end",
+		`{"name":"a"} {}`:             "continues after the end",
+		`{"name":"a"}x`:               "continues after the end",
 		`{"name":"a"`:                 "ends early",
 		`{"name" "a"}`:                "not valid JSON",
 		`{"name":"a",}`:               "not valid JSON",

@@ -47,7 +47,7 @@ func (s *server) CreateToken(ctx context.Context, req CreateTokenRequestObject) 
 	b := req.Body
 	fields := nameAndRoleFaults(b.Name, b.Role)
 	if len(fields) == 0 && !who.Role.Allows(b.Role) {
-		fields = append(fields, fault.Field{Field: "role", Code: "above_own", Message: fmt.Sprintf("Must not be above your own role, %s", who.Role)})
+		fields = append(fields, fault.Field{Field: "role", Code: "above_own", Message: fmt.Sprintf("Must not be higher than your own role, %s", who.Role)})
 	}
 	if b.ExpiresAt != nil && !b.ExpiresAt.After(s.Now().Add(time.Minute)) {
 		fields = append(fields, fault.Field{Field: "expiresAt", Code: "past", Message: "Must be in the future"})

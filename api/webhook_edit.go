@@ -60,7 +60,7 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	if len(present.Headers) > 0 && req.Body.Headers == nil && s.leadsTo(&w) != s.leadsTo(&present) {
 		faults = append(faults, fault.Field{
 			Field: "headers", Code: "required",
-			Message: "Their values were entered for another address, and are not sent to this one: give the headers anew, or none",
+			Message: "Their values were entered for another address, and are not sent to this one; enter the headers again, or remove them",
 		})
 	}
 	if req.Body.Preset != nil && present.Preset == "" {
@@ -203,10 +203,10 @@ func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecre
 		return nil, fmt.Errorf("rotate secret: %w", err)
 	}
 	if present.Slack.Used() {
-		return nil, fault.New(fault.Conflict, "Slack does not look at signatures; a webhook that posts as a Slack app has none")
+		return nil, fault.New(fault.Conflict, "Slack does not check signatures, so a webhook that posts as a Slack app has none")
 	}
 	if present.Preset != "" {
-		return nil, fault.New(fault.Conflict, "the webhook's receiver does not look at signatures; edit the inputs that it asks for")
+		return nil, fault.New(fault.Conflict, "the webhook's receiver does not check signatures; edit its inputs instead")
 	}
 	w, err := s.Webhooks.Rotate(ctx, tenantOf(ctx), req.ID, r)
 	if err != nil {

@@ -1021,7 +1021,7 @@ type Alert struct {
 	AssignedAt     *time.Time `json:"assignedAt,omitempty"`
 	AssignedBy     *string    `json:"assignedBy,omitempty"`
 
-	// Assignee Who handles it; absent where nobody does.
+	// Assignee Who handles it; absent if nobody does.
 	Assignee *string `json:"assignee,omitempty"`
 
 	// Count What a window rule counted or measured when the alert last changed.
@@ -1031,14 +1031,14 @@ type Alert struct {
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+	// follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
 	ErrorPattern *string `json:"errorPattern,omitempty"`
 
-	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
-	// there is none.
+	// Exchange The execution that the alert is about. For a count, it is the newest one that matched, as an example; absent
+	// if there is none.
 	Exchange *Exchange `json:"exchange,omitempty"`
 
-	// ExchangeURL Where people see the exchange, by what `TOCSIN_EXCHANGE_URL` says. In the answer for one alert, where there is such a
+	// ExchangeURL The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
 	// place.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
@@ -1049,18 +1049,18 @@ type Alert struct {
 	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool `json:"health"`
 
-	// HeldUntil Of a rule over a window: until when nothing is raised for the group, as the person who resolved it chose. In the answer for one
-	// alert.
+	// HeldUntil For a rule over a window: until when nothing is raised for the group, as chosen by the person who resolved it.
+	// In the answer for one alert.
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
-	// Labels The rule's present labels; absent where it has none.
+	// Labels The rule's present labels; absent if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not.
+	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent if not.
 	Late *bool `json:"late,omitempty"`
 
-	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
+	// LateBySeconds The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
@@ -1078,10 +1078,10 @@ type Alert struct {
 	Resolution *AlertResolution `json:"resolution,omitempty"`
 	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
 
-	// ResolvedBy Absent where no person resolved it.
+	// ResolvedBy Absent if no person resolved it.
 	ResolvedBy *string `json:"resolvedBy,omitempty"`
 
-	// Routing How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired.
+	// Routing How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired.
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
@@ -1095,12 +1095,12 @@ type Alert struct {
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
-	// Signature What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
-	// exchange; empty where the exchange has no error.
+	// Signature The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+	// exchange; empty if the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
 	SnoozedBy *string `json:"snoozedBy,omitempty"`
 
-	// SnoozedUntil When somebody wants to be reminded of it; absent where it is not snoozed.
+	// SnoozedUntil When somebody wants to be reminded of it; absent if it is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
 
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been notified.
@@ -1122,7 +1122,7 @@ type AlertActivity struct {
 	// Buckets Of all rules together.
 	Buckets []int64 `json:"buckets"`
 
-	// Complete False where the oldest alerts are not counted.
+	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
 	// From Where the first bucket begins.
@@ -1134,11 +1134,11 @@ type AlertActivity struct {
 
 // AlertAssignment defines model for AlertAssignment.
 type AlertAssignment struct {
-	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// Assignee The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
-	// Was Who it is assigned to as the caller saw it; empty stands for nobody.
+	// Was The assignee that the caller saw; empty means nobody.
 	Was string `json:"was,omitempty"`
 }
 
@@ -1223,11 +1223,12 @@ type AlertGroupPage struct {
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
-// AlertMatch Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-// value. Any other condition on the exchange never holds for such an alert.
+// AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+// for such an alert.
 type AlertMatch struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter *Filter `json:"filter,omitempty"`
@@ -1236,7 +1237,7 @@ type AlertMatch struct {
 	Labels *[]AttributeMatch     `json:"labels,omitempty"`
 	Rules  *[]openapi_types.UUID `json:"rules,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope      *Scope                  `json:"scope,omitempty"`
 	Severities *[]AlertMatchSeverities `json:"severities,omitempty"`
@@ -1247,14 +1248,14 @@ type AlertMatchSeverities string
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
-	// that came later. By Postgres's clock.
+	// AsOf The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
+	// later. By Postgres's clock.
 	AsOf       time.Time `json:"asOf"`
 	Items      []Alert   `json:"items"`
 	NextCursor *string   `json:"nextCursor,omitempty"`
 
-	// SearchedTo Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
-	// at. Go on with `nextCursor`.
+	// SearchedTo For a search for a text that continues although the page is short or empty: every alert that fired after this
+	// instant was searched. Continue with `nextCursor`.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
@@ -1278,7 +1279,7 @@ type AlertRouting struct {
 	Answer            RoutingAnswer    `json:"answer"`
 	DefaultEscalation []EscalationStep `json:"defaultEscalation,omitempty"`
 
-	// DefaultWebhookIds The webhooks of the default, where it took none.
+	// DefaultWebhookIds The webhooks of the default, if the alert took no route.
 	DefaultWebhookIds []openapi_types.UUID `json:"defaultWebhookIds"`
 	PolicyVersion     int64                `json:"policyVersion"`
 
@@ -1295,13 +1296,13 @@ type AlertSelection struct {
 	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 	Filter *AlertFilter `json:"filter,omitempty"`
 
-	// HoldUntil Of resolve: until when nothing is raised for the groups of those alerts that are of rules over a window, whatever their values
-	// do; then they may fire again. In the future, at most 30 days from now. Absent holds each group until its value has been back
-	// once. Other alerts are about one exchange each, and hold nothing.
+	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of rules over a window, whatever their
+	// values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
+	// until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
 	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
 	Ids       []openapi_types.UUID `json:"ids,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
@@ -1320,7 +1321,7 @@ type AlertsAssignment struct {
 	// the first request and does nothing again; with another selection or assignee it is a conflict. Generated when absent.
 	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
 
-	// Assignee The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+	// Assignee The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
 	// cannot be assigned.
 	Assignee string `json:"assignee,omitempty"`
 
@@ -1331,14 +1332,14 @@ type AlertsAssignment struct {
 	// Reassign Whether alerts that others handle are assigned, too.
 	Reassign bool `json:"reassign,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
-	// Changed The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
-	// that is not known or too much: then everything may have changed. Never in the first event of a stream.
+	// Changed The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
+	// if that is not known or too much: then everything may have changed. Never in the first event of a stream.
 	Changed *[]openapi_types.UUID `json:"changed,omitempty"`
 	Counts  AlertCounts           `json:"counts"`
 
@@ -1351,7 +1352,7 @@ type AssigneeList struct {
 	Items []string `json:"items"`
 }
 
-// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// Attempt One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
 // default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
@@ -1366,8 +1367,8 @@ type Attempt struct {
 	// Replica The process that made it.
 	Replica *string `json:"replica,omitempty"`
 
-	// Request What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-	// `host` is empty and own headers are left out where the webhook was edited since.
+	// Request What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+	// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
 	Request *RequestHead `json:"request,omitempty"`
 
 	// Response The beginning of the answer's body.
@@ -1383,7 +1384,7 @@ type Attempt struct {
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
 	// been over.
 	Verdict AttemptVerdict `json:"verdict"`
 }
@@ -1391,7 +1392,7 @@ type Attempt struct {
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
 // been over.
 type AttemptVerdict string
 
@@ -1400,14 +1401,14 @@ type AttemptVerdict string
 type AttributeMatch struct {
 	Key string `json:"key"`
 
-	// Not Turns the condition around. It then holds exactly where it would not hold otherwise, also where the attribute is not there.
+	// Not Inverts the condition. It then holds exactly if it would not hold otherwise, also if the attribute does not exist.
 	Not *bool            `json:"not,omitempty"`
 	Op  AttributeMatchOp `json:"op"`
 
 	// Value The text for EQUALS, an RE2 expression for MATCHES, a number for a comparison. Absent for EXISTS and IN.
 	Value *string `json:"value,omitempty"`
 
-	// Values The texts of which the attribute is one, for IN alone.
+	// Values The possible values of the attribute; only for IN.
 	Values *[]string `json:"values,omitempty"`
 }
 
@@ -1416,7 +1417,7 @@ type AttributeMatchOp string
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done.
 	Action string `json:"action"`
 
 	// Actor The e-mail address of a user, the name of a token.
@@ -1479,8 +1480,8 @@ type BulkResult struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-// there; where they are put back, the hour that comes twice counts twice.
+// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+// exist; if they are put back, the repeated hour counts twice.
 type Calendar struct {
 	// From Examples: 08:00
 	From string `json:"from"`
@@ -1508,8 +1509,8 @@ type ChangedAlerts struct {
 	Newest []Alert `json:"newest"`
 }
 
-// CompletenessStatus How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-// and while Postgres cannot be reached.
+// CompletenessStatus The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+// comparison, and while Postgres cannot be reached.
 type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
@@ -1545,7 +1546,7 @@ type DeliveryBucket struct {
 	// Failed Attempts that it did not accept, or did not answer.
 	Failed int64 `json:"failed"`
 
-	// MedianMs How long the accepted ones took. Absent where there are none.
+	// MedianMs How long accepted attempts took. Absent if there are none.
 	MedianMs *float64 `json:"medianMs,omitempty"`
 
 	// P95Ms What 95 % of them did not exceed.
@@ -1644,13 +1645,13 @@ type EncryptionKeyList struct {
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
 
-// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
 // resolved or snoozed when it is due.
 type EscalationStep struct {
 	// AfterMinutes More than those of the step before.
 	AfterMinutes int `json:"afterMinutes"`
 
-	// Teams Teams are notified by the webhooks that they have when the step is due. A step names at least one webhook or team.
+	// Teams Teams are notified by the webhooks that they have when the step is due. A step needs at least one webhook or team.
 	Teams      *[]string             `json:"teams,omitempty"`
 	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
 }
@@ -1666,7 +1667,7 @@ type Exchange struct {
 	// DurationNs Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
-	// EndTime Absent where the source does not say.
+	// EndTime Absent if the source does not say.
 	EndTime      *time.Time `json:"endTime,omitempty"`
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
@@ -1714,17 +1715,17 @@ type ExchangeStatus string
 type ExplainCount struct {
 	Rules int `json:"rules"`
 
-	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-	// not meet the condition of its time.
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
-// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-// not meet the condition of its time.
+// ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 type ExplainVerdict string
 
 // FacetList defines model for FacetList.
@@ -1758,13 +1759,13 @@ type Filter struct {
 	// ErrorMessageContains Case matters.
 	ErrorMessageContains *string `json:"errorMessageContains,omitempty"`
 
-	// ErrorMessageMatches An RE2 expression, found anywhere in the message.
+	// ErrorMessageMatches An RE2 expression; it may match anywhere in the message.
 	ErrorMessageMatches *string `json:"errorMessageMatches,omitempty"`
 
 	// ErrorMessageNotContains Texts of which the error message contains none. Case matters.
 	ErrorMessageNotContains *[]string `json:"errorMessageNotContains,omitempty"`
 
-	// ErrorMessageNotMatches RE2 expressions of which none is found anywhere in the message.
+	// ErrorMessageNotMatches RE2 expressions; none of them may match anywhere in the message.
 	ErrorMessageNotMatches *[]string `json:"errorMessageNotMatches,omitempty"`
 	ErrorTypes             *[]string `json:"errorTypes,omitempty"`
 	MaxDurationMs          *int64    `json:"maxDurationMs,omitempty"`
@@ -1780,11 +1781,12 @@ type Filter struct {
 // FilterStatuses defines model for Filter.Statuses.
 type FilterStatuses string
 
-// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+// present, by the time after which exchanges became visible.
 type FireMode string
 
 // GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
@@ -1897,7 +1899,7 @@ type Me struct {
 	// HasPassword Of a user.
 	HasPassword *bool `json:"hasPassword,omitempty"`
 
-	// ID Of the user or the token; absent where there is neither.
+	// ID Of the user or the token; absent if there is neither.
 	ID *openapi_types.UUID `json:"id,omitempty"`
 
 	// Issuer The OpenID Connect provider that the user comes from.
@@ -1954,7 +1956,7 @@ type NewToken struct {
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email What the user signs in with. Of all tenants, one user has it.
+	// Email E-mail address with which the user signs in. Of all tenants, one user has it.
 	Email string `json:"email"`
 
 	// Name How alerts call the user.
@@ -2004,14 +2006,16 @@ type Notification struct {
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
-	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent where they do not. Retrying it sends it at once.
+	// QuietUntil Until when the quiet hours of the webhook hold the notification; absent if they do not. Retrying it sends it at once.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-	// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-	// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+	// Reason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+	// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+	// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+	// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+	// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+	// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+	// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
@@ -2022,10 +2026,11 @@ type Notification struct {
 	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
-	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-	// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-	// because a silence was in force when it was written.
+	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+	// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+	// when it was written.
 	Status NotificationStatus `json:"status"`
 
 	// SuppressedBy The silence that suppressed a message.
@@ -2055,15 +2060,17 @@ type NotificationPage struct {
 	Items      []Notification `json:"items"`
 	NextCursor *string        `json:"nextCursor,omitempty"`
 
-	// SearchedTo How far back a search for a text has looked. Absent where the page is full or the search is through.
+	// SearchedTo How far back a search for a text has looked. Absent if the page is full or the search has finished.
 	SearchedTo *time.Time `json:"searchedTo,omitempty"`
 }
 
-// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-// is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-// others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+// snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+// no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+// an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+// cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+// `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+// not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
 // notifications in one message.
 type NotificationReason string
 
@@ -2073,10 +2080,11 @@ type NotificationRetry struct {
 	By string    `json:"by"`
 }
 
-// NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-// lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-// because a silence was in force when it was written.
+// NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+// when it was written.
 type NotificationStatus string
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -2120,17 +2128,17 @@ type PasswordChange struct {
 }
 
 // PresetDefinition The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
 // are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 type PresetDefinition struct {
 	// ID As `GET /receivers` names it.
 	ID string `json:"id"`
 
-	// Inputs By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again.
+	// Inputs By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again.
 	Inputs map[string]string `json:"inputs,omitempty"`
 }
 
-// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+// PresetEdit Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
 // because permission to edit a webhook does not include reading them.
 type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
@@ -2164,10 +2172,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty where alerts are about counts over several.
+	// Application Empty if alerts are about counts over several.
 	Application string `json:"application"`
 
-	// Route Empty where alerts are about counts over several.
+	// Route Empty if alerts are about counts over several.
 	Route string `json:"route"`
 }
 
@@ -2176,7 +2184,7 @@ type PreviewedHeader struct {
 	Masked bool   `json:"masked"`
 	Name   string `json:"name"`
 
-	// Value Absent where it is masked.
+	// Value Absent if it is masked.
 	Value *string `json:"value,omitempty"`
 }
 
@@ -2196,7 +2204,7 @@ type PreviewedRequest struct {
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
 	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-	// another one for a status that has no kind of its own.
+	// another one for a status without a separate kind.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -2210,15 +2218,16 @@ type Problem struct {
 	// Title The HTTP status in words.
 	Title string `json:"title"`
 
-	// Type Always about:blank; `code` tells the kinds apart.
+	// Type Always about:blank; `code` distinguishes the kinds.
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
 }
 
-// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+// never; an edit without it ends quiet hours.
 type QuietHours = []Calendar
 
 // ReadRequest Either `ids` or `filter`.
@@ -2230,7 +2239,7 @@ type ReadRequest struct {
 	// Unread Marks them as unread instead
 	Unread bool `json:"unread,omitempty"`
 
-	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
 	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
@@ -2311,7 +2320,7 @@ type ReceiverPreviewRequest struct {
 
 // ReceiverRequest defines model for ReceiverRequest.
 type ReceiverRequest struct {
-	// Body `[redacted]` stands for what is secret.
+	// Body Secrets are replaced by `[redacted]`.
 	Body        string `json:"body"`
 	ContentType string `json:"contentType"`
 
@@ -2323,7 +2332,7 @@ type ReceiverRequest struct {
 	// Method An HTTP method, or `SMTP` for an e-mail, whose body has `subject`, `text` and `html`.
 	Method string `json:"method"`
 
-	// URL `redacted` stands for what is secret.
+	// URL Secrets are replaced by `redacted`.
 	URL string `json:"url"`
 }
 
@@ -2335,7 +2344,7 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window that counted something else than is there.
+	// Different Alerts of a rule over a window that counted something else than the table contains.
 	Different *int64 `json:"different,omitempty"`
 
 	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
@@ -2373,8 +2382,8 @@ type Reconciliation struct {
 	// Unchecked What cannot be checked: see the findings.
 	Unchecked *int64 `json:"unchecked,omitempty"`
 
-	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
-	// that fired, stand or were resolved without a reason.
+	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a rule over a window,
+	// alerts that fired, are open or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
 
@@ -2416,7 +2425,7 @@ type Regression struct {
 
 // Replica One process. Its instants are of Postgres's clock.
 type Replica struct {
-	// Alive Whether it has not been silent for so long that others take over its work.
+	// Alive Whether its heartbeats are recent enough that others do not take over its work.
 	Alive bool `json:"alive"`
 
 	// ClaimedNotifications Notifications that it is delivering.
@@ -2448,8 +2457,8 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
-// RequestHead What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-// `host` is empty and own headers are left out where the webhook was edited since.
+// RequestHead What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+// webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
@@ -2467,7 +2476,7 @@ type Resolution struct {
 	AlertID openapi_types.UUID `json:"alertId"`
 	At      time.Time          `json:"at"`
 
-	// By Absent where no person did it.
+	// By Absent if no person did it.
 	By *string `json:"by,omitempty"`
 }
 
@@ -2519,7 +2528,7 @@ type Role string
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
-	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	// FormerSecretUntil Until when the former secret also signs; absent if there is none.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
 
 	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
@@ -2533,8 +2542,8 @@ type RouteTaken struct {
 	WebhookIds []openapi_types.UUID `json:"webhookIds"`
 }
 
-// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-// not continue.
+// RouteVerdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+// comes after a route that was taken and does not continue.
 type RouteVerdict string
 
 // RoutingAnswer `ROUTED` took at least one route; one without webhooks notifies nobody. `DEFAULT` took none and went to the default. `NO_ROUTE` took
@@ -2559,9 +2568,10 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
-// at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
-// many routes lead to it. A policy names at most 100 webhooks in all.
+// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
+// each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+// to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
+// in all.
 type RoutingPolicyDefinition struct {
 	DefaultEscalation *[]EscalationStep `json:"defaultEscalation,omitempty"`
 
@@ -2627,7 +2637,7 @@ type RoutingTestExchange struct {
 type RoutingTestExchangeStatus string
 
 // RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
-// the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+// the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
@@ -2651,8 +2661,8 @@ type RoutingTestRoute struct {
 	// Unmet The conditions that do not hold, by their paths in the match, such as `scope.applications`.
 	Unmet []string `json:"unmet"`
 
-	// Verdict `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-	// not continue.
+	// Verdict `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+	// comes after a route that was taken and does not continue.
 	Verdict RouteVerdict `json:"verdict"`
 }
 
@@ -2663,7 +2673,7 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message at present; absent where they would not.
+	// QuietUntil Until when its quiet hours would hold the message at present; absent if they would not.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
 	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
@@ -2675,8 +2685,8 @@ type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
 	ArmedSince time.Time `json:"armedSince"`
 
-	// Calendar The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-	// there; where they are put back, the hour that comes twice counts twice.
+	// Calendar The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+	// exist; if they are put back, the repeated hour counts twice.
 	Calendar   *Calendar `json:"calendar,omitempty"`
 	CreatedAt  time.Time `json:"createdAt"`
 	DurationMS int64     `json:"durationMs,omitempty"`
@@ -2686,11 +2696,12 @@ type Rule struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+	// present, by the time after which exchanges became visible.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
@@ -2715,12 +2726,12 @@ type Rule struct {
 	Percentile      int                `json:"percentile,omitempty"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 
-	// Resolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-	// exchange that fails raises an alert of its own.
+	// Resolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+	// them first. The next exchange that fails raises a separate alert.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 	RunbookURL string          `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope              Scope    `json:"scope"`
 	Severity           Severity `json:"severity"`
@@ -2729,13 +2740,13 @@ type Rule struct {
 	Threshold          int      `json:"threshold"`
 	TitleTemplate      string   `json:"titleTemplate"`
 
-	// Unreadable Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
-	// `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
-	// previewed, duplicated or exported. Replacing the definition arms the rule anew.
+	// Unreadable Why the stored definition cannot be read; absent for other rules. The rule is then not evaluated, and `scope`,
+	// `filter`, `targets`, `labels`, `owner`, `runbookUrl` and `note` may be missing. It can be replaced, disabled
+	// and deleted, but not enabled, previewed, duplicated or exported. Replacing the definition arms the rule again.
 	Unreadable string    `json:"unreadable,omitempty"`
 	UpdatedAt  time.Time `json:"updatedAt"`
 
-	// UseRoutingPolicy The routing policy says who is notified. Absent where the rule names webhooks itself.
+	// UseRoutingPolicy The routing policy decides who is notified. Absent if the rule names webhooks itself.
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
@@ -2753,7 +2764,7 @@ type RuleActivity struct {
 
 // RuleApplication defines model for RuleApplication.
 type RuleApplication struct {
-	// DryRun Whether to tell what would be done, and do nothing.
+	// DryRun Whether to show what would be done, without doing it.
 	DryRun bool `json:"dryRun,omitempty"`
 
 	// Prune Whether to delete the tenant's other rules.
@@ -2762,7 +2773,7 @@ type RuleApplication struct {
 	// PruneLabels With `prune`, only rules that have all of these labels are deleted. Empty means all.
 	PruneLabels map[string]string `json:"pruneLabels,omitempty"`
 
-	// PruneNames With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all.
+	// PruneNames With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all.
 	PruneNames []string `json:"pruneNames,omitempty"`
 
 	// Rules Each name once.
@@ -2776,7 +2787,7 @@ type RuleApplied struct {
 	// Changes What an edit changes, field by field.
 	Changes []RuleFieldChange `json:"changes,omitempty"`
 
-	// ID Absent where a rule would be created.
+	// ID Absent if a rule would be created.
 	ID   *openapi_types.UUID `json:"id,omitempty"`
 	Name string              `json:"name"`
 
@@ -2807,7 +2818,7 @@ type RuleChange struct {
 	Before map[string]interface{} `json:"before,omitempty"`
 	ID     int64                  `json:"id"`
 
-	// Operation The operation of this API; absent where it was done in another way.
+	// Operation The operation of this API; absent if it was done in another way.
 	Operation *string `json:"operation,omitempty"`
 }
 
@@ -2822,7 +2833,7 @@ type RuleDay struct {
 	BucketSeconds int     `json:"bucketSeconds"`
 	Buckets       []int64 `json:"buckets"`
 
-	// Complete False where the oldest alerts are not counted.
+	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
 	// From Where the first bucket begins.
@@ -2831,100 +2842,107 @@ type RuleDay struct {
 
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
-	// Calendar Of ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only where the whole window lies in these hours. Absent is always.
+	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
+	// hours. Absent means always.
 	Calendar *Calendar `json:"calendar,omitempty"`
 
-	// DurationMS Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+	// DurationMS For DURATION_IN_WINDOW: the minimum value of the percentile. Exchanges of both statuses are measured unless
 	// `filter.statuses` says otherwise.
 	DurationMS int64 `json:"durationMs,omitempty"`
 	Enabled    *bool `json:"enabled,omitempty"`
 
-	// Expected Of ABSENT_IN_WINDOW with `groupBy`: the full names of the groups of which exchanges are expected. Either they are listed
-	// here, or `learnDays` says from how many days they are learned.
+	// Expected For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
+	// them here, or set `learnDays`.
 	Expected []string `json:"expected,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty,omitzero"`
 
-	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-	// something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-	// `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-	// `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-	// match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+	// while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+	// `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+	// `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+	// `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+	// present, by the time after which exchanges became visible.
 	FireMode FireMode `json:"fireMode"`
 
 	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
-	// GroupBy Absent counts all exchanges together. Absent on PER_EXCHANGE. A rule has open alerts of at most 1,000 groups; where more
-	// reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
+	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
+	// groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
+	// largest stay as they are.
 	GroupBy GroupBy `json:"groupBy,omitempty"`
 
-	// GroupByAttribute Of `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those of which it is empty, are one group, the
-	// one without a name. A value longer than 256 bytes is known by its SHA-256.
+	// GroupByAttribute For `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those with an empty value, are
+	// one group, which has no name. A value longer than 256 bytes is identified by its SHA-256.
 	GroupByAttribute string `json:"groupByAttribute,omitempty"`
 
-	// IntervalSeconds How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
+	// IntervalSeconds How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
 	// shorter than a second.
 	IntervalSeconds *int `json:"intervalSeconds,omitempty"`
 
 	// Labels Names and values for those who handle the alerts, in messages, templates and the inbox.
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// LearnDays Of ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within so many days, at
-	// most 1,000 groups. They are learned anew every hour. Absent learns none.
+	// LearnDays For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
+	// number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
 	LearnDays int `json:"learnDays,omitempty"`
 
-	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-	// PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
+	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
+	// PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
 	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 
-	// MinVolume Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
-	// little: no alert fires, and one that does resolves.
+	// MinVolume For RATIO_IN_WINDOW and DURATION_IN_WINDOW: the minimum number of exchanges in the window, at least 1. With
+	// fewer, no alert fires, and a firing one resolves.
 	MinVolume int    `json:"minVolume,omitempty"`
 	Name      string `json:"name"`
 
 	// Note What people should know who handle its alerts.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: of a rule over a window when the count falls below the threshold,
-	// on PER_EXCHANGE by what `resolution` says. False on PER_EXCHANGE without one.
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
+	// longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
 	// Owner Who owns the rule, such as a team.
 	Owner string `json:"owner,omitempty"`
 
-	// Percent Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
-	// three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+	// Percent For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
+	// at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
+	// scope. Absent for other modes.
 	Percent float64 `json:"percent,omitempty"`
 
 	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
 	Percentile int `json:"percentile,omitempty"`
 
-	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
+	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
 	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
-	// Resolution Of PER_EXCHANGE: what resolves its open alerts beside people, those of before as well. Absent is nothing.
+	// Resolution For PER_EXCHANGE: what resolves its open alerts in addition to people, including earlier ones. Absent means
+	// nothing.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 
 	// RunbookURL Where people read what to do about its alerts, http or https.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
-	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 	// out, whatever the other lists say.
 	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 
-	// ShortWindowSeconds Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
-	// well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+	// ShortWindowSeconds For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must also
+	// reach `percent`. The alert then fires only while the problem lasts, and resolves soon after it is over. Absent
+	// means none.
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 	Targets            []Target `json:"targets,omitempty"`
 
-	// Threshold Of COUNT_IN_WINDOW, how many exchanges must match; of ABSENT_IN_WINDOW, how many are expected. At least 1; 0 on other modes.
+	// Threshold For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
+	// for other modes.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Mustache; empty means the default.
@@ -2982,23 +3000,23 @@ type RuleExplanation struct {
 	RuleID   openapi_types.UUID `json:"ruleId"`
 	RuleName string             `json:"ruleName"`
 
-	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
-	// those of its present condition.
+	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
+	// disabled or was not armed, those of its present condition.
 	Unmet []string `json:"unmet,omitempty"`
 
-	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-	// is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-	// retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-	// not meet the condition of its time.
+	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // RuleFieldChange defines model for RuleFieldChange.
 type RuleFieldChange struct {
-	// After The value; absent where the document has the default.
+	// After The value; absent if the document has the default.
 	After interface{} `json:"after,omitempty"`
 
-	// Before The value; absent where the rule has the default.
+	// Before The value; absent if the rule has the default.
 	Before interface{} `json:"before,omitempty"`
 
 	// Field The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name.
@@ -3007,12 +3025,13 @@ type RuleFieldChange struct {
 
 // RuleHealth How a rule's evaluation is doing.
 type RuleHealth struct {
-	// BackfillFrom The start time from which on something behind the cursor is still to be judged, beside what is new. So it is
-	// for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
+	// BackfillFrom The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
+	// happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
-	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
 	// before the first evaluation, while the rule is disabled, and for rules over a window.
 	Cursor *string `json:"cursor,omitempty"`
 
@@ -3033,7 +3052,7 @@ type RuleHealth struct {
 	LateDropped *int64 `json:"lateDropped,omitempty"`
 
 	// LateLastHour Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
-	// what becomes visible later than it reaches raises nothing.
+	// exchanges that become visible later than the look-back raise nothing.
 	LateLastHour *int64 `json:"lateLastHour,omitempty"`
 
 	// LookingBackTo The former name of `backfillFrom`.
@@ -3095,7 +3114,7 @@ type RuleReplay struct {
 	// EndedAt Absent while it is under way.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 
-	// EndedBy Who cancelled it; absent where nobody did.
+	// EndedBy Who cancelled it; absent if nobody did.
 	EndedBy *string            `json:"endedBy,omitempty"`
 	From    time.Time          `json:"from"`
 	ID      openapi_types.UUID `json:"id"`
@@ -3107,11 +3126,11 @@ type RuleReplay struct {
 	// Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// Problem Why it was stopped or failed, or does not come further; absent where nothing is wrong.
+	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-	// given another condition. FAILED: what it would raise cannot be stored.
+	// State RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
 }
@@ -3156,12 +3175,12 @@ type RuleReplayRequest struct {
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-// given another condition. FAILED: what it would raise cannot be stored.
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
-// RuleResolution What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-// exchange that fails raises an alert of its own.
+// RuleResolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+// them first. The next exchange that fails raises a separate alert.
 type RuleResolution struct {
 	// AfterSeconds How long after it was raised an alert is resolved, by Postgres's clock. Absent never does.
 	AfterSeconds *int `json:"afterSeconds,omitempty"`
@@ -3169,20 +3188,22 @@ type RuleResolution struct {
 	// Attribute Of ATTRIBUTE: the key of the attribute.
 	Attribute *string `json:"attribute,omitempty"`
 
-	// Evidence By which exchange an alert is resolved: one that COMPLETED and began after the failed one had ended (had begun, where the source
-	// does not tell the end), with the same correlation id, or of the same environment, application and route with the same value of
-	// `attribute`. Absent is by none. Not of rules whose `filter.statuses` has COMPLETED.
+	// Evidence Which exchange resolves an alert: one that COMPLETED and began after the failed one had ended (had begun, if
+	// the source does not tell the end), of the same environment, application and route, with the same correlation
+	// id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
+	// COMPLETED.
 	Evidence *RuleResolutionEvidence `json:"evidence,omitempty"`
 }
 
-// RuleResolutionEvidence By which exchange an alert is resolved: one that COMPLETED and began after the failed one had ended (had begun, where the source
-// does not tell the end), with the same correlation id, or of the same environment, application and route with the same value of
-// `attribute`. Absent is by none. Not of rules whose `filter.statuses` has COMPLETED.
+// RuleResolutionEvidence Which exchange resolves an alert: one that COMPLETED and began after the failed one had ended (had begun, if
+// the source does not tell the end), of the same environment, application and route, with the same correlation
+// id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
+// COMPLETED.
 type RuleResolutionEvidence string
 
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
-	// BackfillFrom The start time from which on the first of them has still to judge. Absent where there is none.
+	// BackfillFrom The earliest start time that one of them still has to judge. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
 	// Backfilling Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
@@ -3222,7 +3243,7 @@ type RulesApplied struct {
 	Rules []RuleApplied `json:"rules"`
 }
 
-// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
 // out, whatever the other lists say.
 type Scope struct {
 	Applications    *[]string `json:"applications,omitempty"`
@@ -3255,7 +3276,7 @@ type SignIn struct {
 	// Open Nobody has to sign in here.
 	Open bool `json:"open"`
 
-	// Provider An OpenID Connect provider; absent where there is none.
+	// Provider An OpenID Connect provider; absent if there is none.
 	Provider *SignInProvider `json:"provider,omitempty"`
 
 	// SetupNeeded There is no administrator yet.
@@ -3269,11 +3290,11 @@ type SignIn struct {
 type SignInLink struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 
-	// URL Absolute where Tocsin knows its public URL, else a path.
+	// URL Absolute if Tocsin knows its public URL, otherwise a path.
 	URL string `json:"url"`
 }
 
-// SignInProvider An OpenID Connect provider; absent where there is none.
+// SignInProvider An OpenID Connect provider; absent if there is none.
 type SignInProvider struct {
 	// Name What the button says.
 	Name string `json:"name"`
@@ -3298,11 +3319,12 @@ type Silence struct {
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 	Name  string     `json:"name"`
 
@@ -3310,9 +3332,9 @@ type Silence struct {
 	Problem *string `json:"problem,omitempty"`
 	Reason  string  `json:"reason"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
 
@@ -3331,23 +3353,24 @@ type Silence struct {
 
 // SilenceDefinition What a person writes of a silence.
 type SilenceDefinition struct {
-	// EndsAt At most 366 days after the start. It may be absent where the silence recurs, and is then never.
+	// EndsAt At most 366 days after the start. It may be absent if the silence recurs, and is then never.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 
 	// Name Of the silences that are not over no two have the same.
 	Name   string  `json:"name"`
 	Reason *string `json:"reason,omitempty"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 
 	// StartsAt Absent, or past, is now.
@@ -3365,7 +3388,7 @@ type SilencePreviewAnswer struct {
 	// Alerts Alerts that fired in the last 24 hours.
 	Alerts int64 `json:"alerts"`
 
-	// Complete False where only the newest alerts were looked at.
+	// Complete False if only the newest alerts were looked at.
 	Complete bool `json:"complete"`
 
 	// MatchedAlerts Of these, those that match.
@@ -3388,22 +3411,23 @@ type SilencePreviewAnswer struct {
 
 // SilencePreviewRequest defines model for SilencePreviewRequest.
 type SilencePreviewRequest struct {
-	// Match Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-	// are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-	// for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-	// names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-	// value. Any other condition on the exchange never holds for such an alert.
+	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+	// for such an alert.
 	Match AlertMatch `json:"match"`
 
-	// Recurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-	// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-	// where it comes twice, the first time.
+	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 }
 
-// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-// long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-// where it comes twice, the first time.
+// SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence struct {
 	DurationMinutes int `json:"durationMinutes"`
 
@@ -3450,7 +3474,7 @@ type SlackApp struct {
 	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
 	InteractionsPath string `json:"interactionsPath"`
 
-	// Threads Whether the messages of an issue share a thread; left out where they do not.
+	// Threads Whether the messages of an issue share a thread; left out if they do not.
 	Threads bool `json:"threads,omitempty"`
 }
 
@@ -3459,7 +3483,7 @@ type SlackAppDefinition struct {
 	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
 	BotToken string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
 	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
@@ -3474,7 +3498,7 @@ type SlackAppEdit struct {
 	// BotToken Left out, the present one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
-	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
 	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
@@ -3486,8 +3510,8 @@ type SlackAppEdit struct {
 
 // Status defines model for Status.
 type Status struct {
-	// Completeness How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-	// and while Postgres cannot be reached.
+	// Completeness The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+	// comparison, and while Postgres cannot be reached.
 	Completeness *CompletenessStatus `json:"completeness,omitempty"`
 	Dependencies []Dependency        `json:"dependencies"`
 	Now          time.Time           `json:"now"`
@@ -3498,7 +3522,7 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be reached. `/readyz` answers 200 also while ClickHouse alone cannot.
+	// Ready Whether every dependency can be reached. `/readyz` also answers 200 while only ClickHouse cannot.
 	Ready bool `json:"ready"`
 
 	// ReplicaID The process that answers.
@@ -3529,7 +3553,7 @@ type SystemHistoryAnswer struct {
 	Steps       []SystemStep `json:"steps"`
 }
 
-// SystemStep Empty where there is no sample, because nothing ran.
+// SystemStep Empty if there is no sample, because nothing ran.
 type SystemStep struct {
 	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
@@ -3537,7 +3561,7 @@ type SystemStep struct {
 	// Messages Messages to be delivered.
 	Messages *int64 `json:"messages,omitempty"`
 
-	// OldestSeconds The age of the oldest of them; 0 where there was none.
+	// OldestSeconds The age of the oldest of them; 0 if there was none.
 	OldestSeconds *float64 `json:"oldestSeconds,omitempty"`
 	Partitions    *int     `json:"partitions,omitempty"`
 
@@ -3557,8 +3581,8 @@ type Target struct {
 // TargetKind defines model for Target.Kind.
 type TargetKind string
 
-// Team Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
-// rules are its members' (`mine`). An alert can escalate to it.
+// Team A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+// the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team struct {
 	// Groups Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names.
 	Groups *[]string `json:"groups,omitempty"`
@@ -3575,11 +3599,11 @@ type Team struct {
 
 // TeamList defines model for TeamList.
 type TeamList struct {
-	// MembersHidden True where `members` and `groups` are left out, because the caller's role does not read who is in the teams; else absent.
+	// MembersHidden True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent.
 	MembersHidden *bool  `json:"membersHidden,omitempty"`
 	Teams         []Team `json:"teams"`
 
-	// UpdatedAt Absent where nobody has edited them.
+	// UpdatedAt Absent if nobody has edited them.
 	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
 	UpdatedBy *string    `json:"updatedBy,omitempty"`
 	Version   int64      `json:"version"`
@@ -3745,7 +3769,7 @@ type UsualDuration struct {
 	// Exchanges How many were looked at.
 	Exchanges int64 `json:"exchanges"`
 
-	// MedianNs Absent where fewer than 20 were found.
+	// MedianNs Absent if fewer than 20 were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
 	// P95Ns What 95 of a hundred do not exceed. Absent as the median is.
@@ -3803,7 +3827,7 @@ type Webhook struct {
 	// Events What else than raised alerts the webhook is notified of.
 	Events []WebhookEvent `json:"events"`
 
-	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	// FormerSecretUntil Until when a former signing secret also signs; absent if there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
 	HasSigningSecret     bool       `json:"hasSigningSecret"`
@@ -3827,15 +3851,17 @@ type Webhook struct {
 	// Preset The receiver that a webhook is for.
 	Preset *WebhookPreset `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours    QuietHours `json:"quietHours,omitempty"`
 	RatePerSecond float64    `json:"ratePerSecond"`
 
-	// SecretsProblem Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
-	// damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
-	// `signingSecret` anew, of a Slack app `botToken` and `signingSecret`; else it is a conflict. Disabling needs no secrets.
+	// SecretsProblem Why Tocsin cannot decrypt the URL, headers and secrets of the webhook: their encryption key is missing, or
+	// they are damaged. Absent if it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`,
+	// `headers` and `signingSecret` again, or for a Slack app `botToken` and `signingSecret`; otherwise it is a
+	// conflict. Disabling needs no secrets.
 	SecretsProblem *string `json:"secretsProblem,omitempty"`
 
 	// Slack A Slack app that a webhook posts as.
@@ -3860,7 +3886,7 @@ type WebhookActivity struct {
 	// From Where the first bucket begins.
 	From time.Time `json:"from"`
 
-	// LastSuccessAt When the newest message that was delivered in that time had been. Absent where none was.
+	// LastSuccessAt When the newest message of that time was delivered. Absent if none was.
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
@@ -3872,17 +3898,19 @@ type WebhookDefinition struct {
 	// ClientCertificate Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
-	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
+	// one message for up to 5,000 of them; a body template does not apply to digests. 0 means never. The default is
+	// 20 for slack, otherwise 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
 	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
-	// Of alerts over a window that resolve by themselves, `RESOLVED` notifies it whatever the rule's `notifyOnResolve` says.
-	// Only webhooks that were notified when an alert was raised are. The messages of an alert arrive in order.
+	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
+	// an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+	// whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
+	// notified. The messages of an alert arrive in order.
 	Events []WebhookEvent `json:"events,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
@@ -3897,13 +3925,14 @@ type WebhookDefinition struct {
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-	// and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+	// and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
 	// are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
 	Preset *PresetDefinition `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3940,8 +3969,9 @@ type WebhookEdit struct {
 	// Events As of a new webhook.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
-	// has to give them anew, because permission to edit a webhook does not include reading them.
+	// Headers Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+	// scheme, host or port has to give them again, because permission to edit a webhook does not include reading
+	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
 	// MaxConcurrent Attempts under way in one process.
@@ -3951,13 +3981,14 @@ type WebhookEdit struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
-	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
 	// because permission to edit a webhook does not include reading them.
 	Preset *PresetEdit `json:"preset,omitempty"`
 
-	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-	// they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-	// `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+	// QuietHours When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+	// are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+	// acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
 	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -3994,16 +4025,18 @@ type WebhookHealth struct {
 	// Since Of `open`: since when the receiver does not answer.
 	Since *time.Time `json:"since,omitempty"`
 
-	// State `ok`: what is due is sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
-	// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+	// State `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
+	// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
+	// time to time, and its success ends this. `off`: a person must enable the webhook.
 	State WebhookHealthState `json:"state"`
 
 	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// WebhookHealthState `ok`: what is due is sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
-// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+// WebhookHealthState `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
+// the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
+// time to time, and its success ends this. `off`: a person must enable the webhook.
 type WebhookHealthState string
 
 // WebhookKind defines model for WebhookKind.
@@ -4022,7 +4055,7 @@ type WebhookPreset struct {
 	// Inputs Those that are no secret.
 	Inputs map[string]string `json:"inputs"`
 
-	// Name What the receiver is called; its id where the server does not have it any more.
+	// Name The name of the receiver; its id if the server no longer has the receiver.
 	Name string `json:"name"`
 
 	// SecretInputs The names of the secret ones that are set.
@@ -4147,7 +4180,7 @@ type ListAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Environment The environments of the exchanges.
@@ -4175,7 +4208,7 @@ type ListAlertsParams struct {
 	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -4198,7 +4231,7 @@ type ListAlertsParams struct {
 type GroupAlertsParams struct {
 	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
 	// ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-	// that is not about one exchange is a group of its own there.
+	// that is not about one exchange is a separate group there.
 	By GroupAlertsParamsBy `form:"by" json:"by"`
 
 	// State Without it, alerts of every state but PENDING, of which nobody has been notified.
@@ -4208,7 +4241,7 @@ type GroupAlertsParams struct {
 	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
 	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
 
-	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	// Signature What exchanges failed with, as a group shows it. An empty one means alerts without an error.
 	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Environment The environments of the exchanges.
@@ -4236,7 +4269,7 @@ type GroupAlertsParams struct {
 	// that such a team owns.
 	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
 
-	// Assignee Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody.
+	// Assignee Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody.
 	Assignee *OnlyAssignee `form:"assignee,omitempty" json:"assignee,omitempty"`
 
 	// Snoozed Only alerts that are snoozed; with `false` only those that are not.
@@ -4312,13 +4345,13 @@ type StreamEventsParams struct {
 
 // SearchExchangesParams defines parameters for SearchExchanges.
 type SearchExchangesParams struct {
-	// Environment A name; `*` stands for any run of characters.
+	// Environment A name; `*` matches any characters.
 	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// Application A name; `*` stands for any run of characters.
+	// Application A name; `*` matches any characters.
 	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
 
-	// Route A name; `*` stands for any run of characters.
+	// Route A name; `*` matches any characters.
 	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
 
 	// Status Without it, both.
@@ -4348,8 +4381,8 @@ type SearchExchangesParamsStatus string
 type ExplainExchangeParams struct {
 	ExecutionID string `form:"executionId" json:"executionId"`
 
-	// StartTime When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
-	// that began within `hours`.
+	// StartTime When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
+	// alert, otherwise one that began within `hours`.
 	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
 
 	// Hours How many hours to look back.
@@ -4360,13 +4393,13 @@ type ExplainExchangeParams struct {
 type ListExchangeFacetsParams struct {
 	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
 
-	// Prefix What values begin with, case ignored.
+	// Prefix The beginning of the values, ignoring case.
 	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	// Environment Restricts the result to exchanges of this one; `*` matches any characters.
 	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
 
-	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	// Application Restricts the result to exchanges of this one; `*` matches any characters.
 	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
 
 	// Hours How many hours to look back.
@@ -4385,11 +4418,11 @@ type ListNotificationsParams struct {
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
 	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
 
-	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	// RuleID The rules of the alerts. A digest has none, but its members have.
 	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
 	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
 
-	// DigestID Those that these digests tell.
+	// DigestID Members of these digests.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
 	// From Created at or after this instant.
@@ -4398,11 +4431,12 @@ type ListNotificationsParams struct {
 	// To Created before this instant.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	// OnlyMessages Leaves out members of digests, so that each entry is one message.
 	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
-	// Q Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
-	// at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+	// Q Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
+	// page searches 20,000 notifications and may contain few or none of them, although there are more; see
+	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -4461,7 +4495,7 @@ type PreviewRuleParams struct {
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
 type ReconcileRuleParams struct {
-	// Hours How far to look back, not before the rule was armed.
+	// Hours How many hours to look back, but not before the rule was armed.
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
@@ -4726,9 +4760,9 @@ type ClientInterface interface {
 
 	// AcknowledgeAlertsWithBody Acknowledge many alerts at once
 	//
-	// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-	// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-	// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4737,9 +4771,9 @@ type ClientInterface interface {
 
 	// AcknowledgeAlerts Acknowledge many alerts at once
 	//
-	// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-	// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-	// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4748,26 +4782,27 @@ type ClientInterface interface {
 
 	// UndoAlertAction Undo what was done to many alerts
 	//
-	// Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
-	// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about is well
-	// again. Possible for whoever did it, until `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+	// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
+	// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
+	// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
+	// effect of undoing once.
 	//
 	// Corresponds with POST /alerts/actions/{id}/undo (the `UndoAlertAction` operationId).
 	UndoAlertAction(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetAlertActivity Count the alerts raised in each minute of the last hour
 	//
-	// Alerts about exchanges, by the rule that raised them. Of more than 100,000 the oldest are not counted, and `complete`
-	// is false.
+	// Alerts about exchanges, by the rule that raised them. If there are more than 100,000, the oldest are not counted,
+	// and `complete` is false.
 	//
 	// Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 	GetAlertActivity(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AssignAlertsWithBody Assign many alerts to a person, or to nobody
 	//
-	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-	// whoever handled it.
+	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+	// to the person who handled it.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4776,9 +4811,9 @@ type ClientInterface interface {
 
 	// AssignAlerts Assign many alerts to a person, or to nobody
 	//
-	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-	// whoever handled it.
+	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+	// to the person who handled it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4797,7 +4832,7 @@ type ClientInterface interface {
 	// Corresponds with GET /alerts/counts (the `CountAlerts` operationId).
 	CountAlerts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GroupAlerts Fold alerts by rule or by error
+	// GroupAlerts Group alerts by rule or by error
 	//
 	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
 	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
@@ -4821,7 +4856,7 @@ type ClientInterface interface {
 
 	// CreateIssueNoteWithBody Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 	//
 	// Takes any type of body and a specified content type.
@@ -4831,7 +4866,7 @@ type ClientInterface interface {
 
 	// CreateIssueNote Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 	//
 	// Takes a body of the `application/json` content type.
@@ -4848,7 +4883,7 @@ type ClientInterface interface {
 
 	// ReadAlertsWithBody Mark alerts as read, or as unread
 	//
-	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4857,7 +4892,7 @@ type ClientInterface interface {
 
 	// ReadAlerts Mark alerts as read, or as unread
 	//
-	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4866,7 +4901,7 @@ type ClientInterface interface {
 
 	// ResolveAlertsWithBody Resolve many alerts at once
 	//
-	// As the acknowledging of many. Pending alerts cannot be resolved.
+	// In the same way as acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4875,7 +4910,7 @@ type ClientInterface interface {
 
 	// ResolveAlerts Resolve many alerts at once
 	//
-	// As the acknowledging of many. Pending alerts cannot be resolved.
+	// In the same way as acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4889,15 +4924,15 @@ type ClientInterface interface {
 
 	// AcknowledgeAlert Acknowledge an alert
 	//
-	// An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, nor a pending one, which is 409.
+	// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
 	//
 	// Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 	AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AssignAlertWithBody Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4906,8 +4941,8 @@ type ClientInterface interface {
 
 	// AssignAlert Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4930,7 +4965,7 @@ type ClientInterface interface {
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4941,7 +4976,7 @@ type ClientInterface interface {
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4957,7 +4992,7 @@ type ClientInterface interface {
 
 	// GetUsualDuration How long exchanges like an alert's usually take
 	//
-	// Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
+	// From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 	// started within 24 hours before the alert's exchange.
 	//
 	// Corresponds with GET /alerts/{id}/usual-duration (the `GetUsualDuration` operationId).
@@ -4978,13 +5013,12 @@ type ClientInterface interface {
 
 	// StreamEvents Follow the inbox by server-sent events
 	//
-	// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-	// id names the state of the inbox and begins with the number of its newest change. A client that returns with
-	// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
-	//
-	// The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
-	// that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
-	// time: connect anew.
+	// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
+	// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
+	// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
+	// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
+	// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
+	// stream may end at any time: connect again.
 	//
 	// Corresponds with GET /events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4999,38 +5033,38 @@ type ClientInterface interface {
 
 	// ExplainExchange Explain an exchange
 	//
-	// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
-	// condition it does not meet last, each kind by name.
+	// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
+	// condition the exchange does not meet come last, each sorted by name.
 	//
 	// Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
 	ExplainExchange(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListExchangeFacets List the values that occur in a field
 	//
-	// The most frequent first, for an editor to offer. Of attributes, the keys.
+	// The most frequent first, as suggestions for an editor. For attributes, the keys.
 	//
 	// Corresponds with GET /exchanges/facets (the `ListExchangeFacets` operationId).
 	ListExchangeFacets(ctx context.Context, params *ListExchangeFacetsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetMe Ask who one is
+	// GetMe Read the caller
 	//
 	// Corresponds with GET /me (the `GetMe` operationId).
 	GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangePasswordWithBody Change one's password
+	// ChangePasswordWithBody Change the caller's password
 	//
-	// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-	// is for whoever comes from a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /me/password (the `ChangePassword` operationId).
 	ChangePasswordWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangePassword Change one's password
+	// ChangePassword Change the caller's password
 	//
-	// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-	// is for whoever comes from a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5039,33 +5073,33 @@ type ClientInterface interface {
 
 	// ListNotifications List notifications, newest first
 	//
-	// Of the attempts only the verdicts; a single notification shows the rest.
+	// Attempts are shown only with their verdicts; read a single notification for the rest.
 	//
 	// Corresponds with GET /notifications (the `ListNotifications` operationId).
 	ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CountNotifications Count messages by status
 	//
-	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
+	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 	// those among the newest 20,000 messages.
 	//
 	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 	CountNotifications(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DiscardNotificationsWithBody Give many up
+	// DiscardNotificationsWithBody Discard many
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-	// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /notifications/discard (the `DiscardNotifications` operationId).
 	DiscardNotificationsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DiscardNotifications Give many up
+	// DiscardNotifications Discard many
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-	// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5074,9 +5108,9 @@ type ClientInterface interface {
 
 	// RetryNotificationsWithBody Send many again
 	//
-	// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-	// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-	// Repeating the call changes nothing about those that are due already.
+	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+	// again one by one. Repeating the call does not change messages that are already due.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5085,9 +5119,9 @@ type ClientInterface interface {
 
 	// RetryNotifications Send many again
 	//
-	// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-	// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-	// Repeating the call changes nothing about those that are due already.
+	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+	// again one by one. Repeating the call does not change messages that are already due.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5099,9 +5133,9 @@ type ClientInterface interface {
 	// Corresponds with GET /notifications/{id} (the `GetNotification` operationId).
 	GetNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DiscardNotification Give a notification up
+	// DiscardNotification Discard a notification
 	//
-	// Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+	// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
 	// A message that was delivered, and one that is being attempted, are a conflict.
 	//
 	// Corresponds with POST /notifications/{id}/discard (the `DiscardNotification` operationId).
@@ -5109,18 +5143,19 @@ type ClientInterface interface {
 
 	// RetryNotification Send a notification again
 	//
-	// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
-	// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-	// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-	// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
-	// off or deleted, are a conflict.
+	// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
+	// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
+	// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+	// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
+	// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
+	// being made, and if the webhook is off or deleted.
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 	RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListReceivers List the receivers that a webhook can be for
 	//
-	// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+	// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
 	// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
 	//
 	// Corresponds with GET /receivers (the `ListReceivers` operationId).
@@ -5128,8 +5163,8 @@ type ClientInterface interface {
 
 	// PreviewReceiverWithBody Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-	// those of the receiver's example. Nothing is sent.
+	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5138,8 +5173,8 @@ type ClientInterface interface {
 
 	// PreviewReceiver Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-	// those of the receiver's example. Nothing is sent.
+	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5148,7 +5183,7 @@ type ClientInterface interface {
 
 	// CancelReplay Cancel a replay
 	//
-	// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+	// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
 	//
 	// Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
 	CancelReplay(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5162,15 +5197,15 @@ type ClientInterface interface {
 
 	// GetRoutingPolicy Read the routing policy
 	//
-	// There is always one. The policy that nobody has edited has version 1, and is empty.
+	// There is always a policy. Before the first edit, it has version 1 and is empty.
 	//
 	// Corresponds with GET /routing (the `GetRoutingPolicy` operationId).
 	GetRoutingPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UpdateRoutingPolicyWithBody Edit the routing policy
 	//
-	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5179,26 +5214,26 @@ type ClientInterface interface {
 
 	// UpdateRoutingPolicy Edit the routing policy
 	//
-	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
 	UpdateRoutingPolicy(ctx context.Context, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TestRoutingWithBody Tell who would be notified, and why
+	// TestRoutingWithBody Show who would be notified, and why
 	//
-	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /routing/test (the `TestRouting` operationId).
 	TestRoutingWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TestRouting Tell who would be notified, and why
+	// TestRouting Show who would be notified, and why
 	//
-	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5212,7 +5247,7 @@ type ClientInterface interface {
 
 	// CreateRuleWithBody Create a rule
 	//
-	// The rule is armed by its creation. Exchanges that ended before are history to it.
+	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5221,33 +5256,35 @@ type ClientInterface interface {
 
 	// CreateRule Create a rule
 	//
-	// The rule is armed by its creation. Exchanges that ended before are history to it.
+	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /rules (the `CreateRule` operationId).
 	CreateRule(ctx context.Context, body CreateRuleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApplyRulesWithBody Make rules be as a document says
+	// ApplyRulesWithBody Apply a document of rules
 	//
-	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /rules/apply (the `ApplyRules` operationId).
 	ApplyRulesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApplyRules Make rules be as a document says
+	// ApplyRules Apply a document of rules
 	//
-	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5256,27 +5293,27 @@ type ClientInterface interface {
 
 	// ExportRules Export all rules as a document
 	//
-	// Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-	// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
-	// be read (`unreadable`), the answer is 409 and names it.
+	// Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
+	// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
+	// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
 	//
 	// Corresponds with GET /rules/export (the `ExportRules` operationId).
 	ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewRuleDefinitionWithBody Tell what a definition would have raised
+	// PreviewRuleDefinitionWithBody Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-	// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /rules/preview (the `PreviewRuleDefinition` operationId).
 	PreviewRuleDefinitionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewRuleDefinition Tell what a definition would have raised
+	// PreviewRuleDefinition Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-	// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5285,7 +5322,7 @@ type ClientInterface interface {
 
 	// DeleteRule Delete a rule
 	//
-	// The rule raises nothing more.
+	// The rule raises no more alerts.
 	//
 	// Corresponds with DELETE /rules/{id} (the `DeleteRule` operationId).
 	DeleteRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5298,7 +5335,7 @@ type ClientInterface interface {
 	// UpdateRuleWithBody Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes any type of body and a specified content type.
@@ -5309,7 +5346,7 @@ type ClientInterface interface {
 	// UpdateRule Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5319,7 +5356,8 @@ type ClientInterface interface {
 
 	// GetRuleActivity Count the alerts that a rule raised in the last 24 hours
 	//
-	// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+	// In steps of 15 minutes. If there are more than 100,000 alerts, the oldest are not counted, and `complete` is
+	// false.
 	//
 	// Corresponds with GET /rules/{id}/activity (the `GetRuleActivity` operationId).
 	GetRuleActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5340,7 +5378,7 @@ type ClientInterface interface {
 
 	// EnableRule Enable a rule
 	//
-	// Arms the rule anew; what ended while it was disabled is not alerted. An enabled rule stays as it is.
+	// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 	//
 	// Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 	EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5352,29 +5390,29 @@ type ClientInterface interface {
 	// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
 	ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewRule Tell what a rule would have raised
+	// PreviewRule Show what a rule would have raised
 	//
 	// As for a definition.
 	//
 	// Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 	PreviewRule(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewRuleEditWithBody Tell which alerts an edit would add and remove
+	// PreviewRuleEditWithBody Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-	// Nothing is stored.
+	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+	// if they are about one group and fire within one window. Nothing is stored.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
 	PreviewRuleEditWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewRuleEdit Tell which alerts an edit would add and remove
+	// PreviewRuleEdit Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-	// Nothing is stored.
+	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+	// if they are about one group and fire within one window. Nothing is stored.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5383,10 +5421,10 @@ type ClientInterface interface {
 
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	//
-	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
-	// what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-	// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
-	// which the threshold was surely reached and no alert stood.
+	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
+	// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
+	// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+	// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 	//
 	// Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 	ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5398,48 +5436,50 @@ type ClientInterface interface {
 	// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
 	ListReplays(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StartReplayWithBody Have a rule judge a range of the past again
+	// StartReplayWithBody Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
 	StartReplayWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StartReplay Have a rule judge a range of the past again
+	// StartReplay Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
 	StartReplay(ctx context.Context, id ID, body StartReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewReplayWithBody Tell what a replay would raise
+	// PreviewReplayWithBody Show what a replay would raise
 	//
-	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-	// time and rows: `truncated` says that a bound was met.
+	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+	// rule. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
 	PreviewReplayWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewReplay Tell what a replay would raise
+	// PreviewReplay Show what a replay would raise
 	//
-	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-	// time and rows: `truncated` says that a bound was met.
+	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+	// rule. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5448,16 +5488,16 @@ type ClientInterface interface {
 
 	// RetryRule Evaluate a rule at once
 	//
-	// Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-	// again, operators are notified anew. A disabled rule is a conflict.
+	// Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
+	// fails again, operators are notified again. A disabled rule is a conflict.
 	//
 	// Corresponds with POST /rules/{id}/retry (the `RetryRule` operationId).
 	RetryRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// TestRuleWithBody Send a test notification to a rule's webhooks
 	//
-	// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-	// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5466,8 +5506,8 @@ type ClientInterface interface {
 
 	// TestRule Send a test notification to a rule's webhooks
 	//
-	// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-	// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5481,7 +5521,7 @@ type ClientInterface interface {
 	// Corresponds with DELETE /session (the `DeleteSession` operationId).
 	DeleteSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetSession Ask how one signs in
+	// GetSession Read how to sign in
 	//
 	// Corresponds with GET /session (the `GetSession` operationId).
 	GetSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5506,22 +5546,22 @@ type ClientInterface interface {
 	// Corresponds with POST /session (the `CreateSession` operationId).
 	CreateSession(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// BeginDisplayWithBody Have a browser show pages with a token
+	// BeginDisplayWithBody Show pages in a browser with a token
 	//
-	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-	// a browser in which somebody is signed in keeps that: 409.
+	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /session/display (the `BeginDisplay` operationId).
 	BeginDisplayWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// BeginDisplay Have a browser show pages with a token
+	// BeginDisplay Show pages in a browser with a token
 	//
-	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-	// a browser in which somebody is signed in keeps that: 409.
+	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5530,7 +5570,7 @@ type ClientInterface interface {
 
 	// RedeemLinkWithBody Sign in with a one-time link
 	//
-	// The secret is what follows `#` in the link. It is used up.
+	// The secret is the part after `#` in the link. It can be used once.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5539,25 +5579,25 @@ type ClientInterface interface {
 
 	// RedeemLink Sign in with a one-time link
 	//
-	// The secret is what follows `#` in the link. It is used up.
+	// The secret is the part after `#` in the link. It can be used once.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /session/link (the `RedeemLink` operationId).
 	RedeemLink(ctx context.Context, body RedeemLinkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SetUpWithBody Make the first administrator
+	// SetUpWithBody Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /setup (the `SetUp` operationId).
 	SetUpWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SetUp Make the first administrator
+	// SetUp Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5566,15 +5606,15 @@ type ClientInterface interface {
 
 	// ListSilences List silences, newest first
 	//
-	// Those that are not over are one page of at most 500.
+	// Silences that are active or upcoming are one page of at most 500.
 	//
 	// Corresponds with GET /silences (the `ListSilences` operationId).
 	ListSilences(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateSilenceWithBody Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-	// waits to be sent stays.
+	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+	// Messages that already wait are sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5583,28 +5623,28 @@ type ClientInterface interface {
 
 	// CreateSilence Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-	// waits to be sent stays.
+	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+	// Messages that already wait are sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /silences (the `CreateSilence` operationId).
 	CreateSilence(ctx context.Context, body CreateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewSilenceWithBody Tell what a silence would have suppressed
+	// PreviewSilenceWithBody Show what a silence would have suppressed
 	//
-	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-	// within the windows of its recurrence. Nothing is stored.
+	// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+	// the time, or within the windows of its recurrence. Nothing is stored.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
 	PreviewSilenceWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewSilence Tell what a silence would have suppressed
+	// PreviewSilence Show what a silence would have suppressed
 	//
-	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-	// within the windows of its recurrence. Nothing is stored.
+	// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+	// the time, or within the windows of its recurrence. Nothing is stored.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5618,8 +5658,8 @@ type ClientInterface interface {
 
 	// UpdateSilenceWithBody Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5628,8 +5668,8 @@ type ClientInterface interface {
 
 	// UpdateSilence Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5645,23 +5685,25 @@ type ClientInterface interface {
 
 	// GetStatus Read the state of the system
 	//
-	// Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-	// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
+	// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
+	// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
+	// everybody what is missing.
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetSystemHistory How the system was in the last 24 hours
+	// GetSystemHistory Read the state of the system in the last 24 hours
 	//
-	// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
-	// each minute; a step shows the worst of its samples.
+	// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server
+	// takes a sample each minute; a step shows the worst of its samples.
 	//
 	// Corresponds with GET /status/history (the `GetSystemHistory` operationId).
 	GetSystemHistory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTeams List the teams
 	//
-	// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
+	// There is always a list. Before the first edit, it has version 1 and is empty. Viewers do not see `members` and
+	// `groups`; `membersHidden` says so.
 	//
 	// Corresponds with GET /teams (the `GetTeams` operationId).
 	GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5684,20 +5726,20 @@ type ClientInterface interface {
 	// Corresponds with PUT /teams (the `UpdateTeams` operationId).
 	UpdateTeams(ctx context.Context, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewTemplatesWithBody Show the message that templates make
+	// PreviewTemplatesWithBody Preview a message from templates
 	//
-	// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-	// webhook would get, its secrets masked. Nothing is sent.
+	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /templates/preview (the `PreviewTemplates` operationId).
 	PreviewTemplatesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewTemplates Show the message that templates make
+	// PreviewTemplates Preview a message from templates
 	//
-	// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-	// webhook would get, its secrets masked. Nothing is sent.
+	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5711,7 +5753,7 @@ type ClientInterface interface {
 
 	// CreateTokenWithBody Create a token
 	//
-	// Its role is not above the caller's. The secret is in this answer only.
+	// Its role must not be higher than the caller's. The secret is only in this answer.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5720,7 +5762,7 @@ type ClientInterface interface {
 
 	// CreateToken Create a token
 	//
-	// Its role is not above the caller's. The secret is in this answer only.
+	// Its role must not be higher than the caller's. The secret is only in this answer.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5739,7 +5781,7 @@ type ClientInterface interface {
 
 	// CreateUserWithBody Create a user
 	//
-	// Without a password the user comes in by a one-time link, and sets one then.
+	// Without a password, the user signs in with a one-time link and then sets one.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5748,7 +5790,7 @@ type ClientInterface interface {
 
 	// CreateUser Create a user
 	//
-	// Without a password the user comes in by a one-time link, and sets one then.
+	// Without a password, the user signs in with a one-time link and then sets one.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5757,7 +5799,7 @@ type ClientInterface interface {
 
 	// DeleteUser Delete a user
 	//
-	// Ends every session of the user. What the user did stays on record. The last administrator stays, which is 409.
+	// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
 	//
 	// Corresponds with DELETE /users/{id} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5787,9 +5829,9 @@ type ClientInterface interface {
 	// Corresponds with PUT /users/{id} (the `UpdateUser` operationId).
 	UpdateUser(ctx context.Context, id ID, params *UpdateUserParams, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateUserLink Make a link by which a user signs in once
+	// CreateUserLink Create a link with which a user can sign in once
 	//
-	// It is shown in this answer only, and holds for a day, or until the user's password is set.
+	// It is shown only in this answer, and is valid for a day, or until the user's password is set.
 	//
 	// Corresponds with POST /users/{id}/link (the `CreateUserLink` operationId).
 	CreateUserLink(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5814,7 +5856,7 @@ type ClientInterface interface {
 
 	// ListViews List saved views by name
 	//
-	// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+	// The caller's own views, and those that others share. A caller can have at most 100 views; 200 can be shared.
 	//
 	// Corresponds with GET /views (the `ListViews` operationId).
 	ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5839,7 +5881,7 @@ type ClientInterface interface {
 
 	// DeleteView Delete a saved view
 	//
-	// Possible for its owner and, where it is shared, for administrators.
+	// Only its owner can do this and, if it is shared, administrators.
 	//
 	// Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
 	DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5865,8 +5907,8 @@ type ClientInterface interface {
 
 	// DeleteWebhook Delete a webhook
 	//
-	// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
-	// exhausted are discarded.
+	// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
+	// or exhausted are discarded.
 	//
 	// Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 	DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5878,9 +5920,9 @@ type ClientInterface interface {
 
 	// UpdateWebhookWithBody Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-	// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-	// `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5889,19 +5931,19 @@ type ClientInterface interface {
 
 	// UpdateWebhook Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-	// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-	// `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /webhooks/{id} (the `UpdateWebhook` operationId).
 	UpdateWebhook(ctx context.Context, id ID, params *UpdateWebhookParams, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+	// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 	//
-	// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
-	// newest 50,000 are looked at; with more, `complete` is false.
+	// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
+	// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
 	//
 	// Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
 	GetWebhookActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5915,23 +5957,23 @@ type ClientInterface interface {
 
 	// EnableWebhook Enable a webhook
 	//
-	// What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
-	// stays as it is.
+	// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+	// asked for. An enabled webhook stays as it is.
 	//
 	// Corresponds with POST /webhooks/{id}/enable (the `EnableWebhook` operationId).
 	EnableWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RetireWebhookSecret Drop the former signing secret
 	//
-	// From then on the present secret alone signs. Without a former secret nothing changes.
+	// From then on, only the present secret signs. Without a former secret, nothing changes.
 	//
 	// Corresponds with POST /webhooks/{id}/retire-secret (the `RetireWebhookSecret` operationId).
 	RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RotateWebhookSecretWithBody Replace the signing secret
 	//
-	// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-	// secret and by the former one, so that the receiver can change over at any time meanwhile.
+	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+	// by the new secret and by the former one, so that the receiver can change at any time.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5940,8 +5982,8 @@ type ClientInterface interface {
 
 	// RotateWebhookSecret Replace the signing secret
 	//
-	// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-	// secret and by the former one, so that the receiver can change over at any time meanwhile.
+	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+	// by the new secret and by the former one, so that the receiver can change at any time.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5950,8 +5992,9 @@ type ClientInterface interface {
 
 	// TestWebhook Send a test message
 	//
-	// Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
-	// signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+	// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+	// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
+	// tested, too.
 	//
 	// Corresponds with POST /webhooks/{id}/test (the `TestWebhook` operationId).
 	TestWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5977,9 +6020,9 @@ func (c *Client) ListAlerts(ctx context.Context, params *ListAlertsParams, reqEd
 
 // AcknowledgeAlertsWithBody Acknowledge many alerts at once
 //
-// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 //
 // Takes any type of body and a specified content type.
 //
@@ -5998,9 +6041,9 @@ func (c *Client) AcknowledgeAlertsWithBody(ctx context.Context, contentType stri
 
 // AcknowledgeAlerts Acknowledge many alerts at once
 //
-// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6019,9 +6062,10 @@ func (c *Client) AcknowledgeAlerts(ctx context.Context, body AcknowledgeAlertsJS
 
 // UndoAlertAction Undo what was done to many alerts
 //
-// Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
-// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about is well
-// again. Possible for whoever did it, until `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
+// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
+// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
+// effect of undoing once.
 //
 // Corresponds with POST /alerts/actions/{id}/undo (the `UndoAlertAction` operationId).
 func (c *Client) UndoAlertAction(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6038,8 +6082,8 @@ func (c *Client) UndoAlertAction(ctx context.Context, id ID, reqEditors ...Reque
 
 // GetAlertActivity Count the alerts raised in each minute of the last hour
 //
-// Alerts about exchanges, by the rule that raised them. Of more than 100,000 the oldest are not counted, and `complete`
-// is false.
+// Alerts about exchanges, by the rule that raised them. If there are more than 100,000, the oldest are not counted,
+// and `complete` is false.
 //
 // Corresponds with GET /alerts/activity (the `GetAlertActivity` operationId).
 func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6056,9 +6100,9 @@ func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEdit
 
 // AssignAlertsWithBody Assign many alerts to a person, or to nobody
 //
-// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-// whoever handled it.
+// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+// to the person who handled it.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6077,9 +6121,9 @@ func (c *Client) AssignAlertsWithBody(ctx context.Context, contentType string, b
 
 // AssignAlerts Assign many alerts to a person, or to nobody
 //
-// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-// whoever handled it.
+// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+// to the person who handled it.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6128,7 +6172,7 @@ func (c *Client) CountAlerts(ctx context.Context, reqEditors ...RequestEditorFn)
 	return c.Client.Do(req)
 }
 
-// GroupAlerts Fold alerts by rule or by error
+// GroupAlerts Group alerts by rule or by error
 //
 // One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
 // with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
@@ -6182,7 +6226,7 @@ func (c *Client) ListIssueNotes(ctx context.Context, params *ListIssueNotesParam
 
 // CreateIssueNoteWithBody Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 // the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 //
 // Takes any type of body and a specified content type.
@@ -6202,7 +6246,7 @@ func (c *Client) CreateIssueNoteWithBody(ctx context.Context, contentType string
 
 // CreateIssueNote Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 // the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 //
 // Takes a body of the `application/json` content type.
@@ -6239,7 +6283,7 @@ func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...Reque
 
 // ReadAlertsWithBody Mark alerts as read, or as unread
 //
-// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6258,7 +6302,7 @@ func (c *Client) ReadAlertsWithBody(ctx context.Context, contentType string, bod
 
 // ReadAlerts Mark alerts as read, or as unread
 //
-// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6277,7 +6321,7 @@ func (c *Client) ReadAlerts(ctx context.Context, body ReadAlertsJSONRequestBody,
 
 // ResolveAlertsWithBody Resolve many alerts at once
 //
-// As the acknowledging of many. Pending alerts cannot be resolved.
+// In the same way as acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6296,7 +6340,7 @@ func (c *Client) ResolveAlertsWithBody(ctx context.Context, contentType string, 
 
 // ResolveAlerts Resolve many alerts at once
 //
-// As the acknowledging of many. Pending alerts cannot be resolved.
+// In the same way as acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6330,7 +6374,7 @@ func (c *Client) GetAlert(ctx context.Context, id ID, reqEditors ...RequestEdito
 
 // AcknowledgeAlert Acknowledge an alert
 //
-// An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, nor a pending one, which is 409.
+// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
 //
 // Corresponds with POST /alerts/{id}/acknowledge (the `AcknowledgeAlert` operationId).
 func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6347,8 +6391,8 @@ func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...Requ
 
 // AssignAlertWithBody Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6367,8 +6411,8 @@ func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType str
 
 // AssignAlert Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6421,7 +6465,7 @@ func (c *Client) ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestE
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 // alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6442,7 +6486,7 @@ func (c *Client) SnoozeAlertWithBody(ctx context.Context, id ID, contentType str
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 // alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6478,7 +6522,7 @@ func (c *Client) UnsnoozeAlert(ctx context.Context, id ID, reqEditors ...Request
 
 // GetUsualDuration How long exchanges like an alert's usually take
 //
-// Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
+// From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 // started within 24 hours before the alert's exchange.
 //
 // Corresponds with GET /alerts/{id}/usual-duration (the `GetUsualDuration` operationId).
@@ -6529,13 +6573,12 @@ func (c *Client) ListEncryptionKeys(ctx context.Context, reqEditors ...RequestEd
 
 // StreamEvents Follow the inbox by server-sent events
 //
-// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-// id names the state of the inbox and begins with the number of its newest change. A client that returns with
-// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
-//
-// The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
-// that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
-// time: connect anew.
+// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
+// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
+// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
+// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
+// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
+// stream may end at any time: connect again.
 //
 // Corresponds with GET /events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6570,8 +6613,8 @@ func (c *Client) SearchExchanges(ctx context.Context, params *SearchExchangesPar
 
 // ExplainExchange Explain an exchange
 //
-// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
-// condition it does not meet last, each kind by name.
+// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
+// condition the exchange does not meet come last, each sorted by name.
 //
 // Corresponds with GET /exchanges/explain (the `ExplainExchange` operationId).
 func (c *Client) ExplainExchange(ctx context.Context, params *ExplainExchangeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6588,7 +6631,7 @@ func (c *Client) ExplainExchange(ctx context.Context, params *ExplainExchangePar
 
 // ListExchangeFacets List the values that occur in a field
 //
-// The most frequent first, for an editor to offer. Of attributes, the keys.
+// The most frequent first, as suggestions for an editor. For attributes, the keys.
 //
 // Corresponds with GET /exchanges/facets (the `ListExchangeFacets` operationId).
 func (c *Client) ListExchangeFacets(ctx context.Context, params *ListExchangeFacetsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6603,7 +6646,7 @@ func (c *Client) ListExchangeFacets(ctx context.Context, params *ListExchangeFac
 	return c.Client.Do(req)
 }
 
-// GetMe Ask who one is
+// GetMe Read the caller
 //
 // Corresponds with GET /me (the `GetMe` operationId).
 func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6618,10 +6661,10 @@ func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 	return c.Client.Do(req)
 }
 
-// ChangePasswordWithBody Change one's password
+// ChangePasswordWithBody Change the caller's password
 //
-// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-// is for whoever comes from a provider, unless an administrator has set a password.
+// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6638,10 +6681,10 @@ func (c *Client) ChangePasswordWithBody(ctx context.Context, contentType string,
 	return c.Client.Do(req)
 }
 
-// ChangePassword Change one's password
+// ChangePassword Change the caller's password
 //
-// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-// is for whoever comes from a provider, unless an administrator has set a password.
+// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6660,7 +6703,7 @@ func (c *Client) ChangePassword(ctx context.Context, body ChangePasswordJSONRequ
 
 // ListNotifications List notifications, newest first
 //
-// Of the attempts only the verdicts; a single notification shows the rest.
+// Attempts are shown only with their verdicts; read a single notification for the rest.
 //
 // Corresponds with GET /notifications (the `ListNotifications` operationId).
 func (c *Client) ListNotifications(ctx context.Context, params *ListNotificationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6677,7 +6720,7 @@ func (c *Client) ListNotifications(ctx context.Context, params *ListNotification
 
 // CountNotifications Count messages by status
 //
-// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
+// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 // those among the newest 20,000 messages.
 //
 // Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
@@ -6693,10 +6736,10 @@ func (c *Client) CountNotifications(ctx context.Context, params *CountNotificati
 	return c.Client.Do(req)
 }
 
-// DiscardNotificationsWithBody Give many up
+// DiscardNotificationsWithBody Discard many
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6713,10 +6756,10 @@ func (c *Client) DiscardNotificationsWithBody(ctx context.Context, contentType s
 	return c.Client.Do(req)
 }
 
-// DiscardNotifications Give many up
+// DiscardNotifications Discard many
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6735,9 +6778,9 @@ func (c *Client) DiscardNotifications(ctx context.Context, body DiscardNotificat
 
 // RetryNotificationsWithBody Send many again
 //
-// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-// Repeating the call changes nothing about those that are due already.
+// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+// again one by one. Repeating the call does not change messages that are already due.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6756,9 +6799,9 @@ func (c *Client) RetryNotificationsWithBody(ctx context.Context, contentType str
 
 // RetryNotifications Send many again
 //
-// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-// Repeating the call changes nothing about those that are due already.
+// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+// again one by one. Repeating the call does not change messages that are already due.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6790,9 +6833,9 @@ func (c *Client) GetNotification(ctx context.Context, id ID, reqEditors ...Reque
 	return c.Client.Do(req)
 }
 
-// DiscardNotification Give a notification up
+// DiscardNotification Discard a notification
 //
-// Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
 // A message that was delivered, and one that is being attempted, are a conflict.
 //
 // Corresponds with POST /notifications/{id}/discard (the `DiscardNotification` operationId).
@@ -6810,11 +6853,12 @@ func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...R
 
 // RetryNotification Send a notification again
 //
-// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
-// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
-// off or deleted, are a conflict.
+// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
+// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
+// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
+// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
+// being made, and if the webhook is off or deleted.
 //
 // Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6831,7 +6875,7 @@ func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...Req
 
 // ListReceivers List the receivers that a webhook can be for
 //
-// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
 // notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
 //
 // Corresponds with GET /receivers (the `ListReceivers` operationId).
@@ -6849,8 +6893,8 @@ func (c *Client) ListReceivers(ctx context.Context, reqEditors ...RequestEditorF
 
 // PreviewReceiverWithBody Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-// those of the receiver's example. Nothing is sent.
+// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6869,8 +6913,8 @@ func (c *Client) PreviewReceiverWithBody(ctx context.Context, receiver string, c
 
 // PreviewReceiver Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-// those of the receiver's example. Nothing is sent.
+// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6889,7 +6933,7 @@ func (c *Client) PreviewReceiver(ctx context.Context, receiver string, body Prev
 
 // CancelReplay Cancel a replay
 //
-// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
 //
 // Corresponds with POST /replays/{id}/cancel (the `CancelReplay` operationId).
 func (c *Client) CancelReplay(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6923,7 +6967,7 @@ func (c *Client) ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn
 
 // GetRoutingPolicy Read the routing policy
 //
-// There is always one. The policy that nobody has edited has version 1, and is empty.
+// There is always a policy. Before the first edit, it has version 1 and is empty.
 //
 // Corresponds with GET /routing (the `GetRoutingPolicy` operationId).
 func (c *Client) GetRoutingPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6940,8 +6984,8 @@ func (c *Client) GetRoutingPolicy(ctx context.Context, reqEditors ...RequestEdit
 
 // UpdateRoutingPolicyWithBody Edit the routing policy
 //
-// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6960,8 +7004,8 @@ func (c *Client) UpdateRoutingPolicyWithBody(ctx context.Context, params *Update
 
 // UpdateRoutingPolicy Edit the routing policy
 //
-// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6978,9 +7022,9 @@ func (c *Client) UpdateRoutingPolicy(ctx context.Context, params *UpdateRoutingP
 	return c.Client.Do(req)
 }
 
-// TestRoutingWithBody Tell who would be notified, and why
+// TestRoutingWithBody Show who would be notified, and why
 //
-// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6997,9 +7041,9 @@ func (c *Client) TestRoutingWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// TestRouting Tell who would be notified, and why
+// TestRouting Show who would be notified, and why
 //
-// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7033,7 +7077,7 @@ func (c *Client) ListRules(ctx context.Context, params *ListRulesParams, reqEdit
 
 // CreateRuleWithBody Create a rule
 //
-// The rule is armed by its creation. Exchanges that ended before are history to it.
+// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7052,7 +7096,7 @@ func (c *Client) CreateRuleWithBody(ctx context.Context, contentType string, bod
 
 // CreateRule Create a rule
 //
-// The rule is armed by its creation. Exchanges that ended before are history to it.
+// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7069,13 +7113,14 @@ func (c *Client) CreateRule(ctx context.Context, body CreateRuleJSONRequestBody,
 	return c.Client.Do(req)
 }
 
-// ApplyRulesWithBody Make rules be as a document says
+// ApplyRulesWithBody Apply a document of rules
 //
-// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7092,13 +7137,14 @@ func (c *Client) ApplyRulesWithBody(ctx context.Context, contentType string, bod
 	return c.Client.Do(req)
 }
 
-// ApplyRules Make rules be as a document says
+// ApplyRules Apply a document of rules
 //
-// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7117,9 +7163,9 @@ func (c *Client) ApplyRules(ctx context.Context, body ApplyRulesJSONRequestBody,
 
 // ExportRules Export all rules as a document
 //
-// Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
-// be read (`unreadable`), the answer is 409 and names it.
+// Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
+// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
+// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
 //
 // Corresponds with GET /rules/export (the `ExportRules` operationId).
 func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7134,10 +7180,10 @@ func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn)
 	return c.Client.Do(req)
 }
 
-// PreviewRuleDefinitionWithBody Tell what a definition would have raised
+// PreviewRuleDefinitionWithBody Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7154,10 +7200,10 @@ func (c *Client) PreviewRuleDefinitionWithBody(ctx context.Context, contentType 
 	return c.Client.Do(req)
 }
 
-// PreviewRuleDefinition Tell what a definition would have raised
+// PreviewRuleDefinition Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7176,7 +7222,7 @@ func (c *Client) PreviewRuleDefinition(ctx context.Context, body PreviewRuleDefi
 
 // DeleteRule Delete a rule
 //
-// The rule raises nothing more.
+// The rule raises no more alerts.
 //
 // Corresponds with DELETE /rules/{id} (the `DeleteRule` operationId).
 func (c *Client) DeleteRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7209,7 +7255,7 @@ func (c *Client) GetRule(ctx context.Context, id ID, reqEditors ...RequestEditor
 // UpdateRuleWithBody Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes any type of body and a specified content type.
@@ -7230,7 +7276,7 @@ func (c *Client) UpdateRuleWithBody(ctx context.Context, id ID, params *UpdateRu
 // UpdateRule Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes a body of the `application/json` content type.
@@ -7250,7 +7296,8 @@ func (c *Client) UpdateRule(ctx context.Context, id ID, params *UpdateRuleParams
 
 // GetRuleActivity Count the alerts that a rule raised in the last 24 hours
 //
-// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+// In steps of 15 minutes. If there are more than 100,000 alerts, the oldest are not counted, and `complete` is
+// false.
 //
 // Corresponds with GET /rules/{id}/activity (the `GetRuleActivity` operationId).
 func (c *Client) GetRuleActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7301,7 +7348,7 @@ func (c *Client) DuplicateRule(ctx context.Context, id ID, reqEditors ...Request
 
 // EnableRule Enable a rule
 //
-// Arms the rule anew; what ended while it was disabled is not alerted. An enabled rule stays as it is.
+// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 //
 // Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7333,7 +7380,7 @@ func (c *Client) ListRuleHistory(ctx context.Context, id ID, params *ListRuleHis
 	return c.Client.Do(req)
 }
 
-// PreviewRule Tell what a rule would have raised
+// PreviewRule Show what a rule would have raised
 //
 // As for a definition.
 //
@@ -7350,11 +7397,11 @@ func (c *Client) PreviewRule(ctx context.Context, id ID, params *PreviewRulePara
 	return c.Client.Do(req)
 }
 
-// PreviewRuleEditWithBody Tell which alerts an edit would add and remove
+// PreviewRuleEditWithBody Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-// Nothing is stored.
+// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+// if they are about one group and fire within one window. Nothing is stored.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7371,11 +7418,11 @@ func (c *Client) PreviewRuleEditWithBody(ctx context.Context, id ID, contentType
 	return c.Client.Do(req)
 }
 
-// PreviewRuleEdit Tell which alerts an edit would add and remove
+// PreviewRuleEdit Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-// Nothing is stored.
+// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+// if they are about one group and fire within one window. Nothing is stored.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7394,10 +7441,10 @@ func (c *Client) PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEdi
 
 // ReconcileRule Compare a rule's alerts with the exchanges that match
 //
-// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
-// what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
-// which the threshold was surely reached and no alert stood.
+// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
+// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
+// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 //
 // Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
 func (c *Client) ReconcileRule(ctx context.Context, id ID, params *ReconcileRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7429,14 +7476,15 @@ func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEd
 	return c.Client.Do(req)
 }
 
-// StartReplayWithBody Have a rule judge a range of the past again
+// StartReplayWithBody Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7453,14 +7501,15 @@ func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType str
 	return c.Client.Do(req)
 }
 
-// StartReplay Have a rule judge a range of the past again
+// StartReplay Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7477,10 +7526,10 @@ func (c *Client) StartReplay(ctx context.Context, id ID, body StartReplayJSONReq
 	return c.Client.Do(req)
 }
 
-// PreviewReplayWithBody Tell what a replay would raise
+// PreviewReplayWithBody Show what a replay would raise
 //
-// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-// time and rows: `truncated` says that a bound was met.
+// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+// rule. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7497,10 +7546,10 @@ func (c *Client) PreviewReplayWithBody(ctx context.Context, id ID, contentType s
 	return c.Client.Do(req)
 }
 
-// PreviewReplay Tell what a replay would raise
+// PreviewReplay Show what a replay would raise
 //
-// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-// time and rows: `truncated` says that a bound was met.
+// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+// rule. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7519,8 +7568,8 @@ func (c *Client) PreviewReplay(ctx context.Context, id ID, body PreviewReplayJSO
 
 // RetryRule Evaluate a rule at once
 //
-// Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-// again, operators are notified anew. A disabled rule is a conflict.
+// Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
+// fails again, operators are notified again. A disabled rule is a conflict.
 //
 // Corresponds with POST /rules/{id}/retry (the `RetryRule` operationId).
 func (c *Client) RetryRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7537,8 +7586,8 @@ func (c *Client) RetryRule(ctx context.Context, id ID, reqEditors ...RequestEdit
 
 // TestRuleWithBody Send a test notification to a rule's webhooks
 //
-// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7557,8 +7606,8 @@ func (c *Client) TestRuleWithBody(ctx context.Context, id ID, contentType string
 
 // TestRule Send a test notification to a rule's webhooks
 //
-// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7592,7 +7641,7 @@ func (c *Client) DeleteSession(ctx context.Context, reqEditors ...RequestEditorF
 	return c.Client.Do(req)
 }
 
-// GetSession Ask how one signs in
+// GetSession Read how to sign in
 //
 // Corresponds with GET /session (the `GetSession` operationId).
 func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7647,11 +7696,11 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 	return c.Client.Do(req)
 }
 
-// BeginDisplayWithBody Have a browser show pages with a token
+// BeginDisplayWithBody Show pages in a browser with a token
 //
-// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-// a browser in which somebody is signed in keeps that: 409.
+// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7668,11 +7717,11 @@ func (c *Client) BeginDisplayWithBody(ctx context.Context, contentType string, b
 	return c.Client.Do(req)
 }
 
-// BeginDisplay Have a browser show pages with a token
+// BeginDisplay Show pages in a browser with a token
 //
-// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-// a browser in which somebody is signed in keeps that: 409.
+// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7691,7 +7740,7 @@ func (c *Client) BeginDisplay(ctx context.Context, body BeginDisplayJSONRequestB
 
 // RedeemLinkWithBody Sign in with a one-time link
 //
-// The secret is what follows `#` in the link. It is used up.
+// The secret is the part after `#` in the link. It can be used once.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7710,7 +7759,7 @@ func (c *Client) RedeemLinkWithBody(ctx context.Context, contentType string, bod
 
 // RedeemLink Sign in with a one-time link
 //
-// The secret is what follows `#` in the link. It is used up.
+// The secret is the part after `#` in the link. It can be used once.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7727,9 +7776,9 @@ func (c *Client) RedeemLink(ctx context.Context, body RedeemLinkJSONRequestBody,
 	return c.Client.Do(req)
 }
 
-// SetUpWithBody Make the first administrator
+// SetUpWithBody Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7746,9 +7795,9 @@ func (c *Client) SetUpWithBody(ctx context.Context, contentType string, body io.
 	return c.Client.Do(req)
 }
 
-// SetUp Make the first administrator
+// SetUp Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7767,7 +7816,7 @@ func (c *Client) SetUp(ctx context.Context, body SetUpJSONRequestBody, reqEditor
 
 // ListSilences List silences, newest first
 //
-// Those that are not over are one page of at most 500.
+// Silences that are active or upcoming are one page of at most 500.
 //
 // Corresponds with GET /silences (the `ListSilences` operationId).
 func (c *Client) ListSilences(ctx context.Context, params *ListSilencesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7784,8 +7833,8 @@ func (c *Client) ListSilences(ctx context.Context, params *ListSilencesParams, r
 
 // CreateSilenceWithBody Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-// waits to be sent stays.
+// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+// Messages that already wait are sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7804,8 +7853,8 @@ func (c *Client) CreateSilenceWithBody(ctx context.Context, contentType string, 
 
 // CreateSilence Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-// waits to be sent stays.
+// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+// Messages that already wait are sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7822,10 +7871,10 @@ func (c *Client) CreateSilence(ctx context.Context, body CreateSilenceJSONReques
 	return c.Client.Do(req)
 }
 
-// PreviewSilenceWithBody Tell what a silence would have suppressed
+// PreviewSilenceWithBody Show what a silence would have suppressed
 //
-// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-// within the windows of its recurrence. Nothing is stored.
+// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+// the time, or within the windows of its recurrence. Nothing is stored.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7842,10 +7891,10 @@ func (c *Client) PreviewSilenceWithBody(ctx context.Context, contentType string,
 	return c.Client.Do(req)
 }
 
-// PreviewSilence Tell what a silence would have suppressed
+// PreviewSilence Show what a silence would have suppressed
 //
-// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-// within the windows of its recurrence. Nothing is stored.
+// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+// the time, or within the windows of its recurrence. Nothing is stored.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7879,8 +7928,8 @@ func (c *Client) GetSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // UpdateSilenceWithBody Edit a silence
 //
-// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7899,8 +7948,8 @@ func (c *Client) UpdateSilenceWithBody(ctx context.Context, id ID, params *Updat
 
 // UpdateSilence Edit a silence
 //
-// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7936,8 +7985,9 @@ func (c *Client) EndSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // GetStatus Read the state of the system
 //
-// Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
+// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
+// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
+// everybody what is missing.
 //
 // Corresponds with GET /status (the `GetStatus` operationId).
 func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7952,10 +8002,10 @@ func (c *Client) GetStatus(ctx context.Context, reqEditors ...RequestEditorFn) (
 	return c.Client.Do(req)
 }
 
-// GetSystemHistory How the system was in the last 24 hours
+// GetSystemHistory Read the state of the system in the last 24 hours
 //
-// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
-// each minute; a step shows the worst of its samples.
+// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server
+// takes a sample each minute; a step shows the worst of its samples.
 //
 // Corresponds with GET /status/history (the `GetSystemHistory` operationId).
 func (c *Client) GetSystemHistory(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7972,7 +8022,8 @@ func (c *Client) GetSystemHistory(ctx context.Context, reqEditors ...RequestEdit
 
 // GetTeams List the teams
 //
-// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
+// There is always a list. Before the first edit, it has version 1 and is empty. Viewers do not see `members` and
+// `groups`; `membersHidden` says so.
 //
 // Corresponds with GET /teams (the `GetTeams` operationId).
 func (c *Client) GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8025,10 +8076,10 @@ func (c *Client) UpdateTeams(ctx context.Context, params *UpdateTeamsParams, bod
 	return c.Client.Do(req)
 }
 
-// PreviewTemplatesWithBody Show the message that templates make
+// PreviewTemplatesWithBody Preview a message from templates
 //
-// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-// webhook would get, its secrets masked. Nothing is sent.
+// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// get, with its secrets masked. Nothing is sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8045,10 +8096,10 @@ func (c *Client) PreviewTemplatesWithBody(ctx context.Context, contentType strin
 	return c.Client.Do(req)
 }
 
-// PreviewTemplates Show the message that templates make
+// PreviewTemplates Preview a message from templates
 //
-// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-// webhook would get, its secrets masked. Nothing is sent.
+// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// get, with its secrets masked. Nothing is sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8082,7 +8133,7 @@ func (c *Client) ListTokens(ctx context.Context, params *ListTokensParams, reqEd
 
 // CreateTokenWithBody Create a token
 //
-// Its role is not above the caller's. The secret is in this answer only.
+// Its role must not be higher than the caller's. The secret is only in this answer.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8101,7 +8152,7 @@ func (c *Client) CreateTokenWithBody(ctx context.Context, contentType string, bo
 
 // CreateToken Create a token
 //
-// Its role is not above the caller's. The secret is in this answer only.
+// Its role must not be higher than the caller's. The secret is only in this answer.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8150,7 +8201,7 @@ func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEdit
 
 // CreateUserWithBody Create a user
 //
-// Without a password the user comes in by a one-time link, and sets one then.
+// Without a password, the user signs in with a one-time link and then sets one.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8169,7 +8220,7 @@ func (c *Client) CreateUserWithBody(ctx context.Context, contentType string, bod
 
 // CreateUser Create a user
 //
-// Without a password the user comes in by a one-time link, and sets one then.
+// Without a password, the user signs in with a one-time link and then sets one.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8188,7 +8239,7 @@ func (c *Client) CreateUser(ctx context.Context, body CreateUserJSONRequestBody,
 
 // DeleteUser Delete a user
 //
-// Ends every session of the user. What the user did stays on record. The last administrator stays, which is 409.
+// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
 //
 // Corresponds with DELETE /users/{id} (the `DeleteUser` operationId).
 func (c *Client) DeleteUser(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8258,9 +8309,9 @@ func (c *Client) UpdateUser(ctx context.Context, id ID, params *UpdateUserParams
 	return c.Client.Do(req)
 }
 
-// CreateUserLink Make a link by which a user signs in once
+// CreateUserLink Create a link with which a user can sign in once
 //
-// It is shown in this answer only, and holds for a day, or until the user's password is set.
+// It is shown only in this answer, and is valid for a day, or until the user's password is set.
 //
 // Corresponds with POST /users/{id}/link (the `CreateUserLink` operationId).
 func (c *Client) CreateUserLink(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8315,7 +8366,7 @@ func (c *Client) SetUserPassword(ctx context.Context, id ID, body SetUserPasswor
 
 // ListViews List saved views by name
 //
-// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+// The caller's own views, and those that others share. A caller can have at most 100 views; 200 can be shared.
 //
 // Corresponds with GET /views (the `ListViews` operationId).
 func (c *Client) ListViews(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8370,7 +8421,7 @@ func (c *Client) SaveView(ctx context.Context, body SaveViewJSONRequestBody, req
 
 // DeleteView Delete a saved view
 //
-// Possible for its owner and, where it is shared, for administrators.
+// Only its owner can do this and, if it is shared, administrators.
 //
 // Corresponds with DELETE /views/{id} (the `DeleteView` operationId).
 func (c *Client) DeleteView(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8436,8 +8487,8 @@ func (c *Client) CreateWebhook(ctx context.Context, body CreateWebhookJSONReques
 
 // DeleteWebhook Delete a webhook
 //
-// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
-// exhausted are discarded.
+// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
+// or exhausted are discarded.
 //
 // Corresponds with DELETE /webhooks/{id} (the `DeleteWebhook` operationId).
 func (c *Client) DeleteWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8469,9 +8520,9 @@ func (c *Client) GetWebhook(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // UpdateWebhookWithBody Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-// `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8490,9 +8541,9 @@ func (c *Client) UpdateWebhookWithBody(ctx context.Context, id ID, params *Updat
 
 // UpdateWebhook Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-// `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8509,10 +8560,10 @@ func (c *Client) UpdateWebhook(ctx context.Context, id ID, params *UpdateWebhook
 	return c.Client.Do(req)
 }
 
-// GetWebhookActivity How deliveries to a webhook went in the last 24 hours
+// GetWebhookActivity Read the deliveries to a webhook in the last 24 hours
 //
-// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
-// newest 50,000 are looked at; with more, `complete` is false.
+// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
+// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
 //
 // Corresponds with GET /webhooks/{id}/activity (the `GetWebhookActivity` operationId).
 func (c *Client) GetWebhookActivity(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8546,8 +8597,8 @@ func (c *Client) DisableWebhook(ctx context.Context, id ID, reqEditors ...Reques
 
 // EnableWebhook Enable a webhook
 //
-// What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
-// stays as it is.
+// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+// asked for. An enabled webhook stays as it is.
 //
 // Corresponds with POST /webhooks/{id}/enable (the `EnableWebhook` operationId).
 func (c *Client) EnableWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8564,7 +8615,7 @@ func (c *Client) EnableWebhook(ctx context.Context, id ID, reqEditors ...Request
 
 // RetireWebhookSecret Drop the former signing secret
 //
-// From then on the present secret alone signs. Without a former secret nothing changes.
+// From then on, only the present secret signs. Without a former secret, nothing changes.
 //
 // Corresponds with POST /webhooks/{id}/retire-secret (the `RetireWebhookSecret` operationId).
 func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8581,8 +8632,8 @@ func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...R
 
 // RotateWebhookSecretWithBody Replace the signing secret
 //
-// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-// secret and by the former one, so that the receiver can change over at any time meanwhile.
+// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+// by the new secret and by the former one, so that the receiver can change at any time.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8601,8 +8652,8 @@ func (c *Client) RotateWebhookSecretWithBody(ctx context.Context, id ID, content
 
 // RotateWebhookSecret Replace the signing secret
 //
-// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-// secret and by the former one, so that the receiver can change over at any time meanwhile.
+// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+// by the new secret and by the former one, so that the receiver can change at any time.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8621,8 +8672,9 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id ID, body RotateWebh
 
 // TestWebhook Send a test message
 //
-// Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
-// signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
+// tested, too.
 //
 // Corresponds with POST /webhooks/{id}/test (the `TestWebhook` operationId).
 func (c *Client) TestWebhook(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14010,9 +14062,9 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeAlertsWithBodyWithResponse Acknowledge many alerts at once
 	//
-	// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-	// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-	// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14021,9 +14073,9 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeAlertsWithResponse Acknowledge many alerts at once
 	//
-	// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-	// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-	// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14032,9 +14084,10 @@ type ClientWithResponsesInterface interface {
 
 	// UndoAlertActionWithResponse Undo what was done to many alerts
 	//
-	// Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
-	// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about is well
-	// again. Possible for whoever did it, until `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+	// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
+	// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
+	// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
+	// effect of undoing once.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14043,8 +14096,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetAlertActivityWithResponse Count the alerts raised in each minute of the last hour
 	//
-	// Alerts about exchanges, by the rule that raised them. Of more than 100,000 the oldest are not counted, and `complete`
-	// is false.
+	// Alerts about exchanges, by the rule that raised them. If there are more than 100,000, the oldest are not counted,
+	// and `complete` is false.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14053,9 +14106,9 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 	//
-	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-	// whoever handled it.
+	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+	// to the person who handled it.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14064,9 +14117,9 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 	//
-	// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-	// whoever handled it.
+	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+	// to the person who handled it.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14089,7 +14142,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /alerts/counts (the `CountAlerts` operationId).
 	CountAlertsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*CountAlertsResponse, error)
 
-	// GroupAlertsWithResponse Fold alerts by rule or by error
+	// GroupAlertsWithResponse Group alerts by rule or by error
 	//
 	// One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
 	// with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
@@ -14119,7 +14172,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateIssueNoteWithBodyWithResponse Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14129,7 +14182,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateIssueNoteWithResponse Write a note on an issue
 	//
-	// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+	// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 	// the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14148,7 +14201,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 	//
-	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14157,7 +14210,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadAlertsWithResponse Mark alerts as read, or as unread
 	//
-	// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14166,7 +14219,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertsWithBodyWithResponse Resolve many alerts at once
 	//
-	// As the acknowledging of many. Pending alerts cannot be resolved.
+	// In the same way as acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14175,7 +14228,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertsWithResponse Resolve many alerts at once
 	//
-	// As the acknowledging of many. Pending alerts cannot be resolved.
+	// In the same way as acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14191,7 +14244,7 @@ type ClientWithResponsesInterface interface {
 
 	// AcknowledgeAlertWithResponse Acknowledge an alert
 	//
-	// An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, nor a pending one, which is 409.
+	// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14200,8 +14253,8 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14210,8 +14263,8 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithResponse Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14238,7 +14291,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14249,7 +14302,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14267,7 +14320,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetUsualDurationWithResponse How long exchanges like an alert's usually take
 	//
-	// Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
+	// From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 	// started within 24 hours before the alert's exchange.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14294,13 +14347,12 @@ type ClientWithResponsesInterface interface {
 
 	// StreamEventsWithResponse Follow the inbox by server-sent events
 	//
-	// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-	// id names the state of the inbox and begins with the number of its newest change. A client that returns with
-	// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
-	//
-	// The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
-	// that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
-	// time: connect anew.
+	// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
+	// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
+	// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
+	// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
+	// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
+	// stream may end at any time: connect again.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14319,8 +14371,8 @@ type ClientWithResponsesInterface interface {
 
 	// ExplainExchangeWithResponse Explain an exchange
 	//
-	// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
-	// condition it does not meet last, each kind by name.
+	// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
+	// condition the exchange does not meet come last, each sorted by name.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14329,34 +14381,34 @@ type ClientWithResponsesInterface interface {
 
 	// ListExchangeFacetsWithResponse List the values that occur in a field
 	//
-	// The most frequent first, for an editor to offer. Of attributes, the keys.
+	// The most frequent first, as suggestions for an editor. For attributes, the keys.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /exchanges/facets (the `ListExchangeFacets` operationId).
 	ListExchangeFacetsWithResponse(ctx context.Context, params *ListExchangeFacetsParams, reqEditors ...RequestEditorFn) (*ListExchangeFacetsResponse, error)
 
-	// GetMeWithResponse Ask who one is
+	// GetMeWithResponse Read the caller
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /me (the `GetMe` operationId).
 	GetMeWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetMeResponse, error)
 
-	// ChangePasswordWithBodyWithResponse Change one's password
+	// ChangePasswordWithBodyWithResponse Change the caller's password
 	//
-	// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-	// is for whoever comes from a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /me/password (the `ChangePassword` operationId).
 	ChangePasswordWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ChangePasswordResponse, error)
 
-	// ChangePasswordWithResponse Change one's password
+	// ChangePasswordWithResponse Change the caller's password
 	//
-	// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-	// is for whoever comes from a provider, unless an administrator has set a password.
+	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14365,7 +14417,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListNotificationsWithResponse List notifications, newest first
 	//
-	// Of the attempts only the verdicts; a single notification shows the rest.
+	// Attempts are shown only with their verdicts; read a single notification for the rest.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14374,7 +14426,7 @@ type ClientWithResponsesInterface interface {
 
 	// CountNotificationsWithResponse Count messages by status
 	//
-	// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
+	// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 	// those among the newest 20,000 messages.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14382,20 +14434,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /notifications/counts (the `CountNotifications` operationId).
 	CountNotificationsWithResponse(ctx context.Context, params *CountNotificationsParams, reqEditors ...RequestEditorFn) (*CountNotificationsResponse, error)
 
-	// DiscardNotificationsWithBodyWithResponse Give many up
+	// DiscardNotificationsWithBodyWithResponse Discard many
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-	// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /notifications/discard (the `DiscardNotifications` operationId).
 	DiscardNotificationsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*DiscardNotificationsResponse, error)
 
-	// DiscardNotificationsWithResponse Give many up
+	// DiscardNotificationsWithResponse Discard many
 	//
-	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-	// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+	// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+	// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14404,9 +14456,9 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationsWithBodyWithResponse Send many again
 	//
-	// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-	// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-	// Repeating the call changes nothing about those that are due already.
+	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+	// again one by one. Repeating the call does not change messages that are already due.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14415,9 +14467,9 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationsWithResponse Send many again
 	//
-	// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-	// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-	// Repeating the call changes nothing about those that are due already.
+	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+	// again one by one. Repeating the call does not change messages that are already due.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14431,9 +14483,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /notifications/{id} (the `GetNotification` operationId).
 	GetNotificationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetNotificationResponse, error)
 
-	// DiscardNotificationWithResponse Give a notification up
+	// DiscardNotificationWithResponse Discard a notification
 	//
-	// Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+	// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
 	// A message that was delivered, and one that is being attempted, are a conflict.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14443,11 +14495,12 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationWithResponse Send a notification again
 	//
-	// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
-	// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-	// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-	// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
-	// off or deleted, are a conflict.
+	// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
+	// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
+	// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+	// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
+	// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
+	// being made, and if the webhook is off or deleted.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14456,7 +14509,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListReceiversWithResponse List the receivers that a webhook can be for
 	//
-	// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+	// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
 	// notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14466,8 +14519,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-	// those of the receiver's example. Nothing is sent.
+	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14476,8 +14529,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewReceiverWithResponse Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-	// those of the receiver's example. Nothing is sent.
+	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14486,7 +14539,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelReplayWithResponse Cancel a replay
 	//
-	// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+	// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14504,7 +14557,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetRoutingPolicyWithResponse Read the routing policy
 	//
-	// There is always one. The policy that nobody has edited has version 1, and is empty.
+	// There is always a policy. Before the first edit, it has version 1 and is empty.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14513,8 +14566,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateRoutingPolicyWithBodyWithResponse Edit the routing policy
 	//
-	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14523,26 +14576,26 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateRoutingPolicyWithResponse Edit the routing policy
 	//
-	// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-	// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+	// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /routing (the `UpdateRoutingPolicy` operationId).
 	UpdateRoutingPolicyWithResponse(ctx context.Context, params *UpdateRoutingPolicyParams, body UpdateRoutingPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateRoutingPolicyResponse, error)
 
-	// TestRoutingWithBodyWithResponse Tell who would be notified, and why
+	// TestRoutingWithBodyWithResponse Show who would be notified, and why
 	//
-	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /routing/test (the `TestRouting` operationId).
 	TestRoutingWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TestRoutingResponse, error)
 
-	// TestRoutingWithResponse Tell who would be notified, and why
+	// TestRoutingWithResponse Show who would be notified, and why
 	//
-	// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+	// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14558,7 +14611,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRuleWithBodyWithResponse Create a rule
 	//
-	// The rule is armed by its creation. Exchanges that ended before are history to it.
+	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14567,33 +14620,35 @@ type ClientWithResponsesInterface interface {
 
 	// CreateRuleWithResponse Create a rule
 	//
-	// The rule is armed by its creation. Exchanges that ended before are history to it.
+	// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules (the `CreateRule` operationId).
 	CreateRuleWithResponse(ctx context.Context, body CreateRuleJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateRuleResponse, error)
 
-	// ApplyRulesWithBodyWithResponse Make rules be as a document says
+	// ApplyRulesWithBodyWithResponse Apply a document of rules
 	//
-	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/apply (the `ApplyRules` operationId).
 	ApplyRulesWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApplyRulesResponse, error)
 
-	// ApplyRulesWithResponse Make rules be as a document says
+	// ApplyRulesWithResponse Apply a document of rules
 	//
-	// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-	// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-	// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-	// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-	// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+	// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+	// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+	// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+	// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+	// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+	// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14602,29 +14657,29 @@ type ClientWithResponsesInterface interface {
 
 	// ExportRulesWithResponse Export all rules as a document
 	//
-	// Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-	// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
-	// be read (`unreadable`), the answer is 409 and names it.
+	// Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
+	// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
+	// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /rules/export (the `ExportRules` operationId).
 	ExportRulesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ExportRulesResponse, error)
 
-	// PreviewRuleDefinitionWithBodyWithResponse Tell what a definition would have raised
+	// PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-	// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/preview (the `PreviewRuleDefinition` operationId).
 	PreviewRuleDefinitionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewRuleDefinitionResponse, error)
 
-	// PreviewRuleDefinitionWithResponse Tell what a definition would have raised
+	// PreviewRuleDefinitionWithResponse Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-	// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14633,7 +14688,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteRuleWithResponse Delete a rule
 	//
-	// The rule raises nothing more.
+	// The rule raises no more alerts.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14650,7 +14705,7 @@ type ClientWithResponsesInterface interface {
 	// UpdateRuleWithBodyWithResponse Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14661,7 +14716,7 @@ type ClientWithResponsesInterface interface {
 	// UpdateRuleWithResponse Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14671,7 +14726,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetRuleActivityWithResponse Count the alerts that a rule raised in the last 24 hours
 	//
-	// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+	// In steps of 15 minutes. If there are more than 100,000 alerts, the oldest are not counted, and `complete` is
+	// false.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14698,7 +14754,7 @@ type ClientWithResponsesInterface interface {
 
 	// EnableRuleWithResponse Enable a rule
 	//
-	// Arms the rule anew; what ended while it was disabled is not alerted. An enabled rule stays as it is.
+	// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14714,7 +14770,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
 	ListRuleHistoryWithResponse(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*ListRuleHistoryResponse, error)
 
-	// PreviewRuleWithResponse Tell what a rule would have raised
+	// PreviewRuleWithResponse Show what a rule would have raised
 	//
 	// As for a definition.
 	//
@@ -14723,22 +14779,22 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 	PreviewRuleWithResponse(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*PreviewRuleResponse, error)
 
-	// PreviewRuleEditWithBodyWithResponse Tell which alerts an edit would add and remove
+	// PreviewRuleEditWithBodyWithResponse Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-	// Nothing is stored.
+	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+	// if they are about one group and fire within one window. Nothing is stored.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/{id}/preview/difference (the `PreviewRuleEdit` operationId).
 	PreviewRuleEditWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewRuleEditResponse, error)
 
-	// PreviewRuleEditWithResponse Tell which alerts an edit would add and remove
+	// PreviewRuleEditWithResponse Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-	// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-	// Nothing is stored.
+	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+	// if they are about one group and fire within one window. Nothing is stored.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14747,10 +14803,10 @@ type ClientWithResponsesInterface interface {
 
 	// ReconcileRuleWithResponse Compare a rule's alerts with the exchanges that match
 	//
-	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
-	// what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-	// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
-	// which the threshold was surely reached and no alert stood.
+	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
+	// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
+	// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+	// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14766,48 +14822,50 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /rules/{id}/replays (the `ListReplays` operationId).
 	ListReplaysWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*ListReplaysResponse, error)
 
-	// StartReplayWithBodyWithResponse Have a rule judge a range of the past again
+	// StartReplayWithBodyWithResponse Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
 	StartReplayWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartReplayResponse, error)
 
-	// StartReplayWithResponse Have a rule judge a range of the past again
+	// StartReplayWithResponse Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-	// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-	// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-	// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-	// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-	// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/{id}/replays (the `StartReplay` operationId).
 	StartReplayWithResponse(ctx context.Context, id ID, body StartReplayJSONRequestBody, reqEditors ...RequestEditorFn) (*StartReplayResponse, error)
 
-	// PreviewReplayWithBodyWithResponse Tell what a replay would raise
+	// PreviewReplayWithBodyWithResponse Show what a replay would raise
 	//
-	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-	// time and rows: `truncated` says that a bound was met.
+	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+	// rule. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /rules/{id}/replays/preview (the `PreviewReplay` operationId).
 	PreviewReplayWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewReplayResponse, error)
 
-	// PreviewReplayWithResponse Tell what a replay would raise
+	// PreviewReplayWithResponse Show what a replay would raise
 	//
-	// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-	// time and rows: `truncated` says that a bound was met.
+	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+	// rule. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14816,8 +14874,8 @@ type ClientWithResponsesInterface interface {
 
 	// RetryRuleWithResponse Evaluate a rule at once
 	//
-	// Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-	// again, operators are notified anew. A disabled rule is a conflict.
+	// Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
+	// fails again, operators are notified again. A disabled rule is a conflict.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14826,8 +14884,8 @@ type ClientWithResponsesInterface interface {
 
 	// TestRuleWithBodyWithResponse Send a test notification to a rule's webhooks
 	//
-	// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-	// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14836,8 +14894,8 @@ type ClientWithResponsesInterface interface {
 
 	// TestRuleWithResponse Send a test notification to a rule's webhooks
 	//
-	// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-	// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14853,7 +14911,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /session (the `DeleteSession` operationId).
 	DeleteSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DeleteSessionResponse, error)
 
-	// GetSessionWithResponse Ask how one signs in
+	// GetSessionWithResponse Read how to sign in
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14880,22 +14938,22 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /session (the `CreateSession` operationId).
 	CreateSessionWithResponse(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSessionResponse, error)
 
-	// BeginDisplayWithBodyWithResponse Have a browser show pages with a token
+	// BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 	//
-	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-	// a browser in which somebody is signed in keeps that: 409.
+	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /session/display (the `BeginDisplay` operationId).
 	BeginDisplayWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BeginDisplayResponse, error)
 
-	// BeginDisplayWithResponse Have a browser show pages with a token
+	// BeginDisplayWithResponse Show pages in a browser with a token
 	//
-	// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-	// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-	// a browser in which somebody is signed in keeps that: 409.
+	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14904,7 +14962,7 @@ type ClientWithResponsesInterface interface {
 
 	// RedeemLinkWithBodyWithResponse Sign in with a one-time link
 	//
-	// The secret is what follows `#` in the link. It is used up.
+	// The secret is the part after `#` in the link. It can be used once.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14913,25 +14971,25 @@ type ClientWithResponsesInterface interface {
 
 	// RedeemLinkWithResponse Sign in with a one-time link
 	//
-	// The secret is what follows `#` in the link. It is used up.
+	// The secret is the part after `#` in the link. It can be used once.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /session/link (the `RedeemLink` operationId).
 	RedeemLinkWithResponse(ctx context.Context, body RedeemLinkJSONRequestBody, reqEditors ...RequestEditorFn) (*RedeemLinkResponse, error)
 
-	// SetUpWithBodyWithResponse Make the first administrator
+	// SetUpWithBodyWithResponse Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /setup (the `SetUp` operationId).
 	SetUpWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetUpResponse, error)
 
-	// SetUpWithResponse Make the first administrator
+	// SetUpWithResponse Create the first administrator
 	//
-	// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+	// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14940,7 +14998,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListSilencesWithResponse List silences, newest first
 	//
-	// Those that are not over are one page of at most 500.
+	// Silences that are active or upcoming are one page of at most 500.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14949,8 +15007,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSilenceWithBodyWithResponse Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-	// waits to be sent stays.
+	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+	// Messages that already wait are sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14959,28 +15017,28 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSilenceWithResponse Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-	// waits to be sent stays.
+	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+	// Messages that already wait are sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /silences (the `CreateSilence` operationId).
 	CreateSilenceWithResponse(ctx context.Context, body CreateSilenceJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSilenceResponse, error)
 
-	// PreviewSilenceWithBodyWithResponse Tell what a silence would have suppressed
+	// PreviewSilenceWithBodyWithResponse Show what a silence would have suppressed
 	//
-	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-	// within the windows of its recurrence. Nothing is stored.
+	// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+	// the time, or within the windows of its recurrence. Nothing is stored.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /silences/preview (the `PreviewSilence` operationId).
 	PreviewSilenceWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewSilenceResponse, error)
 
-	// PreviewSilenceWithResponse Tell what a silence would have suppressed
+	// PreviewSilenceWithResponse Show what a silence would have suppressed
 	//
-	// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-	// within the windows of its recurrence. Nothing is stored.
+	// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+	// the time, or within the windows of its recurrence. Nothing is stored.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14996,8 +15054,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateSilenceWithBodyWithResponse Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15006,8 +15064,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateSilenceWithResponse Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-	// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15025,18 +15083,19 @@ type ClientWithResponsesInterface interface {
 
 	// GetStatusWithResponse Read the state of the system
 	//
-	// Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-	// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
+	// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
+	// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
+	// everybody what is missing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /status (the `GetStatus` operationId).
 	GetStatusWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetStatusResponse, error)
 
-	// GetSystemHistoryWithResponse How the system was in the last 24 hours
+	// GetSystemHistoryWithResponse Read the state of the system in the last 24 hours
 	//
-	// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
-	// each minute; a step shows the worst of its samples.
+	// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server
+	// takes a sample each minute; a step shows the worst of its samples.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15045,7 +15104,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetTeamsWithResponse List the teams
 	//
-	// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
+	// There is always a list. Before the first edit, it has version 1 and is empty. Viewers do not see `members` and
+	// `groups`; `membersHidden` says so.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15070,20 +15130,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /teams (the `UpdateTeams` operationId).
 	UpdateTeamsWithResponse(ctx context.Context, params *UpdateTeamsParams, body UpdateTeamsJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateTeamsResponse, error)
 
-	// PreviewTemplatesWithBodyWithResponse Show the message that templates make
+	// PreviewTemplatesWithBodyWithResponse Preview a message from templates
 	//
-	// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-	// webhook would get, its secrets masked. Nothing is sent.
+	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /templates/preview (the `PreviewTemplates` operationId).
 	PreviewTemplatesWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PreviewTemplatesResponse, error)
 
-	// PreviewTemplatesWithResponse Show the message that templates make
+	// PreviewTemplatesWithResponse Preview a message from templates
 	//
-	// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-	// webhook would get, its secrets masked. Nothing is sent.
+	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15099,7 +15159,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTokenWithBodyWithResponse Create a token
 	//
-	// Its role is not above the caller's. The secret is in this answer only.
+	// Its role must not be higher than the caller's. The secret is only in this answer.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15108,7 +15168,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTokenWithResponse Create a token
 	//
-	// Its role is not above the caller's. The secret is in this answer only.
+	// Its role must not be higher than the caller's. The secret is only in this answer.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15131,7 +15191,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateUserWithBodyWithResponse Create a user
 	//
-	// Without a password the user comes in by a one-time link, and sets one then.
+	// Without a password, the user signs in with a one-time link and then sets one.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15140,7 +15200,7 @@ type ClientWithResponsesInterface interface {
 
 	// CreateUserWithResponse Create a user
 	//
-	// Without a password the user comes in by a one-time link, and sets one then.
+	// Without a password, the user signs in with a one-time link and then sets one.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15149,7 +15209,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteUserWithResponse Delete a user
 	//
-	// Ends every session of the user. What the user did stays on record. The last administrator stays, which is 409.
+	// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15183,9 +15243,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /users/{id} (the `UpdateUser` operationId).
 	UpdateUserWithResponse(ctx context.Context, id ID, params *UpdateUserParams, body UpdateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateUserResponse, error)
 
-	// CreateUserLinkWithResponse Make a link by which a user signs in once
+	// CreateUserLinkWithResponse Create a link with which a user can sign in once
 	//
-	// It is shown in this answer only, and holds for a day, or until the user's password is set.
+	// It is shown only in this answer, and is valid for a day, or until the user's password is set.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15212,7 +15272,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListViewsWithResponse List saved views by name
 	//
-	// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+	// The caller's own views, and those that others share. A caller can have at most 100 views; 200 can be shared.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15239,7 +15299,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteViewWithResponse Delete a saved view
 	//
-	// Possible for its owner and, where it is shared, for administrators.
+	// Only its owner can do this and, if it is shared, administrators.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15269,8 +15329,8 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteWebhookWithResponse Delete a webhook
 	//
-	// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
-	// exhausted are discarded.
+	// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
+	// or exhausted are discarded.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15286,9 +15346,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWebhookWithBodyWithResponse Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-	// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-	// `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15297,19 +15357,19 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateWebhookWithResponse Edit a webhook
 	//
-	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-	// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-	// `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+	// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+	// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /webhooks/{id} (the `UpdateWebhook` operationId).
 	UpdateWebhookWithResponse(ctx context.Context, id ID, params *UpdateWebhookParams, body UpdateWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateWebhookResponse, error)
 
-	// GetWebhookActivityWithResponse How deliveries to a webhook went in the last 24 hours
+	// GetWebhookActivityWithResponse Read the deliveries to a webhook in the last 24 hours
 	//
-	// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
-	// newest 50,000 are looked at; with more, `complete` is false.
+	// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
+	// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15327,8 +15387,8 @@ type ClientWithResponsesInterface interface {
 
 	// EnableWebhookWithResponse Enable a webhook
 	//
-	// What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
-	// stays as it is.
+	// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+	// asked for. An enabled webhook stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15337,7 +15397,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetireWebhookSecretWithResponse Drop the former signing secret
 	//
-	// From then on the present secret alone signs. Without a former secret nothing changes.
+	// From then on, only the present secret signs. Without a former secret, nothing changes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15346,8 +15406,8 @@ type ClientWithResponsesInterface interface {
 
 	// RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 	//
-	// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-	// secret and by the former one, so that the receiver can change over at any time meanwhile.
+	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+	// by the new secret and by the former one, so that the receiver can change at any time.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15356,8 +15416,8 @@ type ClientWithResponsesInterface interface {
 
 	// RotateWebhookSecretWithResponse Replace the signing secret
 	//
-	// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-	// secret and by the former one, so that the receiver can change over at any time meanwhile.
+	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+	// by the new secret and by the former one, so that the receiver can change at any time.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15366,8 +15426,9 @@ type ClientWithResponsesInterface interface {
 
 	// TestWebhookWithResponse Send a test message
 	//
-	// Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
-	// signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+	// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+	// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
+	// tested, too.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -20633,9 +20694,9 @@ func (c *ClientWithResponses) ListAlertsWithResponse(ctx context.Context, params
 
 // AcknowledgeAlertsWithBodyWithResponse Acknowledge many alerts at once
 //
-// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20650,9 +20711,9 @@ func (c *ClientWithResponses) AcknowledgeAlertsWithBodyWithResponse(ctx context.
 
 // AcknowledgeAlertsWithResponse Acknowledge many alerts at once
 //
-// Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-// that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-// pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20667,9 +20728,10 @@ func (c *ClientWithResponses) AcknowledgeAlertsWithResponse(ctx context.Context,
 
 // UndoAlertActionWithResponse Undo what was done to many alerts
 //
-// Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
-// acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about is well
-// again. Possible for whoever did it, until `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+// Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
+// another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
+// the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
+// effect of undoing once.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20684,8 +20746,8 @@ func (c *ClientWithResponses) UndoAlertActionWithResponse(ctx context.Context, i
 
 // GetAlertActivityWithResponse Count the alerts raised in each minute of the last hour
 //
-// Alerts about exchanges, by the rule that raised them. Of more than 100,000 the oldest are not counted, and `complete`
-// is false.
+// Alerts about exchanges, by the rule that raised them. If there are more than 100,000, the oldest are not counted,
+// and `complete` is false.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20700,9 +20762,9 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 
 // AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 //
-// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-// whoever handled it.
+// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+// to the person who handled it.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20717,9 +20779,9 @@ func (c *ClientWithResponses) AssignAlertsWithBodyWithResponse(ctx context.Conte
 
 // AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 //
-// As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-// whoever handled it.
+// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+// to the person who handled it.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20760,7 +20822,7 @@ func (c *ClientWithResponses) CountAlertsWithResponse(ctx context.Context, reqEd
 	return ParseCountAlertsResponse(rsp)
 }
 
-// GroupAlertsWithResponse Fold alerts by rule or by error
+// GroupAlertsWithResponse Group alerts by rule or by error
 //
 // One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
 // with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
@@ -20808,7 +20870,7 @@ func (c *ClientWithResponses) ListIssueNotesWithResponse(ctx context.Context, pa
 
 // CreateIssueNoteWithBodyWithResponse Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 // the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -20824,7 +20886,7 @@ func (c *ClientWithResponses) CreateIssueNoteWithBodyWithResponse(ctx context.Co
 
 // CreateIssueNoteWithResponse Write a note on an issue
 //
-// The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+// The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
 // the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -20855,7 +20917,7 @@ func (c *ClientWithResponses) DeleteIssueNoteWithResponse(ctx context.Context, i
 
 // ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 //
-// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20870,7 +20932,7 @@ func (c *ClientWithResponses) ReadAlertsWithBodyWithResponse(ctx context.Context
 
 // ReadAlertsWithResponse Mark alerts as read, or as unread
 //
-// For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20885,7 +20947,7 @@ func (c *ClientWithResponses) ReadAlertsWithResponse(ctx context.Context, body R
 
 // ResolveAlertsWithBodyWithResponse Resolve many alerts at once
 //
-// As the acknowledging of many. Pending alerts cannot be resolved.
+// In the same way as acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20900,7 +20962,7 @@ func (c *ClientWithResponses) ResolveAlertsWithBodyWithResponse(ctx context.Cont
 
 // ResolveAlertsWithResponse Resolve many alerts at once
 //
-// As the acknowledging of many. Pending alerts cannot be resolved.
+// In the same way as acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20928,7 +20990,7 @@ func (c *ClientWithResponses) GetAlertWithResponse(ctx context.Context, id ID, r
 
 // AcknowledgeAlertWithResponse Acknowledge an alert
 //
-// An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, nor a pending one, which is 409.
+// An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20943,8 +21005,8 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 
 // AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20959,8 +21021,8 @@ func (c *ClientWithResponses) AssignAlertWithBodyWithResponse(ctx context.Contex
 
 // AssignAlertWithResponse Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21005,7 +21067,7 @@ func (c *ClientWithResponses) ResolveAlertWithResponse(ctx context.Context, id I
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 // alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21022,7 +21084,7 @@ func (c *ClientWithResponses) SnoozeAlertWithBodyWithResponse(ctx context.Contex
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
 // alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21052,7 +21114,7 @@ func (c *ClientWithResponses) UnsnoozeAlertWithResponse(ctx context.Context, id 
 
 // GetUsualDurationWithResponse How long exchanges like an alert's usually take
 //
-// Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
+// From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
 // started within 24 hours before the alert's exchange.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21097,13 +21159,12 @@ func (c *ClientWithResponses) ListEncryptionKeysWithResponse(ctx context.Context
 
 // StreamEventsWithResponse Follow the inbox by server-sent events
 //
-// The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-// id names the state of the inbox and begins with the number of its newest change. A client that returns with
-// `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
-//
-// The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
-// that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
-// time: connect anew.
+// The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
+// and its id names the state of the inbox and begins with the number of its newest change. A client that returns
+// with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
+// with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
+// `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
+// stream may end at any time: connect again.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21134,8 +21195,8 @@ func (c *ClientWithResponses) SearchExchangesWithResponse(ctx context.Context, p
 
 // ExplainExchangeWithResponse Explain an exchange
 //
-// Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
-// condition it does not meet last, each kind by name.
+// Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
+// condition the exchange does not meet come last, each sorted by name.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21150,7 +21211,7 @@ func (c *ClientWithResponses) ExplainExchangeWithResponse(ctx context.Context, p
 
 // ListExchangeFacetsWithResponse List the values that occur in a field
 //
-// The most frequent first, for an editor to offer. Of attributes, the keys.
+// The most frequent first, as suggestions for an editor. For attributes, the keys.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21163,7 +21224,7 @@ func (c *ClientWithResponses) ListExchangeFacetsWithResponse(ctx context.Context
 	return ParseListExchangeFacetsResponse(rsp)
 }
 
-// GetMeWithResponse Ask who one is
+// GetMeWithResponse Read the caller
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21176,10 +21237,10 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, reqEditors 
 	return ParseGetMeResponse(rsp)
 }
 
-// ChangePasswordWithBodyWithResponse Change one's password
+// ChangePasswordWithBodyWithResponse Change the caller's password
 //
-// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-// is for whoever comes from a provider, unless an administrator has set a password.
+// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21192,10 +21253,10 @@ func (c *ClientWithResponses) ChangePasswordWithBodyWithResponse(ctx context.Con
 	return ParseChangePasswordResponse(rsp)
 }
 
-// ChangePasswordWithResponse Change one's password
+// ChangePasswordWithResponse Change the caller's password
 //
-// Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-// is for whoever comes from a provider, unless an administrator has set a password.
+// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21210,7 +21271,7 @@ func (c *ClientWithResponses) ChangePasswordWithResponse(ctx context.Context, bo
 
 // ListNotificationsWithResponse List notifications, newest first
 //
-// Of the attempts only the verdicts; a single notification shows the rest.
+// Attempts are shown only with their verdicts; read a single notification for the rest.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21225,7 +21286,7 @@ func (c *ClientWithResponses) ListNotificationsWithResponse(ctx context.Context,
 
 // CountNotificationsWithResponse Count messages by status
 //
-// What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
+// Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
 // those among the newest 20,000 messages.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21239,10 +21300,10 @@ func (c *ClientWithResponses) CountNotificationsWithResponse(ctx context.Context
 	return ParseCountNotificationsResponse(rsp)
 }
 
-// DiscardNotificationsWithBodyWithResponse Give many up
+// DiscardNotificationsWithBodyWithResponse Discard many
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21255,10 +21316,10 @@ func (c *ClientWithResponses) DiscardNotificationsWithBodyWithResponse(ctx conte
 	return ParseDiscardNotificationsResponse(rsp)
 }
 
-// DiscardNotificationsWithResponse Give many up
+// DiscardNotificationsWithResponse Discard many
 //
-// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-// given up as a whole. What was delivered, and what is being attempted, stays as it is.
+// Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+// is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21273,9 +21334,9 @@ func (c *ClientWithResponses) DiscardNotificationsWithResponse(ctx context.Conte
 
 // RetryNotificationsWithBodyWithResponse Send many again
 //
-// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-// Repeating the call changes nothing about those that are due already.
+// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+// again one by one. Repeating the call does not change messages that are already due.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21290,9 +21351,9 @@ func (c *ClientWithResponses) RetryNotificationsWithBodyWithResponse(ctx context
 
 // RetryNotificationsWithResponse Send many again
 //
-// As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-// again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-// Repeating the call changes nothing about those that are due already.
+// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+// again one by one. Repeating the call does not change messages that are already due.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21318,9 +21379,9 @@ func (c *ClientWithResponses) GetNotificationWithResponse(ctx context.Context, i
 	return ParseGetNotificationResponse(rsp)
 }
 
-// DiscardNotificationWithResponse Give a notification up
+// DiscardNotificationWithResponse Discard a notification
 //
-// Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+// Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
 // A message that was delivered, and one that is being attempted, are a conflict.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21336,11 +21397,12 @@ func (c *ClientWithResponses) DiscardNotificationWithResponse(ctx context.Contex
 
 // RetryNotificationWithResponse Send a notification again
 //
-// Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
-// repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-// then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-// pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
-// off or deleted, are a conflict.
+// Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
+// repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
+// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
+// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
+// being made, and if the webhook is off or deleted.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21355,7 +21417,7 @@ func (c *ClientWithResponses) RetryNotificationWithResponse(ctx context.Context,
 
 // ListReceiversWithResponse List the receivers that a webhook can be for
 //
-// Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+// Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
 // notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21371,8 +21433,8 @@ func (c *ClientWithResponses) ListReceiversWithResponse(ctx context.Context, req
 
 // PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-// those of the receiver's example. Nothing is sent.
+// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21387,8 +21449,8 @@ func (c *ClientWithResponses) PreviewReceiverWithBodyWithResponse(ctx context.Co
 
 // PreviewReceiverWithResponse Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-// those of the receiver's example. Nothing is sent.
+// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21403,7 +21465,7 @@ func (c *ClientWithResponses) PreviewReceiverWithResponse(ctx context.Context, r
 
 // CancelReplayWithResponse Cancel a replay
 //
-// What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+// Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21433,7 +21495,7 @@ func (c *ClientWithResponses) ListReplicasWithResponse(ctx context.Context, reqE
 
 // GetRoutingPolicyWithResponse Read the routing policy
 //
-// There is always one. The policy that nobody has edited has version 1, and is empty.
+// There is always a policy. Before the first edit, it has version 1 and is empty.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21448,8 +21510,8 @@ func (c *ClientWithResponses) GetRoutingPolicyWithResponse(ctx context.Context, 
 
 // UpdateRoutingPolicyWithBodyWithResponse Edit the routing policy
 //
-// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21464,8 +21526,8 @@ func (c *ClientWithResponses) UpdateRoutingPolicyWithBodyWithResponse(ctx contex
 
 // UpdateRoutingPolicyWithResponse Edit the routing policy
 //
-// Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-// their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+// routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21478,9 +21540,9 @@ func (c *ClientWithResponses) UpdateRoutingPolicyWithResponse(ctx context.Contex
 	return ParseUpdateRoutingPolicyResponse(rsp)
 }
 
-// TestRoutingWithBodyWithResponse Tell who would be notified, and why
+// TestRoutingWithBodyWithResponse Show who would be notified, and why
 //
-// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21493,9 +21555,9 @@ func (c *ClientWithResponses) TestRoutingWithBodyWithResponse(ctx context.Contex
 	return ParseTestRoutingResponse(rsp)
 }
 
-// TestRoutingWithResponse Tell who would be notified, and why
+// TestRoutingWithResponse Show who would be notified, and why
 //
-// Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+// For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21523,7 +21585,7 @@ func (c *ClientWithResponses) ListRulesWithResponse(ctx context.Context, params 
 
 // CreateRuleWithBodyWithResponse Create a rule
 //
-// The rule is armed by its creation. Exchanges that ended before are history to it.
+// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21538,7 +21600,7 @@ func (c *ClientWithResponses) CreateRuleWithBodyWithResponse(ctx context.Context
 
 // CreateRuleWithResponse Create a rule
 //
-// The rule is armed by its creation. Exchanges that ended before are history to it.
+// The rule is armed by its creation. It raises no alerts about exchanges that ended before.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21551,13 +21613,14 @@ func (c *ClientWithResponses) CreateRuleWithResponse(ctx context.Context, body C
 	return ParseCreateRuleResponse(rsp)
 }
 
-// ApplyRulesWithBodyWithResponse Make rules be as a document says
+// ApplyRulesWithBodyWithResponse Apply a document of rules
 //
-// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21570,13 +21633,14 @@ func (c *ClientWithResponses) ApplyRulesWithBodyWithResponse(ctx context.Context
 	return ParseApplyRulesResponse(rsp)
 }
 
-// ApplyRulesWithResponse Make rules be as a document says
+// ApplyRulesWithResponse Apply a document of rules
 //
-// Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-// another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-// not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-// answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-// `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+// Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+// by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+// with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+// replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+// and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+// document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21591,9 +21655,9 @@ func (c *ClientWithResponses) ApplyRulesWithResponse(ctx context.Context, body A
 
 // ExportRulesWithResponse Export all rules as a document
 //
-// Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-// document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
-// be read (`unreadable`), the answer is 409 and names it.
+// Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
+// document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
+// While a rule cannot be read (`unreadable`), the answer is 409 and names it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21606,10 +21670,10 @@ func (c *ClientWithResponses) ExportRulesWithResponse(ctx context.Context, reqEd
 	return ParseExportRulesResponse(rsp)
 }
 
-// PreviewRuleDefinitionWithBodyWithResponse Tell what a definition would have raised
+// PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21622,10 +21686,10 @@ func (c *ClientWithResponses) PreviewRuleDefinitionWithBodyWithResponse(ctx cont
 	return ParsePreviewRuleDefinitionResponse(rsp)
 }
 
-// PreviewRuleDefinitionWithResponse Tell what a definition would have raised
+// PreviewRuleDefinitionWithResponse Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-// stored. It is bounded in time and rows: `truncated` says that a bound was met.
+// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21640,7 +21704,7 @@ func (c *ClientWithResponses) PreviewRuleDefinitionWithResponse(ctx context.Cont
 
 // DeleteRuleWithResponse Delete a rule
 //
-// The rule raises nothing more.
+// The rule raises no more alerts.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21669,7 +21733,7 @@ func (c *ClientWithResponses) GetRuleWithResponse(ctx context.Context, id ID, re
 // UpdateRuleWithBodyWithResponse Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21686,7 +21750,7 @@ func (c *ClientWithResponses) UpdateRuleWithBodyWithResponse(ctx context.Context
 // UpdateRuleWithResponse Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21702,7 +21766,8 @@ func (c *ClientWithResponses) UpdateRuleWithResponse(ctx context.Context, id ID,
 
 // GetRuleActivityWithResponse Count the alerts that a rule raised in the last 24 hours
 //
-// In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+// In steps of 15 minutes. If there are more than 100,000 alerts, the oldest are not counted, and `complete` is
+// false.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21747,7 +21812,7 @@ func (c *ClientWithResponses) DuplicateRuleWithResponse(ctx context.Context, id 
 
 // EnableRuleWithResponse Enable a rule
 //
-// Arms the rule anew; what ended while it was disabled is not alerted. An enabled rule stays as it is.
+// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21775,7 +21840,7 @@ func (c *ClientWithResponses) ListRuleHistoryWithResponse(ctx context.Context, i
 	return ParseListRuleHistoryResponse(rsp)
 }
 
-// PreviewRuleWithResponse Tell what a rule would have raised
+// PreviewRuleWithResponse Show what a rule would have raised
 //
 // As for a definition.
 //
@@ -21790,11 +21855,11 @@ func (c *ClientWithResponses) PreviewRuleWithResponse(ctx context.Context, id ID
 	return ParsePreviewRuleResponse(rsp)
 }
 
-// PreviewRuleEditWithBodyWithResponse Tell which alerts an edit would add and remove
+// PreviewRuleEditWithBodyWithResponse Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-// Nothing is stored.
+// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+// if they are about one group and fire within one window. Nothing is stored.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21807,11 +21872,11 @@ func (c *ClientWithResponses) PreviewRuleEditWithBodyWithResponse(ctx context.Co
 	return ParsePreviewRuleEditResponse(rsp)
 }
 
-// PreviewRuleEditWithResponse Tell which alerts an edit would add and remove
+// PreviewRuleEditWithResponse Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-// alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-// Nothing is stored.
+// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+// if they are about one group and fire within one window. Nothing is stored.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21826,10 +21891,10 @@ func (c *ClientWithResponses) PreviewRuleEditWithResponse(ctx context.Context, i
 
 // ReconcileRuleWithResponse Compare a rule's alerts with the exchanges that match
 //
-// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
-// what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-// missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
-// which the threshold was surely reached and no alert stood.
+// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
+// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
+// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21857,14 +21922,15 @@ func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID
 	return ParseListReplaysResponse(rsp)
 }
 
-// StartReplayWithBodyWithResponse Have a rule judge a range of the past again
+// StartReplayWithBodyWithResponse Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21877,14 +21943,15 @@ func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Contex
 	return ParseStartReplayResponse(rsp)
 }
 
-// StartReplayWithResponse Have a rule judge a range of the past again
+// StartReplayWithResponse Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-// rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-// keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-// filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-// the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-// for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21897,10 +21964,10 @@ func (c *ClientWithResponses) StartReplayWithResponse(ctx context.Context, id ID
 	return ParseStartReplayResponse(rsp)
 }
 
-// PreviewReplayWithBodyWithResponse Tell what a replay would raise
+// PreviewReplayWithBodyWithResponse Show what a replay would raise
 //
-// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-// time and rows: `truncated` says that a bound was met.
+// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+// rule. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21913,10 +21980,10 @@ func (c *ClientWithResponses) PreviewReplayWithBodyWithResponse(ctx context.Cont
 	return ParsePreviewReplayResponse(rsp)
 }
 
-// PreviewReplayWithResponse Tell what a replay would raise
+// PreviewReplayWithResponse Show what a replay would raise
 //
-// Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-// time and rows: `truncated` says that a bound was met.
+// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+// rule. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21931,8 +21998,8 @@ func (c *ClientWithResponses) PreviewReplayWithResponse(ctx context.Context, id 
 
 // RetryRuleWithResponse Evaluate a rule at once
 //
-// Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-// again, operators are notified anew. A disabled rule is a conflict.
+// Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
+// fails again, operators are notified again. A disabled rule is a conflict.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21947,8 +22014,8 @@ func (c *ClientWithResponses) RetryRuleWithResponse(ctx context.Context, id ID, 
 
 // TestRuleWithBodyWithResponse Send a test notification to a rule's webhooks
 //
-// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21963,8 +22030,8 @@ func (c *ClientWithResponses) TestRuleWithBodyWithResponse(ctx context.Context, 
 
 // TestRuleWithResponse Send a test notification to a rule's webhooks
 //
-// Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-// raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21992,7 +22059,7 @@ func (c *ClientWithResponses) DeleteSessionWithResponse(ctx context.Context, req
 	return ParseDeleteSessionResponse(rsp)
 }
 
-// GetSessionWithResponse Ask how one signs in
+// GetSessionWithResponse Read how to sign in
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22037,11 +22104,11 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 	return ParseCreateSessionResponse(rsp)
 }
 
-// BeginDisplayWithBodyWithResponse Have a browser show pages with a token
+// BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 //
-// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-// a browser in which somebody is signed in keeps that: 409.
+// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22054,11 +22121,11 @@ func (c *ClientWithResponses) BeginDisplayWithBodyWithResponse(ctx context.Conte
 	return ParseBeginDisplayResponse(rsp)
 }
 
-// BeginDisplayWithResponse Have a browser show pages with a token
+// BeginDisplayWithResponse Show pages in a browser with a token
 //
-// For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-// It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-// a browser in which somebody is signed in keeps that: 409.
+// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22073,7 +22140,7 @@ func (c *ClientWithResponses) BeginDisplayWithResponse(ctx context.Context, body
 
 // RedeemLinkWithBodyWithResponse Sign in with a one-time link
 //
-// The secret is what follows `#` in the link. It is used up.
+// The secret is the part after `#` in the link. It can be used once.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22088,7 +22155,7 @@ func (c *ClientWithResponses) RedeemLinkWithBodyWithResponse(ctx context.Context
 
 // RedeemLinkWithResponse Sign in with a one-time link
 //
-// The secret is what follows `#` in the link. It is used up.
+// The secret is the part after `#` in the link. It can be used once.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22101,9 +22168,9 @@ func (c *ClientWithResponses) RedeemLinkWithResponse(ctx context.Context, body R
 	return ParseRedeemLinkResponse(rsp)
 }
 
-// SetUpWithBodyWithResponse Make the first administrator
+// SetUpWithBodyWithResponse Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22116,9 +22183,9 @@ func (c *ClientWithResponses) SetUpWithBodyWithResponse(ctx context.Context, con
 	return ParseSetUpResponse(rsp)
 }
 
-// SetUpWithResponse Make the first administrator
+// SetUpWithResponse Create the first administrator
 //
-// Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+// Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22133,7 +22200,7 @@ func (c *ClientWithResponses) SetUpWithResponse(ctx context.Context, body SetUpJ
 
 // ListSilencesWithResponse List silences, newest first
 //
-// Those that are not over are one page of at most 500.
+// Silences that are active or upcoming are one page of at most 500.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22148,8 +22215,8 @@ func (c *ClientWithResponses) ListSilencesWithResponse(ctx context.Context, para
 
 // CreateSilenceWithBodyWithResponse Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-// waits to be sent stays.
+// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+// Messages that already wait are sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22164,8 +22231,8 @@ func (c *ClientWithResponses) CreateSilenceWithBodyWithResponse(ctx context.Cont
 
 // CreateSilenceWithResponse Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-// waits to be sent stays.
+// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+// Messages that already wait are sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22178,10 +22245,10 @@ func (c *ClientWithResponses) CreateSilenceWithResponse(ctx context.Context, bod
 	return ParseCreateSilenceResponse(rsp)
 }
 
-// PreviewSilenceWithBodyWithResponse Tell what a silence would have suppressed
+// PreviewSilenceWithBodyWithResponse Show what a silence would have suppressed
 //
-// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-// within the windows of its recurrence. Nothing is stored.
+// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+// the time, or within the windows of its recurrence. Nothing is stored.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22194,10 +22261,10 @@ func (c *ClientWithResponses) PreviewSilenceWithBodyWithResponse(ctx context.Con
 	return ParsePreviewSilenceResponse(rsp)
 }
 
-// PreviewSilenceWithResponse Tell what a silence would have suppressed
+// PreviewSilenceWithResponse Show what a silence would have suppressed
 //
-// Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-// within the windows of its recurrence. Nothing is stored.
+// For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+// the time, or within the windows of its recurrence. Nothing is stored.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22225,8 +22292,8 @@ func (c *ClientWithResponses) GetSilenceWithResponse(ctx context.Context, id ID,
 
 // UpdateSilenceWithBodyWithResponse Edit a silence
 //
-// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22241,8 +22308,8 @@ func (c *ClientWithResponses) UpdateSilenceWithBodyWithResponse(ctx context.Cont
 
 // UpdateSilenceWithResponse Edit a silence
 //
-// Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-// `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22272,8 +22339,9 @@ func (c *ClientWithResponses) EndSilenceWithResponse(ctx context.Context, id ID,
 
 // GetStatusWithResponse Read the state of the system
 //
-// Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-// no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
+// Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
+// With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
+// everybody what is missing.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22286,10 +22354,10 @@ func (c *ClientWithResponses) GetStatusWithResponse(ctx context.Context, reqEdit
 	return ParseGetStatusResponse(rsp)
 }
 
-// GetSystemHistoryWithResponse How the system was in the last 24 hours
+// GetSystemHistoryWithResponse Read the state of the system in the last 24 hours
 //
-// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
-// each minute; a step shows the worst of its samples.
+// Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server
+// takes a sample each minute; a step shows the worst of its samples.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22304,7 +22372,8 @@ func (c *ClientWithResponses) GetSystemHistoryWithResponse(ctx context.Context, 
 
 // GetTeamsWithResponse List the teams
 //
-// There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
+// There is always a list. Before the first edit, it has version 1 and is empty. Viewers do not see `members` and
+// `groups`; `membersHidden` says so.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22347,10 +22416,10 @@ func (c *ClientWithResponses) UpdateTeamsWithResponse(ctx context.Context, param
 	return ParseUpdateTeamsResponse(rsp)
 }
 
-// PreviewTemplatesWithBodyWithResponse Show the message that templates make
+// PreviewTemplatesWithBodyWithResponse Preview a message from templates
 //
-// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-// webhook would get, its secrets masked. Nothing is sent.
+// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// get, with its secrets masked. Nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22363,10 +22432,10 @@ func (c *ClientWithResponses) PreviewTemplatesWithBodyWithResponse(ctx context.C
 	return ParsePreviewTemplatesResponse(rsp)
 }
 
-// PreviewTemplatesWithResponse Show the message that templates make
+// PreviewTemplatesWithResponse Preview a message from templates
 //
-// Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-// webhook would get, its secrets masked. Nothing is sent.
+// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// get, with its secrets masked. Nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22394,7 +22463,7 @@ func (c *ClientWithResponses) ListTokensWithResponse(ctx context.Context, params
 
 // CreateTokenWithBodyWithResponse Create a token
 //
-// Its role is not above the caller's. The secret is in this answer only.
+// Its role must not be higher than the caller's. The secret is only in this answer.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22409,7 +22478,7 @@ func (c *ClientWithResponses) CreateTokenWithBodyWithResponse(ctx context.Contex
 
 // CreateTokenWithResponse Create a token
 //
-// Its role is not above the caller's. The secret is in this answer only.
+// Its role must not be higher than the caller's. The secret is only in this answer.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22450,7 +22519,7 @@ func (c *ClientWithResponses) ListUsersWithResponse(ctx context.Context, params 
 
 // CreateUserWithBodyWithResponse Create a user
 //
-// Without a password the user comes in by a one-time link, and sets one then.
+// Without a password, the user signs in with a one-time link and then sets one.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22465,7 +22534,7 @@ func (c *ClientWithResponses) CreateUserWithBodyWithResponse(ctx context.Context
 
 // CreateUserWithResponse Create a user
 //
-// Without a password the user comes in by a one-time link, and sets one then.
+// Without a password, the user signs in with a one-time link and then sets one.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22480,7 +22549,7 @@ func (c *ClientWithResponses) CreateUserWithResponse(ctx context.Context, body C
 
 // DeleteUserWithResponse Delete a user
 //
-// Ends every session of the user. What the user did stays on record. The last administrator stays, which is 409.
+// Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22538,9 +22607,9 @@ func (c *ClientWithResponses) UpdateUserWithResponse(ctx context.Context, id ID,
 	return ParseUpdateUserResponse(rsp)
 }
 
-// CreateUserLinkWithResponse Make a link by which a user signs in once
+// CreateUserLinkWithResponse Create a link with which a user can sign in once
 //
-// It is shown in this answer only, and holds for a day, or until the user's password is set.
+// It is shown only in this answer, and is valid for a day, or until the user's password is set.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22585,7 +22654,7 @@ func (c *ClientWithResponses) SetUserPasswordWithResponse(ctx context.Context, i
 
 // ListViewsWithResponse List saved views by name
 //
-// The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+// The caller's own views, and those that others share. A caller can have at most 100 views; 200 can be shared.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22630,7 +22699,7 @@ func (c *ClientWithResponses) SaveViewWithResponse(ctx context.Context, body Sav
 
 // DeleteViewWithResponse Delete a saved view
 //
-// Possible for its owner and, where it is shared, for administrators.
+// Only its owner can do this and, if it is shared, administrators.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22684,8 +22753,8 @@ func (c *ClientWithResponses) CreateWebhookWithResponse(ctx context.Context, bod
 
 // DeleteWebhookWithResponse Delete a webhook
 //
-// A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
-// exhausted are discarded.
+// A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
+// or exhausted are discarded.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22713,9 +22782,9 @@ func (c *ClientWithResponses) GetWebhookWithResponse(ctx context.Context, id ID,
 
 // UpdateWebhookWithBodyWithResponse Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-// `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22730,9 +22799,9 @@ func (c *ClientWithResponses) UpdateWebhookWithBodyWithResponse(ctx context.Cont
 
 // UpdateWebhookWithResponse Edit a webhook
 //
-// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-// as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-// `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+// `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+// Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22745,10 +22814,10 @@ func (c *ClientWithResponses) UpdateWebhookWithResponse(ctx context.Context, id 
 	return ParseUpdateWebhookResponse(rsp)
 }
 
-// GetWebhookActivityWithResponse How deliveries to a webhook went in the last 24 hours
+// GetWebhookActivityWithResponse Read the deliveries to a webhook in the last 24 hours
 //
-// Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
-// newest 50,000 are looked at; with more, `complete` is false.
+// Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
+// 50,000 messages of a tenant are examined; if there are more, `complete` is false.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22778,8 +22847,8 @@ func (c *ClientWithResponses) DisableWebhookWithResponse(ctx context.Context, id
 
 // EnableWebhookWithResponse Enable a webhook
 //
-// What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
-// stays as it is.
+// Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+// asked for. An enabled webhook stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22794,7 +22863,7 @@ func (c *ClientWithResponses) EnableWebhookWithResponse(ctx context.Context, id 
 
 // RetireWebhookSecretWithResponse Drop the former signing secret
 //
-// From then on the present secret alone signs. Without a former secret nothing changes.
+// From then on, only the present secret signs. Without a former secret, nothing changes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22809,8 +22878,8 @@ func (c *ClientWithResponses) RetireWebhookSecretWithResponse(ctx context.Contex
 
 // RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 //
-// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-// secret and by the former one, so that the receiver can change over at any time meanwhile.
+// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+// by the new secret and by the former one, so that the receiver can change at any time.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22825,8 +22894,8 @@ func (c *ClientWithResponses) RotateWebhookSecretWithBodyWithResponse(ctx contex
 
 // RotateWebhookSecretWithResponse Replace the signing secret
 //
-// Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-// secret and by the former one, so that the receiver can change over at any time meanwhile.
+// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+// by the new secret and by the former one, so that the receiver can change at any time.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22841,8 +22910,9 @@ func (c *ClientWithResponses) RotateWebhookSecretWithResponse(ctx context.Contex
 
 // TestWebhookWithResponse Send a test message
 //
-// Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
-// signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
+// tested, too.
 //
 // Returns a wrapper object for the known response body format(s).
 //

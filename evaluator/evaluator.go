@@ -224,7 +224,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		due, err := e.hold(ctx)
 		if err != nil && ctx.Err() == nil {
-			e.Logger.ErrorContext(ctx, "partitions not held", slog.Any("error", err))
+			e.Logger.ErrorContext(ctx, "partitions not leased", slog.Any("error", err))
 		}
 		for _, p := range due {
 			passes.Go(func() {

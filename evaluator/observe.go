@@ -39,8 +39,8 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 		if p.Clock().Sub(p.adoptedAt) > ahead-mostAhead {
 			return nil, errStoodStill
 		}
-		return nil, sourceError{fmt.Errorf("ClickHouse's clock is %v ahead of Postgres's: nothing is judged, or the cursor would pass over what begins meanwhile; "+
-			"set the clock that is wrong", ahead.Round(time.Minute))}
+		return nil, sourceError{fmt.Errorf("ClickHouse's clock is %v ahead of Postgres's, so nothing is judged: the cursor would pass over exchanges that begin meanwhile; "+
+			"correct the wrong clock", ahead.Round(time.Minute))}
 	}
 	p.result.Observed, p.recentFromNS = true, fromNS
 	p.begin()
@@ -75,7 +75,7 @@ func (p *pass) observeRecent(ctx context.Context) (seen Observation, fromNS int6
 			return seen, max(min(q.FromNS, fromNS), fromNS-minuteNS), nil
 		}
 	}
-	return seen, 0, errors.New("the source's clock jumps about")
+	return seen, 0, errors.New("the source's clock is not stable")
 }
 
 // tenants names whose exchanges the partition observes.
@@ -242,7 +242,7 @@ func (p *pass) putOff(ctx context.Context, what string, err error) {
 			p.saidPutOff = map[string]time.Time{}
 		}
 		p.saidPutOff[what] = now
-		p.Logger.WarnContext(ctx, "put off; it is tried again, and what is new is judged meanwhile",
+		p.Logger.WarnContext(ctx, "query postponed; it is tried again, and new exchanges are judged meanwhile",
 			slog.String("what", what), slog.Int("partition", p.number), slog.Any("error", err))
 	}
 }

@@ -27,7 +27,7 @@ type Source interface {
 
 // ErrTooMuch says that exchanges are too large to hold as many at once as a scan asks
 // for. Fewer of them may do.
-var ErrTooMuch = errors.New("too much at once")
+var ErrTooMuch = errors.New("too many exchanges at once")
 
 // Tenants says whose exchanges a query reads. The source narrows by the names or, where
 // they are too many to send, by the share. Where it does so, an answer may hold other

@@ -48,7 +48,7 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }
 	if delivery.AfterUnknown {
 		d.Observer.Unknown()
-		d.log(&a.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
+		d.log(&a.settlement).WarnContext(ctx, "the previous attempt has no outcome; the message may be sent a second time")
 	}
 	return a
 }
@@ -62,7 +62,7 @@ func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUI
 	if claimed.Unchecked != nil {
 		d.Logger.WarnContext(ctx, "webhooks not checked before their calls", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
 		for i := range claimed.Deliveries {
-			refused[claimed.Deliveries[i].Webhook.ID] = "Not sent: the database could not be asked whether the webhook still takes messages"
+			refused[claimed.Deliveries[i].Webhook.ID] = "Not sent: the database could not be asked whether the webhook still accepts messages"
 		}
 	}
 	return refused
@@ -75,12 +75,12 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 	switch {
 	case arrived:
 		// Storing that took longer than the lease. To send it again would be a repeat.
-		s.Outcome = NotMade("Not sent: an attempt before has delivered it")
+		s.Outcome = NotMade("Not sent: an earlier attempt has delivered the message")
 	case refused != "":
 		s.Outcome = NotMade(refused)
 	case d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2:
 		// The process has stood still, or Postgres has: others may have the claim.
-		s.Outcome = NotMade("Not sent: it took so long to begin the attempt that its claim may be over")
+		s.Outcome = NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
 	default:
 		calling, done := d.leases.calling(ctx, delivery.held())
 		s.Outcome = d.Sender.Send(calling, delivery)
@@ -133,7 +133,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
 	if settled.Unjudged != nil {
 		d.Observer.Unjudged()
-		d.log(s).WarnContext(ctx, "outcomes stored, but not judged for their webhooks", slog.Any("error", settled.Unjudged))
+		d.log(s).WarnContext(ctx, "outcomes stored, but not applied to the circuit breakers of their webhooks", slog.Any("error", settled.Unjudged))
 	}
 	switch {
 	case settled.Fenced:

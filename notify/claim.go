@@ -60,7 +60,7 @@ func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {
 }
 
 // ErrTooOld tells a person why a message ended for its age.
-var ErrTooOld = errors.New("it has waited for longer than its receiver is notified of anything; send it again if it is still of use")
+var ErrTooOld = errors.New("it is older than the maximum age of its receiver; send it again if it is still useful")
 
 // Claimed is what a claim took, and when to look again.
 type Claimed struct {

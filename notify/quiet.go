@@ -29,7 +29,7 @@ func (q QuietHours) Check() error {
 	}
 	for i := range q {
 		if len(q[i].Weekdays) == 0 {
-			return fmt.Errorf("entry %d names no weekday", i+1)
+			return fmt.Errorf("entry %d has no weekday", i+1)
 		}
 	}
 	// A week in which no clocks are moved.
@@ -39,7 +39,7 @@ func (q QuietHours) Check() error {
 		return err
 	}
 	if until.Equal(at.AddDate(0, 0, quietDays)) {
-		return errors.New("they would never end")
+		return errors.New("the quiet hours would never end")
 	}
 	return nil
 }
@@ -58,8 +58,8 @@ func (q QuietHours) Until(at time.Time) time.Time {
 }
 
 // NeedlessAfterQuiet is why a message ends as DISCARDED that quiet hours held.
-const NeedlessAfterQuiet = "Not sent: held by the quiet hours of the webhook, and of no use when they were over, " +
-	"because the alert was acknowledged, resolved or snoozed before, or another message about it had waited as well"
+const NeedlessAfterQuiet = "Not sent: the quiet hours of the webhook held the message, and it was no longer useful when they ended, " +
+	"because the alert had been acknowledged, resolved or snoozed, or another message about it was waiting"
 
 // AfterQuiet decides what is sent of the messages about one alert that the quiet hours of a webhook have
 // held, in the order in which they were written. Of those that tell that the alert fires, the first one is

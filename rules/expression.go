@@ -23,14 +23,14 @@ const (
 // process and in ClickHouse alike; empty is nothing.
 func expressionProblem(expression string) string {
 	if _, err := regexp.Compile(expression); err != nil {
-		return fmt.Sprintf("Not a valid RE2 expression: %v", err)
+		return fmt.Sprintf("Must be a valid RE2 expression: %v", err)
 	}
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return fmt.Sprintf("Not a valid RE2 expression: %v", err)
+		return fmt.Sprintf("Must be a valid RE2 expression: %v", err)
 	}
 	if instructions(parsed) > maxInstructions || ranges(parsed) > maxRanges {
-		return `The expression is too large for ClickHouse: repeat less often, or use fewer and simpler classes, as [A-Za-z] in place of \pL`
+		return `The expression is too large for ClickHouse; use fewer repetitions, or fewer and simpler classes, such as [A-Za-z] instead of \pL`
 	}
 	return ""
 }

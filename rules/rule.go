@@ -207,7 +207,7 @@ func (r *Rule) Readable() error {
 	if r.Unreadable == "" {
 		return nil
 	}
-	return fault.New(fault.Conflict, "the rule %q (%s) cannot be read: %s; save its definition anew, by which it is armed anew, or delete it", r.Name, r.ID, r.Unreadable)
+	return fault.New(fault.Conflict, "the rule %q (%s) cannot be read: %s; save its definition again (it then judges only exchanges that end from now on), or delete it", r.Name, r.ID, r.Unreadable)
 }
 
 // Era is a condition and the stretch of time in which it stood: it decides on

@@ -25,29 +25,29 @@ const (
 	volumeNotApplicable      = "A count needs no minimum volume — leave it out"
 	thresholdRequired        = "Must be at least 1"
 	windowRequired           = "Must be from 10 to 86400"
-	intervalAboveWindow      = "Must not be above the window, or exchanges pass uncounted"
+	intervalAboveWindow      = "Must not be longer than the window, because some exchanges would not be counted"
 	percentRequired          = "Must be from 0.001 to 100, with at most three decimals"
 	shortWindowRange         = "Must be from 10 to less than the window"
 	percentileRequired       = "Must be one of 50, 95, 99"
 	absenceNotApplicable     = "Only ABSENT_IN_WINDOW expects exchanges — leave it out"
-	expectedNeedsGroup       = "Say by what exchanges are grouped, or leave it out"
-	expectedRequired         = "List the groups that are expected, or say from how many days they are learned"
-	expectedOrLearned        = "The groups are listed — leave it out, or learn them"
-	expectedOutside          = "The scope leaves it out, so it would always be missing"
+	expectedNeedsGroup       = "Set groupBy, or leave it out"
+	expectedRequired         = "List the expected groups, or set the number of days from which they are learned"
+	expectedOrLearned        = "The groups are listed — leave it out, or remove the list"
+	expectedOutside          = "The scope excludes this group, so it would always be missing; change the scope, or remove the group"
 	errorTypeNotExpected     = "Errors are not expected — group by route, application, environment or attribute"
 	attributeRequired        = "Name the attribute whose values are counted"
 	attributeNotApplicable   = "Only groupBy ATTRIBUTE takes an attribute — leave it out"
 	weekdaysRequired         = "Choose at least one weekday"
-	windowAboveCalendar      = "Must not be longer than the hours of the calendar, or it never lies within them"
+	windowAboveCalendar      = "Must not be longer than the hours of the calendar, because it would never lie within them"
 	timeOfDayRequired        = "Must be a time of day such as 08:00"
 	timeZoneRequired         = "Must be a time zone such as Europe/Berlin"
-	webhooksNotApplicable    = "The routing policy says who is notified — name no webhooks"
-	nothingResolves          = "Only people resolve the alerts of this rule — say what else does, or leave it out"
-	resolutionNotApplicable  = "The alerts of this rule resolve when their value is back — leave it out"
-	resolutionRequired       = "Say after how long, or by what evidence, alerts are resolved"
-	evidenceNotApplicable    = "The rule alerts about exchanges that complete; that one completes is no evidence"
+	webhooksNotApplicable    = "The routing policy decides who is notified — name no webhooks"
+	nothingResolves          = "Only people resolve the alerts of this rule — set an age or evidence, or leave it out"
+	resolutionNotApplicable  = "The alerts of this rule resolve when the condition no longer holds — leave it out"
+	resolutionRequired       = "Set the age or the evidence by which alerts are resolved"
+	evidenceNotApplicable    = "The rule alerts about exchanges that complete, so a completed exchange cannot be evidence; remove COMPLETED from the statuses, or leave it out"
 	evidenceAttribute        = "Only ATTRIBUTE compares an attribute — leave it out"
-	statusesRequired         = "Say which exchanges are measured: COMPLETED, FAILED or both"
+	statusesRequired         = "Set which exchanges are measured: COMPLETED, FAILED or both"
 )
 
 // Validator checks definitions. It is safe for concurrent use.
@@ -219,7 +219,7 @@ func crossAttribute(sl validator.StructLevel) {
 	case AttributeExists:
 		report(a.Value != "", a.Value, "value", "Value", "not_applicable", "EXISTS takes no value; leave it out or use EQUALS")
 	case AttributeIn:
-		report(a.Value != "", a.Value, "value", "Value", "not_applicable", "IN takes a list; give the values in values")
+		report(a.Value != "", a.Value, "value", "Value", "not_applicable", "IN takes a list; enter the values in values")
 		report(len(a.Values) == 0, a.Values, "values", "Values", "required", "")
 	case AttributeMatches:
 		report(expressionProblem(a.Value) != "", a.Value, "value", "Value", "regexp", "")
@@ -227,13 +227,13 @@ func crossAttribute(sl validator.StructLevel) {
 		report(Number(a.Value) == nil, a.Value, "value", "Value", "number", "Must be a decimal number, such as 100 or 0.5, with at most 18 digits on each side of the point")
 	case AttributeEquals:
 	}
-	report(a.Op != AttributeIn && len(a.Values) > 0, a.Values, "values", "Values", "not_applicable", "Only IN takes a list; give the value in value")
+	report(a.Op != AttributeIn && len(a.Values) > 0, a.Values, "values", "Values", "not_applicable", "Only IN takes a list; enter the value in value")
 }
 
 func crossFilter(sl validator.StructLevel) {
 	f := sl.Current().Interface().(Filter)
 	if f.MinDurationMS != nil && f.MaxDurationMS != nil && *f.MinDurationMS > *f.MaxDurationMS {
-		sl.ReportError(f.MaxDurationMS, "maxDurationMs", "MaxDurationMS", "range", "The maximum duration is below the minimum; nothing could match")
+		sl.ReportError(f.MaxDurationMS, "maxDurationMs", "MaxDurationMS", "range", "Must not be below the minimum duration, because no exchange could match")
 	}
 }
 
@@ -259,11 +259,11 @@ func message(b validator.FieldError) string {
 	case "oneof":
 		return "Must be one of " + strings.ReplaceAll(b.Param(), " ", ", ")
 	case "unique":
-		return "Must not name the same thing twice"
+		return "Must not contain the same entry twice"
 	case "text":
 		return "Must be valid UTF-8 text without NUL"
 	case "label":
-		return "A label's name is a letter, then up to 62 letters, digits, _, . or -"
+		return "Must be a letter, followed by up to 62 letters, digits, _, . or -"
 	case "address":
 		return "Must be an address such as https://wiki.example/orders"
 	case "regexp":

@@ -157,10 +157,10 @@ func (p *Policy) Check(v *rules.Validator) error {
 		for i := range e.steps {
 			s, at := &e.steps[i], fmt.Sprintf("%s[%d].", e.field, i)
 			if i > 0 && s.AfterMinutes <= e.steps[i-1].AfterMinutes {
-				add(at+"afterMinutes", "out_of_range", "Must be more than those of the step before")
+				add(at+"afterMinutes", "out_of_range", "Must be more than the minutes of the previous step")
 			}
 			if len(s.WebhookIDs)+len(s.Teams) == 0 {
-				add(at+"webhookIds", "required", "A step names at least one webhook or team")
+				add(at+"webhookIds", "required", "A step needs at least one webhook or team")
 			}
 		}
 	}
@@ -169,11 +169,11 @@ func (p *Policy) Check(v *rules.Validator) error {
 		r := &p.Routes[i]
 		at := fmt.Sprintf("routes[%d].", i)
 		if named[r.Name] && r.Name != "" {
-			add(at+"name", "unique", "Another route has this name, too")
+			add(at+"name", "unique", "Another route has the same name")
 		}
 		named[r.Name] = true
 		if all != "" {
-			add(at+"match", "unreachable", fmt.Sprintf("No alert comes here: %q takes all of them and does not continue", all))
+			add(at+"match", "unreachable", fmt.Sprintf("No alert reaches this route, because %[1]q matches all of them and does not continue; move this route above it, or let %[1]q continue", all))
 		}
 		if r.Match.Empty() && !r.Continue && all == "" {
 			all = r.Name

@@ -33,7 +33,7 @@ type Recurrence struct {
 // zone returns the time zone. Local is refused: it depends on the machine.
 func (r *Recurrence) zone() (*time.Location, error) {
 	if r.TimeZone == "Local" || r.TimeZone == "" {
-		return nil, errors.New("want a time zone such as Europe/Berlin")
+		return nil, errors.New("must be a time zone such as Europe/Berlin")
 	}
 	return time.LoadLocation(r.TimeZone)
 }

@@ -48,7 +48,7 @@ func (d *Definition) Check(v *rules.Validator) error {
 		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
 	}
 	if d.Match.Empty() {
-		add("match", "required", "Name at least one condition; all three severities are everything")
+		add("match", "required", "Must have at least one condition; to silence everything, name all three severities")
 	}
 	switch {
 	case d.EndsAt == nil && d.Recurrence == nil:
@@ -124,7 +124,7 @@ func Compile(s *Silence) (*Compiled, error) {
 		return nil, fmt.Errorf("silence %s: match: %w", s.ID, err)
 	}
 	if s.Match.Empty() || s.EndsAt == nil && s.Recurrence == nil {
-		return nil, fmt.Errorf("silence %s: it would suppress everything, or for ever", s.ID)
+		return nil, fmt.Errorf("silence %s: it would suppress everything, or forever", s.ID)
 	}
 	if r := s.Recurrence; r != nil {
 		if c.zone, err = r.zone(); err != nil {

@@ -17,33 +17,33 @@ import (
 
 // accessFlags say who may do what.
 type accessFlags struct {
-	Access            app.AccessMode `help:"Who is let in: sign-in (people who sign in, programs with a token) or open (everybody, and then only on a loopback address)." enum:"sign-in,open" default:"sign-in" env:"TOCSIN_ACCESS"`
+	Access            app.AccessMode `help:"Who has access: sign-in (people who sign in, programs with a token) or open (everybody, only on a loopback address)." enum:"sign-in,open" default:"sign-in" env:"TOCSIN_ACCESS"`
 	Tenant            string         `help:"Tenant of the first administrator." default:"default" env:"TOCSIN_TENANT"`
-	AdminEmail        string         `help:"Makes the first administrator, while there is no user." env:"TOCSIN_ADMIN_EMAIL" placeholder:"EMAIL"`
+	AdminEmail        string         `help:"E-mail address of the first administrator, who is created while there is no user." env:"TOCSIN_ADMIN_EMAIL" placeholder:"EMAIL"`
 	AdminPassword     string         `help:"The first administrator's password." env:"TOCSIN_ADMIN_PASSWORD" placeholder:"PASSWORD"`
-	AdminPasswordFile string         `help:"File with the first administrator's password." env:"TOCSIN_ADMIN_PASSWORD_FILE" placeholder:"FILE"`
-	SessionIdle       time.Duration  `help:"A session that is not used for so long is over." default:"12h" env:"TOCSIN_SESSION_IDLE"`
-	SessionLifetime   time.Duration  `help:"A session is over after so long, however much it is used." default:"168h" env:"TOCSIN_SESSION_LIFETIME"`
-	TrustedProxies    []network      `help:"Proxies whose X-Forwarded-For is believed, as 10.0.0.0/8." env:"TOCSIN_TRUSTED_PROXIES" placeholder:"CIDR,…"`
-	MetricsToken      string         `help:"What has to be sent to /metrics as Authorization: Bearer …; without it, /metrics is open." env:"TOCSIN_METRICS_TOKEN" placeholder:"TOKEN"`
-	MetricsTokenFile  string         `help:"File with the token of /metrics." env:"TOCSIN_METRICS_TOKEN_FILE" placeholder:"FILE"`
+	AdminPasswordFile string         `help:"File that contains the first administrator's password." env:"TOCSIN_ADMIN_PASSWORD_FILE" placeholder:"FILE"`
+	SessionIdle       time.Duration  `help:"A session ends when it has not been used for this time." default:"12h" env:"TOCSIN_SESSION_IDLE"`
+	SessionLifetime   time.Duration  `help:"A session ends after this time, even if it is in use." default:"168h" env:"TOCSIN_SESSION_LIFETIME"`
+	TrustedProxies    []network      `help:"Proxies whose X-Forwarded-For header is trusted, such as 10.0.0.0/8." env:"TOCSIN_TRUSTED_PROXIES" placeholder:"CIDR,…"`
+	MetricsToken      string         `help:"Token that requests to /metrics must send as Authorization: Bearer …; without it, /metrics is open." env:"TOCSIN_METRICS_TOKEN" placeholder:"TOKEN"`
+	MetricsTokenFile  string         `help:"File that contains the token of /metrics." env:"TOCSIN_METRICS_TOKEN_FILE" placeholder:"FILE"`
 	OIDC              oidcFlags      `embed:"" prefix:"oidc-"`
-	AuditRetention    time.Duration  `help:"How long the audit log is kept; 0 is for ever." default:"0" env:"TOCSIN_AUDIT_RETENTION"`
+	AuditRetention    time.Duration  `help:"How long the audit log is kept; 0 means forever." default:"0" env:"TOCSIN_AUDIT_RETENTION"`
 }
 
 // oidcFlags describe an OpenID Connect provider.
 type oidcFlags struct {
-	Issuer           string                 `help:"OpenID Connect provider at which people may sign in, as https://login.example.com." env:"TOCSIN_OIDC_ISSUER" placeholder:"URL"`
-	ClientID         string                 `help:"Tocsin's id there." env:"TOCSIN_OIDC_CLIENT_ID" placeholder:"ID"`
-	ClientSecret     string                 `help:"Tocsin's secret there." env:"TOCSIN_OIDC_CLIENT_SECRET" placeholder:"SECRET"`
-	ClientSecretFile string                 `help:"File with Tocsin's secret there." env:"TOCSIN_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE"`
-	Name             string                 `help:"What the button says; the provider's host by default." env:"TOCSIN_OIDC_NAME" placeholder:"NAME"`
-	Scopes           []string               `help:"Scopes to ask for beside openid." default:"profile,email" env:"TOCSIN_OIDC_SCOPES"`
-	RoleClaim        string                 `help:"Claim that gives the role at each sign-in, as groups or realm_access.roles." env:"TOCSIN_OIDC_ROLE_CLAIM" placeholder:"CLAIM"`
-	RoleMap          map[string]access.Role `help:"Role for a value of the claim, as ops=operator;platform=admin. The highest one counts." env:"TOCSIN_OIDC_ROLE_MAP" placeholder:"VALUE=ROLE;…"`
-	GroupsClaim      string                 `help:"Claim that gives the groups of people at each sign-in, by which they are in teams, as groups." env:"TOCSIN_OIDC_GROUPS_CLAIM" placeholder:"CLAIM"`
-	DefaultRole      access.Role            `help:"Role of whom the claim gives none; without it they are not let in." enum:",viewer,operator,editor,admin" default:"" env:"TOCSIN_OIDC_DEFAULT_ROLE"`
-	Tenant           string                 `help:"Tenant of those who come from there; that of the first administrator by default." env:"TOCSIN_OIDC_TENANT" placeholder:"TENANT"`
+	Issuer           string                 `help:"OpenID Connect provider where people can sign in, such as https://login.example.com." env:"TOCSIN_OIDC_ISSUER" placeholder:"URL"`
+	ClientID         string                 `help:"Tocsin's client id at the provider." env:"TOCSIN_OIDC_CLIENT_ID" placeholder:"ID"`
+	ClientSecret     string                 `help:"Tocsin's client secret at the provider." env:"TOCSIN_OIDC_CLIENT_SECRET" placeholder:"SECRET"`
+	ClientSecretFile string                 `help:"File that contains Tocsin's client secret at the provider." env:"TOCSIN_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE"`
+	Name             string                 `help:"Name of the provider on the sign-in button; by default its host." env:"TOCSIN_OIDC_NAME" placeholder:"NAME"`
+	Scopes           []string               `help:"Scopes to request in addition to openid." default:"profile,email" env:"TOCSIN_OIDC_SCOPES"`
+	RoleClaim        string                 `help:"Claim that gives the role at each sign-in, such as groups or realm_access.roles." env:"TOCSIN_OIDC_ROLE_CLAIM" placeholder:"CLAIM"`
+	RoleMap          map[string]access.Role `help:"Role for each value of the claim, such as ops=operator;platform=admin. The highest role counts." env:"TOCSIN_OIDC_ROLE_MAP" placeholder:"VALUE=ROLE;…"`
+	GroupsClaim      string                 `help:"Claim that gives the groups of a person at each sign-in, such as groups. Groups decide who is in which team." env:"TOCSIN_OIDC_GROUPS_CLAIM" placeholder:"CLAIM"`
+	DefaultRole      access.Role            `help:"Role of people to whom the claim gives none; without it, they cannot sign in." enum:",viewer,operator,editor,admin" default:"" env:"TOCSIN_OIDC_DEFAULT_ROLE"`
+	Tenant           string                 `help:"Tenant of people who sign in at the provider; by default that of the first administrator." env:"TOCSIN_OIDC_TENANT" placeholder:"TENANT"`
 }
 
 func (f *oidcFlags) options() (app.OIDCOptions, error) {
@@ -82,7 +82,7 @@ func secretOf(flag, value, file string) (string, error) {
 		return value, nil
 	}
 	if value != "" {
-		return "", fmt.Errorf("of --%[1]s and --%[1]s-file only one can be given", flag)
+		return "", fmt.Errorf("give either --%[1]s or --%[1]s-file, not both", flag)
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -92,21 +92,21 @@ func secretOf(flag, value, file string) (string, error) {
 }
 
 type users struct {
-	Add         usersAdd         `cmd:"" help:"Add a user, and print a link by which the user signs in once."`
+	Add         usersAdd         `cmd:"" help:"Add a user, and print a link with which the user can sign in once."`
 	List        usersList        `cmd:"" help:"List the users of every tenant."`
-	Link        usersLink        `cmd:"" help:"Print a link by which a user signs in once. It holds for a day."`
-	SetPassword usersSetPassword `cmd:"" help:"Set a user's password, read from standard input, and end every session of the user."`
-	Disable     usersDisable     `cmd:"" help:"Keep a user from signing in, and end every session of the user."`
-	Enable      usersEnable      `cmd:"" help:"Let a user sign in again."`
+	Link        usersLink        `cmd:"" help:"Print a link with which a user can sign in once. It is valid for a day."`
+	SetPassword usersSetPassword `cmd:"" help:"Set a user's password, read from standard input, and end all sessions of the user."`
+	Disable     usersDisable     `cmd:"" help:"Disable a user: end all sessions, and refuse to sign the user in."`
+	Enable      usersEnable      `cmd:"" help:"Enable a user who was disabled."`
 }
 
 type usersAdd struct {
 	database
-	Email     string      `arg:"" help:"What the user signs in with."`
-	Name      string      `help:"How alerts call the user; the e-mail address by default."`
+	Email     string      `arg:"" help:"E-mail address with which the user signs in."`
+	Name      string      `help:"Name of the user in alerts; by default the e-mail address."`
 	Role      access.Role `help:"viewer, operator, editor or admin." enum:"viewer,operator,editor,admin" required:""`
-	Tenant    string      `help:"Whose rows the user sees." default:"default" env:"TOCSIN_TENANT"`
-	PublicURL string      `help:"How people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	Tenant    string      `help:"Tenant of the user." default:"default" env:"TOCSIN_TENANT"`
+	PublicURL string      `help:"Address at which people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 }
 
 // Run adds a user.
@@ -122,7 +122,7 @@ func (u *usersAdd) Run(ctx context.Context, out io.Writer) error {
 type usersLink struct {
 	database
 	Email     string `arg:""`
-	PublicURL string `help:"How people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	PublicURL string `help:"Address at which people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 }
 
 // Run prints a link.

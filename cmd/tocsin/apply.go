@@ -140,7 +140,7 @@ func (a *applying) rules(ctx context.Context) error {
 			if s.action == unchanged {
 				s.action = updated
 			}
-			s.changes = append(s.changes, change{field: "webhooks", why: fmt.Sprintf("also %q, which this makes", bound[i])})
+			s.changes = append(s.changes, change{field: "webhooks", why: fmt.Sprintf("also %q, which this change makes", bound[i])})
 		}
 		if s.action != unchanged && first < 0 {
 			first = len(a.plan.steps)
@@ -162,15 +162,15 @@ func becomesOfProgress(changes []api.RuleFieldChange) string {
 	for _, c := range changes {
 		switch {
 		case c.Field == "enabled" && c.After == false:
-			return "is disabled, and armed anew when it is enabled"
+			return "is disabled, and judges exchanges again from when it is enabled"
 		case c.Field == "enabled", c.Field == "fireMode":
-			return "is armed anew, and judges what ends from then on"
+			return "judges only exchanges that end from then on"
 		case strings.HasPrefix(c.Field, "scope."), strings.HasPrefix(c.Field, "filter."):
 			condition = true
 		}
 	}
 	if condition {
-		return "the new condition holds for what ends from then on"
+		return "the new condition applies to exchanges that end from then on"
 	}
 	return ""
 }

@@ -71,7 +71,7 @@ func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
 	for i, name := range list {
 		id, there := n.ids[name]
 		if !there {
-			return nil, fmt.Errorf("no %s is called %q", kind, name)
+			return nil, fmt.Errorf("there is no %s named %q", kind, name)
 		}
 		ids[i] = id
 	}
@@ -184,11 +184,11 @@ func (a *applying) readRoutes() ([]routeEntry, error) {
 		case err != nil:
 			return nil, fmt.Errorf("encode route: %w", err)
 		case e.Default && i < len(list)-1:
-			return nil, a.misplaced(place+"default", "The default comes last")
+			return nil, a.misplaced(place+"default", "The default must be last")
 		case e.Default && string(is) != string(whole):
-			return nil, a.misplaced(place+"default", "The default has webhooks and an escalation alone")
+			return nil, a.misplaced(place+"default", "The default can have only webhooks and an escalation")
 		case !e.Default && e.Name == "":
-			return nil, a.misplaced(place+"name", "A route has a name")
+			return nil, a.misplaced(place+"name", "A route needs a name")
 		}
 	}
 	return list, nil
@@ -218,20 +218,20 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 		for j, name := range want[i].Match.Rules {
 			if _, there := rules.ids[name]; !there {
 				if !a.makesRule(name) {
-					return s, false, a.misplaced(fmt.Sprintf("routes[%d].match.rules[%d]", i, j), "No rule has this name")
+					return s, false, a.misplaced(fmt.Sprintf("routes[%d].match.rules[%d]", i, j), "There is no rule with this name")
 				}
 				afterRules = true
 			}
 		}
 		for j, name := range want[i].Webhooks {
 			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
-				return s, false, a.misplaced(fmt.Sprintf("routes[%d].webhooks[%d]", i, j), "No webhook has this name")
+				return s, false, a.misplaced(fmt.Sprintf("routes[%d].webhooks[%d]", i, j), "There is no webhook with this name")
 			}
 		}
 		for j := range want[i].Escalation {
 			for k, name := range want[i].Escalation[j].Webhooks {
 				if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
-					return s, false, a.misplaced(fmt.Sprintf("routes[%d].escalation[%d].webhooks[%d]", i, j, k), "No webhook has this name")
+					return s, false, a.misplaced(fmt.Sprintf("routes[%d].escalation[%d].webhooks[%d]", i, j, k), "There is no webhook with this name")
 				}
 			}
 		}

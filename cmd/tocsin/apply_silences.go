@@ -87,7 +87,7 @@ func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
 		for i, name := range m.Rules {
 			id, there := known.ids[name]
 			if !there {
-				return d, fmt.Errorf("no rule is called %q", name)
+				return d, fmt.Errorf("there is no rule named %q", name)
 			}
 			ids[i] = id
 		}
@@ -119,13 +119,13 @@ func (a *applying) silences(ctx context.Context) error {
 		place := fmt.Sprintf("silences[%d].", i)
 		switch {
 		case want.Name == "":
-			return a.misplaced(place+"name", "A silence has a name")
+			return a.misplaced(place+"name", "A silence needs a name")
 		case given[want.Name]:
-			return a.misplaced(place+"name", "Another silence has this name, too")
+			return a.misplaced(place+"name", "Another silence has the same name")
 		}
 		for j, name := range want.Match.Rules {
 			if _, there := known.ids[name]; !there && !a.makesRule(name) {
-				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "No rule has this name")
+				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "There is no rule with this name")
 			}
 		}
 		given[want.Name] = true
@@ -195,7 +195,7 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	case want.StartsAt.After(now):
 		s.warnings = append(s.warnings, api.FieldError{
 			Field: "startsAt", Code: "begun",
-			Message: fmt.Sprintf("It has begun, at %s, and goes on; end it, or give the other one another name", is.StartsAt.Format(time.RFC3339)),
+			Message: fmt.Sprintf("It began at %s and is still in force; end it, or give the other silence another name", is.StartsAt.Format(time.RFC3339)),
 		})
 	}
 	if s.action == updated {

@@ -46,7 +46,7 @@ func (e *teamEntry) definition(webhooks names) (api.Team, error) {
 }
 
 // errMembersHidden keeps teams without their members from being taken for the whole.
-var errMembersHidden = errors.New("read teams: a viewer does not read who is in them; use a token with the role operator")
+var errMembersHidden = errors.New("read teams: a viewer cannot see who is in a team; use a token with the role operator")
 
 // teamsOf returns the server's teams.
 func teamsOf(ctx context.Context, server *api.ClientWithResponses) (*api.TeamList, error) {
@@ -74,9 +74,9 @@ func (a *applying) readTeams() ([]teamEntry, error) {
 		}
 		switch place := fmt.Sprintf("teams[%d].name", i); {
 		case e.Name == "":
-			return nil, a.misplaced(place, "A team has a name")
+			return nil, a.misplaced(place, "A team needs a name")
 		case named[e.Name]:
-			return nil, a.misplaced(place, "Another team has this name, too")
+			return nil, a.misplaced(place, "Another team has the same name")
 		}
 		named[e.Name] = true
 		e.Members, e.Groups, e.Webhooks = given(&e.Members), given(&e.Groups), given(&e.Webhooks)
@@ -103,7 +103,7 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 	for i := range want {
 		for j, name := range want[i].Webhooks {
 			if _, there := webhooks.ids[name]; !there && !a.fresh[name] {
-				return nil, a.misplaced(fmt.Sprintf("teams[%d].webhooks[%d]", i, j), "No webhook has this name")
+				return nil, a.misplaced(fmt.Sprintf("teams[%d].webhooks[%d]", i, j), "There is no webhook with this name")
 			}
 		}
 	}

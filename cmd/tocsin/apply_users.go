@@ -52,9 +52,9 @@ func (a *applying) users(ctx context.Context) error {
 		}
 		switch place := fmt.Sprintf("users[%d].email", i); {
 		case want.Email == "" || want.Name == "" || want.Role == "":
-			return a.misplaced(place, "A user has an email, a name and a role")
+			return a.misplaced(place, "A user needs an email, a name and a role")
 		case given[strings.ToLower(want.Email)]:
-			return a.misplaced(place, "Another user has this address, too")
+			return a.misplaced(place, "Another user has the same address")
 		}
 		given[strings.ToLower(want.Email)] = true
 		a.plan.steps = append(a.plan.steps, a.user(i, &want, known[strings.ToLower(want.Email)]))
@@ -85,7 +85,7 @@ func (a *applying) user(i int, want *userEntry, is *api.User) step {
 	}
 	if is == nil {
 		s.action = created
-		s.changes = []change{{field: "password", why: "none yet; tocsin users link, or the web application, makes a link to sign in once"}}
+		s.changes = []change{{field: "password", why: "none yet; create a link to sign in once, with tocsin users link or in the web application"}}
 		s.run = func(ctx context.Context) error {
 			made, err := a.server.CreateUserWithResponse(ctx, api.NewUser{Email: want.Email, Name: want.Name, Role: want.Role})
 			if err := answered(made, err); err != nil {

@@ -66,9 +66,9 @@ func (a *applying) views(ctx context.Context) error {
 		prefix := fmt.Sprintf("views[%d].", i)
 		switch {
 		case want.Name == "":
-			return a.misplaced(prefix+"name", "A view has a name")
+			return a.misplaced(prefix+"name", "A view needs a name")
 		case given[want.Name]:
-			return a.misplaced(prefix+"name", "Another view has this name, too")
+			return a.misplaced(prefix+"name", "Another view has the same name")
 		}
 		given[want.Name] = true
 		s := step{kind: "view", name: want.Name, action: created}

@@ -41,9 +41,9 @@ func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
 		}
 		switch place := fmt.Sprintf("webhooks[%d].name", i); {
 		case want.Name == "" || want.Kind == "":
-			return nil, a.misplaced(place, "A webhook has a name and a kind")
+			return nil, a.misplaced(place, "A webhook needs a name and a kind")
 		case given[want.Name]:
-			return nil, a.misplaced(place, "Another webhook has this name, too")
+			return nil, a.misplaced(place, "Another webhook has the same name")
 		}
 		given[want.Name] = true
 		s, err := a.webhook(i, fields, secrets, &want, known[want.Name])
@@ -78,7 +78,7 @@ func secretFields() (ofWebhook, ofSlack []string) {
 func (a *applying) revealed(i int, entry any) (fields map[string]any, given []string, err error) {
 	was, ok := entry.(map[string]any)
 	if !ok {
-		return nil, nil, a.misplaced(fmt.Sprintf("webhooks[%d]", i), "Want the fields of a webhook")
+		return nil, nil, a.misplaced(fmt.Sprintf("webhooks[%d]", i), "Must be the fields of a webhook")
 	}
 	place := fmt.Sprintf("webhooks[%d].", i)
 	reveal := func(in map[string]any, names []string, path string) (map[string]any, error) {
@@ -162,7 +162,7 @@ func (a *applying) secret(place string, v any) (any, error) {
 	case strings.HasSuffix(place, ".headers"):
 		return maps.Clone(m), nil
 	default:
-		return nil, a.misplaced(place, "Want a text, {env: NAME} or {file: PATH}")
+		return nil, a.misplaced(place, "Must be a text, {env: NAME} or {file: PATH}")
 	}
 }
 
@@ -183,10 +183,10 @@ func (a *applying) webhook(i int, fields map[string]any, secrets []string, want 
 		return s, nil
 	}
 	if want.Kind != is.Kind {
-		return s, a.misplaced(prefix+"kind", fmt.Sprintf("The webhook is of the kind %s, which stays; give it another name", is.Kind))
+		return s, a.misplaced(prefix+"kind", fmt.Sprintf("A webhook with this name has the kind %s, which cannot change; choose another name", is.Kind))
 	}
 	if wants, has := presetOf(want.Preset), presetOf(is.Preset); wants != has {
-		return s, a.misplaced(prefix+"preset.id", fmt.Sprintf("The webhook is for the receiver %q, which stays; give it another name", has))
+		return s, a.misplaced(prefix+"preset.id", fmt.Sprintf("A webhook with this name is for the receiver %q, which cannot change; choose another name", has))
 	}
 	s.compare(want, is)
 	rewrite := s.compareSecrets(want, is, secrets, a.Secrets)
@@ -307,11 +307,11 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 	reason("url", host != is.URLHost, fmt.Sprintf("another host: %s → %s", cmp.Or(is.URLHost, "none"), cmp.Or(host, "none")))
 	names := slices.Sorted(maps.Keys(want.Headers))
 	reason("headers", !slices.EqualFunc(names, is.HeaderNames, strings.EqualFold), fmt.Sprintf("other names: %v → %v", is.HeaderNames, names))
-	reason("signingSecret", (want.SigningSecret != "") != is.HasSigningSecret, "there is one on one side alone")
-	reason("clientCertificate", (want.ClientCertificate != "") != valueOr(is.HasClientCertificate, false), "there is one on one side alone")
+	reason("signingSecret", (want.SigningSecret != "") != is.HasSigningSecret, "only one side has it")
+	reason("clientCertificate", (want.ClientCertificate != "") != valueOr(is.HasClientCertificate, false), "only one side has it")
 	if want.Slack != nil {
 		reason("slack.botToken", is.Slack == nil || !is.Slack.HasBotToken, "there is none yet")
-		reason("slack.signingSecret", is.Slack == nil || (want.Slack.SigningSecret != "") != is.Slack.HasSigningSecret, "there is one on one side alone")
+		reason("slack.signingSecret", is.Slack == nil || (want.Slack.SigningSecret != "") != is.Slack.HasSigningSecret, "only one side has it")
 	}
 	if want.Preset != nil && is.Preset != nil {
 		for name, value := range want.Preset.Inputs {
@@ -328,7 +328,7 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 		switch {
 		case because[field] != "":
 		case is.SecretsProblem != nil:
-			because[field] = "the stored one cannot be opened"
+			because[field] = "the stored one cannot be decrypted"
 		case always:
 			because[field] = "written again"
 		}

@@ -16,10 +16,10 @@ import (
 type check struct {
 	sourceFlags
 
-	Window  time.Duration `help:"Stretch before now whose exchanges are looked at." default:"1h"`
-	Watch   time.Duration `help:"How long to watch for new exchanges and their delay, where no column tells it; 0 is not at all." default:"30s"`
-	Settle  time.Duration `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
-	Timeout time.Duration `help:"Bound of one query." default:"30s"`
+	Window  time.Duration `help:"Time before now whose exchanges are examined." default:"1h"`
+	Watch   time.Duration `help:"How long to watch for new exchanges, to measure their delay if no column tells it; 0 means not at all." default:"30s"`
+	Settle  time.Duration `help:"How far evaluation stays behind ClickHouse's clock." default:"1s" env:"TOCSIN_SETTLE"`
+	Timeout time.Duration `help:"Time limit of one query." default:"30s"`
 	JSON    bool          `help:"Print the report as JSON." name:"json"`
 }
 
@@ -40,7 +40,7 @@ func (c *check) Run(ctx context.Context, out io.Writer) error {
 	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: c.Window, Watch: c.Watch, Settle: c.Settle, Progress: progress.show})
 	progress.end()
 	if err != nil && len(report.Findings) == 0 {
-		err = fmt.Errorf("ClickHouse does not answer at TOCSIN_CLICKHOUSE_URL; does it run there, and are user, password and database right? %w", err)
+		err = fmt.Errorf("ClickHouse does not answer at TOCSIN_CLICKHOUSE_URL; check that it runs there, and that user, password and database are right: %w", err)
 	}
 	err = errors.Join(err, source.Close())
 	if c.JSON {
@@ -51,7 +51,7 @@ func (c *check) Run(ctx context.Context, out io.Writer) error {
 		err = errors.Join(err, printReport(out, &report))
 	}
 	if err == nil && report.Broken() {
-		err = errors.New("rules cannot be evaluated on this source as it is")
+		err = errors.New("rules cannot be evaluated on this source; see ✗ above")
 	}
 	return err
 }

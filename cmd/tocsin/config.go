@@ -19,7 +19,7 @@ import (
 )
 
 type config struct {
-	Check     configCheck     `cmd:"" help:"Check the settings of serve without connecting to anything, and print those that are not at their defaults."`
+	Check     configCheck     `cmd:"" help:"Check the settings of serve without connecting to anything, and print those that differ from their defaults."`
 	Reference configReference `cmd:"" help:"Print the reference of all settings as Markdown." hidden:""`
 }
 
@@ -50,7 +50,7 @@ func (c *configCheck) Run(_ context.Context, out io.Writer, k *kong.Context) err
 		err = app.CheckOptions(o)
 	}
 	for _, u := range unreadOf(os.Environ(), variables(k.Model.Node)) {
-		text := u.name + " is no setting"
+		text := u.name + " is not a setting"
 		if u.nearest != "" {
 			text += "; " + u.nearest + " is one"
 		}
@@ -62,7 +62,7 @@ func (c *configCheck) Run(_ context.Context, out io.Writer, k *kong.Context) err
 		}
 		return exitError{code: 1}
 	}
-	_, err = fmt.Fprintln(out, "The settings are valid. `tocsin doctor` checks what they lead to.")
+	_, err = fmt.Fprintln(out, "The settings are valid. `tocsin doctor` connects to what they name.")
 	return err
 }
 
@@ -125,9 +125,9 @@ func reference(root *kong.Node) string {
 
 <!-- Written by "make generate" from cmd/tocsin. Do not edit. -->
 
-Each setting is an environment variable, a flag of the commands that use it, and a key of the YAML file that ` + "`--config` or `TOCSIN_CONFIG`" + ` names.
+Each setting can be an environment variable, a flag of the commands that use it, or a key of the YAML file that ` + "`--config` or `TOCSIN_CONFIG`" + ` names.
 The flag and the key have the variable's name without ` + "`TOCSIN_`" + `, in lower case, with hyphens: ` + "`TOCSIN_TICK_INTERVAL`, `--tick-interval`, `tick-interval: 1s`" + `.
-A flag wins over a variable, and a variable over the file. ` + "`tocsin config check`" + ` says what is wrong with the settings, and what they are where they are not at their defaults.
+A flag overrides a variable, and a variable overrides the file. ` + "`tocsin config check`" + ` shows what is wrong with the settings, and lists those that differ from their defaults.
 
 ` + "```yaml" + `
 listen: 0.0.0.0:8080
@@ -171,7 +171,7 @@ Durations are written as ` + "`500ms`, `30s`, `5m`, `12h`" + `, retention also a
 			return in
 		})
 	}
-	b.WriteString("\n## Commands that speak to a server\n\n| variable | default | what it sets |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Commands that call a server\n\n| variable | default | what it sets |\n| --- | --- | --- |\n")
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		if !ofServer[name] {
 			b.WriteString(row(flags[name]))

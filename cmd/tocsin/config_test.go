@@ -68,7 +68,7 @@ func TestConfigCheckNamesEverythingThatIsWrong(t *testing.T) {
 	if done, ok := errors.AsType[exitError](err); !ok || done.code != 1 {
 		t.Errorf("%v, want exit code 1", err)
 	}
-	for _, text := range []string{"✗ TOCSIN_LISTN is no setting; TOCSIN_LISTEN is one", "✗ TOCSIN_ENCRYPTION_KEY", "✗ TOCSIN_RETRY_SCHEDULE", "✗ TOCSIN_LEASE", "✗ TOCSIN_BUS_URL"} {
+	for _, text := range []string{"✗ TOCSIN_LISTN is not a setting; TOCSIN_LISTEN is one", "✗ TOCSIN_ENCRYPTION_KEY", "✗ TOCSIN_RETRY_SCHEDULE", "✗ TOCSIN_LEASE", "✗ TOCSIN_BUS_URL"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("%q is not in:\n%s", text, out)
 		}

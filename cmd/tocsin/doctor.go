@@ -20,8 +20,8 @@ type doctor struct {
 	serverFlags
 
 	JSON     bool          `help:"Print the findings as JSON." name:"json"`
-	SelfTest bool          `help:"Also follow an exchange through the running server at --url, to an alert and a message to --webhook. It needs exchanges that end all the time."`
-	Webhook  uuid.UUID     `help:"Webhook that gets the message of the self-test, by its id." placeholder:"ID"`
+	SelfTest bool          `help:"Also follow an exchange through the running server at --url, to an alert and a message to --webhook. This needs exchanges that end all the time."`
+	Webhook  uuid.UUID     `help:"Id of the webhook that gets the message of the self-test." placeholder:"ID"`
 	Within   time.Duration `help:"How long the self-test waits for the alert, and then for the message." default:"1m"`
 }
 

@@ -18,9 +18,9 @@ type explainExchange struct {
 	serverFlags
 
 	ExecutionID string     `arg:"" help:"The id of the exchange." placeholder:"EXECUTION_ID"`
-	StartTime   *time.Time `help:"When it began, RFC 3339 with nanoseconds; without it the newest exchange of this id." placeholder:"TIME"`
-	Hours       int        `help:"How far to look back for it, where it has no alert." default:"24"`
-	All         bool       `help:"Also list the rules whose condition it does not meet."`
+	StartTime   *time.Time `help:"When the exchange began, RFC 3339 with nanoseconds; without it, the newest exchange with this id." placeholder:"TIME"`
+	Hours       int        `help:"How many hours to search, if the exchange has no alert." default:"24"`
+	All         bool       `help:"Also list the rules whose conditions the exchange does not meet."`
 }
 
 // Run asks and prints.
@@ -42,7 +42,11 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	explained := answer.JSON200
 	e := &explained.Exchange
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, err = fmt.Fprintf(table, "%s: %s · %s in %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, e.Application, e.Route, e.Environment, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	place := e.Application + " · " + e.Route
+	if e.Environment != "" {
+		place += " in " + e.Environment
+	}
+	_, err = fmt.Fprintf(table, "%s: %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
 	for i := range explained.Rules {
 		r := &explained.Rules[i]
 		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {

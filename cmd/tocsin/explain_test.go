@@ -16,7 +16,7 @@ func TestExplainTellsOfEachRule(t *testing.T) {
 		if r.URL.Query().Get("executionId") == "gone" {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = w.Write([]byte(`{"status":404,"title":"Not Found","type":"about:blank","code":"not_found","requestId":"r","detail":"no exchange of this id has ended"}`))
+			_, _ = w.Write([]byte(`{"status":404,"title":"Not Found","type":"about:blank","code":"not_found","requestId":"r","detail":"no exchange with this id"}`))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -23,23 +23,23 @@ import (
 
 // ruleFiles are the names that these commands had before they knew of anything but rules.
 type ruleFiles struct {
-	Export ruleExport  `cmd:"" help:"As export --kind rules."`
-	Diff   filesDiff   `cmd:"" help:"As diff."`
-	Apply  filesApply  `cmd:"" help:"As apply."`
-	Schema filesSchema `cmd:"" help:"As schema."`
+	Export ruleExport  `cmd:"" help:"The same as export --kind rules."`
+	Diff   filesDiff   `cmd:"" help:"The same as diff."`
+	Apply  filesApply  `cmd:"" help:"The same as apply."`
+	Schema filesSchema `cmd:"" help:"The same as schema."`
 }
 
 type exportFlags struct {
 	serverFlags
 
-	File string   `help:"File to write; standard output by default." short:"f" placeholder:"FILE"`
-	Name []string `help:"Only what has one of these names, in which * stands for any run of characters." placeholder:"NAME"`
+	File string   `help:"File to write; by default standard output." short:"f" placeholder:"FILE"`
+	Name []string `help:"Only entries with one of these names; * matches any characters." placeholder:"NAME"`
 }
 
 type filesExport struct {
 	exportFlags
 
-	Kind []string `help:"What to write: webhooks, users, teams, routes (the routing policy), rules, silences (those that recur), views (those that are shared)." default:"webhooks,rules" enum:"webhooks,users,teams,routes,rules,silences,views"`
+	Kind []string `help:"What to write: webhooks, users, teams, routes (the routing policy), rules, silences (only those that recur), views (only those that are shared)." default:"webhooks,rules" enum:"webhooks,users,teams,routes,rules,silences,views"`
 }
 
 // Run exports.
@@ -131,17 +131,17 @@ func replaceFile(path string, content []byte) (err error) {
 
 // filesFlags say what is meant.
 type filesFlags struct {
-	File       []string          `help:"YAML file with webhooks, users, teams, routes, rules, silences and views; - is standard input. Several files count as one." short:"f" required:"" placeholder:"FILE"`
-	Prune      bool              `help:"Also delete what is not in the files, of the kinds that they have a list of."`
-	PruneName  []string          `help:"With --prune, delete only what has one of these names, in which * stands for any run of characters." placeholder:"NAME"`
-	PruneLabel map[string]string `help:"With --prune, delete only rules that have all of these labels, and nothing that has none." placeholder:"KEY=VALUE;…"`
-	Secrets    bool              `help:"Write the secrets of webhooks again, although nothing shows that they differ."`
+	File       []string          `help:"YAML file with webhooks, users, teams, routes, rules, silences and views; - means standard input. Several files are read as one." short:"f" required:"" placeholder:"FILE"`
+	Prune      bool              `help:"Also delete entries that are not in the files, for each kind that the files list."`
+	PruneName  []string          `help:"With --prune, delete only entries with one of these names; * matches any characters." placeholder:"NAME"`
+	PruneLabel map[string]string `help:"With --prune, delete only rules that have all of these labels." placeholder:"KEY=VALUE;…"`
+	Secrets    bool              `help:"Write the secrets of webhooks again, even if nothing shows that they differ."`
 }
 
 // read returns what all files say.
 func (f *filesFlags) read(in io.Reader) (*rulefile.Document, error) {
 	if len(f.PruneName)+len(f.PruneLabel) > 0 && !f.Prune {
-		return nil, errors.New("--prune-name and --prune-label have no meaning without --prune")
+		return nil, errors.New("--prune-name and --prune-label need --prune")
 	}
 	document := &rulefile.Document{}
 	for _, name := range f.File {
@@ -188,7 +188,7 @@ type filesApply struct {
 	serverFlags
 	filesFlags
 
-	DryRun bool `help:"Only tell what would change."`
+	DryRun bool `help:"Only show what would change."`
 }
 
 // Run applies.

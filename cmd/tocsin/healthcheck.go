@@ -39,7 +39,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	// No proxy of the environment is between a process and its neighbour.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("no replica answers at %s, which TOCSIN_LISTEN or --listen names: %w", address, err)
+		return fmt.Errorf("no replica answers at %s, the address in TOCSIN_LISTEN or --listen: %w", address, err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // read as far as it matters
 	const most = 4 << 10
@@ -52,7 +52,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 		Missing []string `json:"missing"`
 	}
 	if err := json.Unmarshal(text, &state); err != nil || state.Status == "" {
-		return fmt.Errorf("what answers at %s is not Tocsin; is TOCSIN_LISTEN right? It answered %s", address, answer.Status)
+		return fmt.Errorf("the program that answers at %s is not Tocsin; check TOCSIN_LISTEN. It answered %s", address, answer.Status)
 	}
 	said := state.Status
 	if len(state.Missing) > 0 {
@@ -70,10 +70,10 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 func reachable(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", fmt.Errorf("TOCSIN_LISTEN or --listen must be of the form host:port, as 127.0.0.1:8080: %w", err)
+		return "", fmt.Errorf("TOCSIN_LISTEN or --listen must have the form host:port, such as 127.0.0.1:8080: %w", err)
 	}
 	if port == "0" {
-		return "", errors.New("TOCSIN_LISTEN names port 0, which is another one at each start; name a port for health checks")
+		return "", errors.New("TOCSIN_LISTEN has port 0, which is a different port at each start; set a port for health checks")
 	}
 	switch ip := net.ParseIP(host); {
 	case host == "" || ip != nil && ip.IsUnspecified() && ip.To4() != nil:

@@ -13,14 +13,14 @@ import (
 
 // keys are commands about the keys that seal secrets.
 type keys struct {
-	Status keysStatus `cmd:"" help:"Tell which keys are in use, and which are no longer needed."`
-	Reseal keysReseal `cmd:"" help:"Seal all secrets with the first key. Safe beside running replicas, and to repeat."`
+	Status keysStatus `cmd:"" help:"Show which keys are in use, and which are no longer needed."`
+	Reseal keysReseal `cmd:"" help:"Encrypt all secrets with the first key. This is safe while replicas run, and can be repeated."`
 }
 
 type keyFlags struct {
 	database
 
-	EncryptionKey string `help:"The keys, as the replicas have them: the sealing one first, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
+	EncryptionKey string `help:"The keys of the replicas, separated by commas. The first one encrypts." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
 }
 
 func (f *keyFlags) open(ctx context.Context) (*postgres.DB, error) {
@@ -49,7 +49,7 @@ func (c *keysStatus) Run(ctx context.Context, out io.Writer) error {
 type keysReseal struct{ keyFlags }
 
 // errUnopened is the error of secrets that were left as they are.
-var errUnopened = errors.New("not all secrets could be opened")
+var errUnopened = errors.New("not all secrets could be decrypted")
 
 // Run seals all secrets with the first key.
 func (c *keysReseal) Run(ctx context.Context, out io.Writer) error {
@@ -62,14 +62,14 @@ func (c *keysReseal) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "Sealed anew: %d\n", done.Resealed); err != nil {
+	if _, err := fmt.Fprintf(out, "Encrypted again: %d\n", done.Resealed); err != nil {
 		return err
 	}
 	if err := writeKeys(ctx, db, out); err != nil {
 		return err
 	}
 	if len(done.Unopened) > 0 {
-		return fmt.Errorf("%w: those of the webhooks %v; add the key that was in use when they were stored, or edit these webhooks and give their secrets anew",
+		return fmt.Errorf("%w: those of the webhooks %v; add the key that was in use when they were stored, or edit these webhooks and enter their secrets again",
 			errUnopened, done.Unopened)
 	}
 	return nil
@@ -98,8 +98,8 @@ func meaning(use postgres.KeyUse) string {
 	case use.Configured:
 		return "still in use; run: tocsin keys reseal"
 	case use.Key == "":
-		return "of unknown format; edit these webhooks and give their secrets anew"
+		return "unknown format; edit these webhooks and enter their secrets again"
 	default:
-		return "missing; add it to TOCSIN_ENCRYPTION_KEY, or edit these webhooks and give their secrets anew"
+		return "missing; add it to TOCSIN_ENCRYPTION_KEY, or edit these webhooks and enter their secrets again"
 	}
 }

@@ -24,37 +24,37 @@ import (
 
 // cli is the command line. Every flag can be given by its environment variable.
 type cli struct {
-	LogLevel  string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"TOCSIN_LOG_LEVEL"`
-	LogFormat string `help:"Form of the log." enum:"text,json" default:"text" env:"TOCSIN_LOG_FORMAT"`
+	LogLevel  string `help:"Lowest level that is logged." enum:"debug,info,warn,error" default:"info" env:"TOCSIN_LOG_LEVEL"`
+	LogFormat string `help:"Format of the log." enum:"text,json" default:"text" env:"TOCSIN_LOG_FORMAT"`
 	// Settings is read before the others; see [settingsFile].
-	Settings settingsFile `help:"YAML file with settings: each key is the name of a flag, without its dashes. A flag or a variable wins over the file." env:"TOCSIN_CONFIG" placeholder:"FILE" name:"config"`
+	Settings settingsFile `help:"YAML file with settings; each key is the name of a flag without its dashes. A flag or a variable overrides the file." env:"TOCSIN_CONFIG" placeholder:"FILE" name:"config"`
 
-	Serve      serve           `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
-	Migrate    migrate         `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
-	Export     filesExport     `cmd:"" help:"Write webhooks, users, teams, routes, rules, silences and views as YAML: defaults left out, webhooks by name, no secrets."`
-	Diff       filesDiff       `cmd:"" help:"Print what applying files would change. Ends with 0 when nothing, 1 when something, 2 or more on an error."`
-	Apply      filesApply      `cmd:"" help:"Make webhooks, users, teams, routes, rules, silences and views be as files say, after printing what changes and why. What is not in the files is left alone."`
+	Serve      serve           `cmd:"" help:"Run a replica: evaluate rules, deliver messages, and serve the API and the web application."`
+	Migrate    migrate         `cmd:"" help:"Migrate the schema of the Postgres database to this version. It is safe to run at any time, also several times at once."`
+	Export     filesExport     `cmd:"" help:"Write webhooks, users, teams, routes, rules, silences and views as YAML, without defaults and secrets, and with webhooks by name."`
+	Diff       filesDiff       `cmd:"" help:"Print what apply would change. The exit code is 0 for no changes, 1 for changes, and 2 or more for an error."`
+	Apply      filesApply      `cmd:"" help:"Create and update webhooks, users, teams, routes, rules, silences and views from files, after printing the changes. Entries that are not in the files stay as they are."`
 	Schema     filesSchema     `cmd:"" help:"Print the JSON Schema of the files, for editors."`
 	Rules      ruleFiles       `cmd:"" hidden:"" help:"The former names of export, diff, apply and schema."`
-	Source     source          `cmd:"" help:"About the source of exchanges."`
-	Receivers  receivers       `cmd:"" help:"The services that webhooks can be for, and files that describe more of them."`
-	Keys       keys            `cmd:"" help:"The keys that seal secrets: which are in use, and how to be done with an old one."`
-	Users      users           `cmd:"" help:"The people who may sign in, for when nobody can."`
-	Partitions partitions      `cmd:"" help:"How evaluation is divided among replicas."`
-	Reconcile  reconcile       `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
+	Source     source          `cmd:"" help:"Check the table of exchanges, or print its DDL."`
+	Receivers  receivers       `cmd:"" help:"List the services that webhooks can be for, and check files that describe more of them."`
+	Keys       keys            `cmd:"" help:"Show the keys that encrypt secrets, and replace an old one."`
+	Users      users           `cmd:"" help:"Manage the people who may sign in, for example if nobody can."`
+	Partitions partitions      `cmd:"" help:"Show and change how evaluation is divided among replicas."`
+	Reconcile  reconcile       `cmd:"" help:"Compare alerts with the exchanges that match, and fail if an alert is missing."`
 	Silence    silence         `cmd:"" help:"Suppress messages for a while."`
-	Route      route           `cmd:"" help:"About the routing policy: who is notified of which alerts."`
-	Replay     replay          `cmd:"" help:"Have a rule judge a range of the past again: raise the alerts that it has not raised."`
-	Explain    explainExchange `cmd:"" help:"Tell for every rule why there is an alert about an exchange, or none."`
-	Doctor     doctor          `cmd:"" help:"Look at everything that this replica needs, and name the remedy of what is wrong."`
-	Config     config          `cmd:"" help:"About the settings."`
+	Route      route           `cmd:"" help:"Test the routing policy: who is notified of which alerts."`
+	Replay     replay          `cmd:"" help:"Let a rule judge a past time range again, and raise the alerts that are missing."`
+	Explain    explainExchange `cmd:"" help:"Show for each rule why there is an alert about an exchange, or none."`
+	Doctor     doctor          `cmd:"" help:"Check everything that a replica needs, and print a remedy for each problem."`
+	Config     config          `cmd:"" help:"Check the settings."`
 
-	Healthcheck healthcheck `cmd:"" help:"Ask the replica of this machine whether it is ready; ends with 1 when it is not."`
+	Healthcheck healthcheck `cmd:"" help:"Ask the replica on this machine whether it is ready. The exit code is 1 if it is not."`
 	Version     version     `cmd:"" help:"Print version, commit and schema."`
 }
 
 type database struct {
-	PostgresURL string `help:"Postgres, as postgres://user:password@host:5432/database." env:"TOCSIN_POSTGRES_URL" required:"" placeholder:"URL"`
+	PostgresURL string `help:"Postgres, such as postgres://user:password@host:5432/database." env:"TOCSIN_POSTGRES_URL" required:"" placeholder:"URL"`
 }
 
 type serve struct {
@@ -62,45 +62,45 @@ type serve struct {
 	sourceFlags
 	accessFlags
 
-	EncryptionKey     string          `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
+	EncryptionKey     string          `help:"Key that encrypts webhook URLs and secrets: base64 of 32 bytes, as printed by 'openssl rand -base64 32'. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
 	Roles             []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
 	Listen            string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
-	PublicURL         string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
-	ExchangeURL       string          `help:"Where people see an exchange, with {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId} in it; messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
-	OutgoingAllow     []network       `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
-	OutgoingProxy     string          `help:"Forward proxy through which webhooks are called, as http://proxy.example.com:3128." env:"TOCSIN_OUTGOING_PROXY" placeholder:"URL"`
-	OutgoingNoProxy   string          `help:"What is called without the proxy: hosts, .suffixes and networks, separated by commas." env:"TOCSIN_OUTGOING_NO_PROXY" placeholder:"HOST,…"`
-	OutgoingProxyDNS  bool            `help:"Leave names to the proxy, which then has to keep private networks apart." env:"TOCSIN_OUTGOING_PROXY_DNS" name:"outgoing-proxy-dns"`
-	OutgoingCA        string          `help:"File of certificates, as PEM, that verify receivers beside those of the system." env:"TOCSIN_OUTGOING_CA" type:"existingfile" placeholder:"FILE"`
+	PublicURL         string          `help:"Address at which people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	ExchangeURL       string          `help:"Address at which people see an exchange; it contains {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId}. Messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
+	OutgoingAllow     []network       `help:"Private networks that webhooks may call, such as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
+	OutgoingProxy     string          `help:"Forward proxy for calls of webhooks, such as http://proxy.example.com:3128." env:"TOCSIN_OUTGOING_PROXY" placeholder:"URL"`
+	OutgoingNoProxy   string          `help:"Hosts, .suffixes and networks that are called without the proxy, separated by commas." env:"TOCSIN_OUTGOING_NO_PROXY" placeholder:"HOST,…"`
+	OutgoingProxyDNS  bool            `help:"Let the proxy resolve names. The proxy then has to protect private networks." env:"TOCSIN_OUTGOING_PROXY_DNS" name:"outgoing-proxy-dns"`
+	OutgoingCA        string          `help:"PEM file of certificates that verify receivers, in addition to those of the system." env:"TOCSIN_OUTGOING_CA" type:"existingfile" placeholder:"FILE"`
 	DispatchSlots     int             `help:"How many calls of webhooks this replica makes at once." default:"256" env:"TOCSIN_DISPATCH_SLOTS" placeholder:"N"`
-	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
-	Receivers         []string        `help:"Files of receivers that are added to those of the program, or folders of such files; see 'tocsin receivers'." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
+	SlackAPIURL       string          `help:"Address of Slack's Web API, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
+	Receivers         []string        `help:"Files that describe more receivers, or folders of such files; see 'tocsin receivers'." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
 	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
-	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"100ms" env:"TOCSIN_SETTLE"`
-	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
-	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
-	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
+	Settle            time.Duration   `help:"How far evaluation stays behind ClickHouse's clock." default:"100ms" env:"TOCSIN_SETTLE"`
+	PageSize          int             `help:"Maximum number of exchanges that are read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
+	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is the former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
+	EvaluateWorkers   int             `help:"Maximum number of partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
 	Lease             time.Duration   `help:"How long a message stays with a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
-	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its leases are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
-	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
-	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth. Some receivers have pauses of their own." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
-	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
-	BreakerPause      time.Duration   `help:"How long it is left alone before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
-	BreakerMaxPause   time.Duration   `help:"The longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
+	DeadAfter         time.Duration   `help:"Time without a heartbeat after which a replica is dead and its leases are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
+	ReapInterval      time.Duration   `help:"Time between searches for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
+	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one, the message is exhausted. Each pause is lengthened or shortened by up to a fifth. Some receivers have their own pauses." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
+	BreakerAfter      int             `help:"Consecutive unanswered attempts after which the circuit breaker of a webhook opens." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
+	BreakerPause      time.Duration   `help:"Pause of an open circuit breaker before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
+	BreakerMaxPause   time.Duration   `help:"Longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
 	Bus               app.BusProvider `help:"What wakes replicas when messages or rules are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
-	BusURL            string          `help:"Server of the wake-up bus: redis://…, nats://…; for postgres another way to the same database, when the first leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
+	BusURL            string          `help:"Server of the wake-up bus: redis://… or nats://…. For postgres, another address of the same database, if the first one leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
-	BusLength         int             `help:"Most wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
-	PollInterval      *time.Duration  `help:"Longest pause between looks at the outbox, when neither the bus nor a known due time ends it; 30s, with a bus in memory 1s." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
+	BusLength         int             `help:"Maximum number of wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
+	PollInterval      *time.Duration  `help:"Longest pause between looks at the outbox, if neither the bus nor a known due time ends it earlier. The default is 30s, or 1s with a bus in memory." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
-	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
-	SweepInterval     time.Duration   `help:"Time between deletions of what is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
-	TracesURL         string          `help:"Collector to which traces are exported by OTLP over HTTP, as http://collector:4318; without it nothing is traced. Headers and certificates are taken from OTEL_EXPORTER_OTLP_HEADERS and the like." env:"TOCSIN_TRACES_URL" placeholder:"URL"`
-	TracesShare       float64         `help:"Share of the traces that are exported, from 0 to 1. Passes that raise an alert or fail always are." default:"0.01" env:"TOCSIN_TRACES_SHARE" placeholder:"SHARE"`
-	ShutdownDelay     time.Duration   `help:"How long requests are still taken after a signal, while /readyz answers 503: what a load balancer needs to notice." default:"0s" env:"TOCSIN_SHUTDOWN_DELAY"`
-	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take after that." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
+	RetentionAttempts days            `help:"How long the headers and bodies of messages are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
+	SweepInterval     time.Duration   `help:"Time between deletions of data that is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
+	TracesURL         string          `help:"Collector to which traces are exported with OTLP over HTTP, such as http://collector:4318; without it, nothing is traced. OTEL_EXPORTER_OTLP_HEADERS and similar variables set headers and certificates." env:"TOCSIN_TRACES_URL" placeholder:"URL"`
+	TracesShare       float64         `help:"Share of the traces that are exported, from 0 to 1. Passes that raise an alert or fail are always exported." default:"0.01" env:"TOCSIN_TRACES_SHARE" placeholder:"SHARE"`
+	ShutdownDelay     time.Duration   `help:"How long requests are still accepted after a signal, while /readyz answers 503: the time that a load balancer needs to notice." default:"0s" env:"TOCSIN_SHUTDOWN_DELAY"`
+	ShutdownTimeout   time.Duration   `help:"How long an orderly shutdown may take after that." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
 // headroom is what the heap may grow by beyond what Go allows, in bytes. A replica

@@ -18,9 +18,9 @@ func (n *network) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if address, err := netip.ParseAddr(string(text)); err == nil {
-		return fmt.Errorf("%s is one address; a network of it alone is %s", address, netip.PrefixFrom(address, address.BitLen()))
+		return fmt.Errorf("%s is a single address; write it as the network %s", address, netip.PrefixFrom(address, address.BitLen()))
 	}
-	return fmt.Errorf("%q is no network; write it as 10.1.0.0/16", text)
+	return fmt.Errorf("%q is not a network; write it like 10.1.0.0/16", text)
 }
 
 func prefixes(networks []network) []netip.Prefix {
@@ -46,7 +46,7 @@ func rootsOf(path string) (*x509.CertPool, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("TOCSIN_OUTGOING_CA: %s holds no certificate in PEM", path)
+		return nil, fmt.Errorf("TOCSIN_OUTGOING_CA: %s contains no PEM certificate", path)
 	}
 	return roots, nil
 }

@@ -15,10 +15,10 @@ import (
 
 // partitions is about how evaluation is divided.
 type partitions struct {
-	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each has come, who holds it, and whose rules it evaluates."`
-	Isolate partitionsIsolate `cmd:"" help:"Give a tenant a partition of its own, so that it neither delays others nor is delayed by them."`
-	Join    partitionsJoin    `cmd:"" help:"End the partition that a tenant has of its own."`
-	Count   partitionsCount   `cmd:"" help:"Change the number of partitions that share the tenants."`
+	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is, which replica holds it, and whose rules it evaluates."`
+	Isolate partitionsIsolate `cmd:"" help:"Isolate a tenant in a separate partition, so that it neither delays others nor is delayed by them."`
+	Join    partitionsJoin    `cmd:"" help:"End the separate partition of a tenant."`
+	Count   partitionsCount   `cmd:"" help:"Change the number of partitions that the tenants are distributed over."`
 }
 
 // withPartitions opens the database for as long as f runs.
@@ -115,14 +115,14 @@ func (p *partitionsJoin) Run(ctx context.Context, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "Partition %d evaluates the rules of %s from now on, with those of others.\n", number, p.Tenant)
+		_, err = fmt.Fprintf(out, "Partition %d evaluates the rules of %s from now on, together with those of others.\n", number, p.Tenant)
 		return err
 	})
 }
 
 type partitionsCount struct {
 	database
-	Number int `arg:"" help:"The number of partitions, 1 to 1024. More than there are replicas, so that these can share them."`
+	Number int `arg:"" help:"The number of partitions, 1 to 1024. Choose more than there are replicas, so that the replicas can share them."`
 }
 
 // Run changes the number of partitions.
@@ -131,7 +131,7 @@ func (p *partitionsCount) Run(ctx context.Context, out io.Writer) error {
 		if err := store.Count(ctx, p.Number); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "%d partitions share the tenants from now on. Replicas take them within seconds.\n", p.Number)
+		_, err := fmt.Fprintf(out, "The tenants are distributed over %d partitions from now on. Replicas take them over within seconds.\n", p.Number)
 		return err
 	})
 }

@@ -97,7 +97,7 @@ func (p *plan) sum(out io.Writer, would bool) error {
 	if would {
 		prefix = "would be "
 	}
-	_, err := fmt.Fprintf(out, "%s%d created, %d updated, %d deleted; %d unchanged, %d left alone\n",
+	_, err := fmt.Fprintf(out, "%s%d created, %d updated, %d deleted; %d unchanged, %d not in the files\n",
 		prefix, counts[created], counts[updated], counts[deleted], counts[unchanged], p.leftAlone)
 	return err
 }
@@ -111,7 +111,7 @@ func (p *plan) run(ctx context.Context) error {
 		}
 		if err := s.run(ctx); err != nil {
 			if done > 0 {
-				return fmt.Errorf("%s %s: %w; everything above it in the plan is done; remove the cause and run the command again", s.kind, shown(s.name), err)
+				return fmt.Errorf("%s %s: %w; everything above this in the plan is done; remove the cause and run the command again", s.kind, shown(s.name), err)
 			}
 			return fmt.Errorf("%s %s: %w; nothing was changed", s.kind, shown(s.name), err)
 		}

@@ -10,13 +10,13 @@ import (
 
 // receivers are the commands about services that webhooks can be for.
 type receivers struct {
-	List   receiversList   `cmd:"" help:"List them, and what each is notified of."`
-	Check  receiversCheck  `cmd:"" help:"Read a file that describes a receiver, render all its events with hostile samples, and tell what is wrong and what would be cut."`
+	List   receiversList   `cmd:"" help:"List the receivers, and the events that each is notified of."`
+	Check  receiversCheck  `cmd:"" help:"Read a file that describes a receiver, render all its events with hostile samples, and show what is wrong and what would be cut."`
 	Schema receiversSchema `cmd:"" help:"Print the JSON Schema of such files, for editors."`
 }
 
 type receiversList struct {
-	Receivers []string `help:"Files of receivers that are added to those of the program, or folders of such files." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
+	Receivers []string `help:"Files that describe more receivers, or folders of such files." env:"TOCSIN_RECEIVERS" type:"existingpath" placeholder:"PATH,…"`
 }
 
 // Run prints a table.
@@ -39,7 +39,7 @@ func (l *receiversList) Run(out io.Writer) error {
 }
 
 type receiversCheck struct {
-	Files []string `arg:"" name:"file" help:"YAML files, each of one receiver." type:"existingfile"`
+	Files []string `arg:"" name:"file" help:"YAML files, each with one receiver." type:"existingfile"`
 }
 
 // Run reports; a file that cannot be used is an error.
@@ -68,7 +68,7 @@ func (c *receiversCheck) Run(out io.Writer) error {
 		}
 	}
 	if broken > 0 {
-		return fmt.Errorf("%d of %d files cannot be used as they are", broken, len(c.Files))
+		return fmt.Errorf("%d of %d files cannot be used; see above", broken, len(c.Files))
 	}
 	return nil
 }

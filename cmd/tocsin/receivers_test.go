@@ -43,12 +43,12 @@ func TestReceiversAreListedAndChecked(t *testing.T) {
 	}
 	misspelt := write("misspelt.yml", strings.Replace(string(own), "{{alert.title}}", "{{alert.titel}}", 1))
 	err = (&receiversCheck{Files: []string{misspelt}}).Run(&out)
-	if err == nil || !strings.Contains(err.Error(), `misspelt.yml:33: There is no variable "alert.titel"; did you mean "alert.title"?`) {
+	if err == nil || !strings.Contains(err.Error(), `misspelt.yml:33: Unknown variable "alert.titel"; did you mean "alert.title"?`) {
 		t.Error(err)
 	}
 	out.Reset()
 	refused := write("refused.yml", strings.Replace(string(own), "event_action: trigger", "event_action: open", 1))
-	if err := (&receiversCheck{Files: []string{refused}}).Run(&out); err == nil || !strings.Contains(out.String(), "✗ fired: the body does not keep to the preset's schema") {
+	if err := (&receiversCheck{Files: []string{refused}}).Run(&out); err == nil || !strings.Contains(out.String(), "✗ fired: the body does not match the preset's schema") {
 		t.Errorf("%v: %s", err, &out)
 	}
 	out.Reset()

@@ -19,10 +19,10 @@ type reconcile struct {
 	database
 	sourceFlags
 
-	Hours           int           `help:"How far to look back, not before a rule was armed." default:"24"`
-	Rule            []uuid.UUID   `help:"Rules to compare, by their ids; without it every enabled rule." placeholder:"ID"`
-	RetentionAlerts days          `help:"How long the replicas keep alerts after they were resolved: what is older cannot be checked." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
-	Confirm         time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
+	Hours           int           `help:"How many hours to look back, but not before a rule was armed." default:"24"`
+	Rule            []uuid.UUID   `help:"Ids of the rules to compare; by default every enabled rule." placeholder:"ID"`
+	RetentionAlerts days          `help:"How long the replicas keep alerts after they were resolved; older exchanges cannot be checked." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
+	Confirm         time.Duration `help:"How long to wait before checking missing alerts again, because exchanges that have just become visible may still be found." default:"30s"`
 }
 
 const (
@@ -88,7 +88,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("%d exchanges or groups that match have no alert", missing)
 	}
 	if different > 0 {
-		return fmt.Errorf("%d alerts counted something else than is there", different)
+		return fmt.Errorf("%d alerts counted something else than the table contains", different)
 	}
 	return nil
 }
@@ -120,10 +120,10 @@ func findingLine(f *app.ReconciliationFinding) string {
 // none were: who has just started would take the zeros of the table for an answer.
 func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
 	if untilNS == 0 {
-		_, err := fmt.Fprintln(out, "No rule has judged anything yet; nothing was compared.")
+		_, err := fmt.Fprintln(out, "No rule has judged any exchanges yet, so nothing was compared.")
 		return err
 	}
-	_, err := fmt.Fprintf(out, "Compared is what ended until %s; newer exchanges are still being found.\n", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
+	_, err := fmt.Fprintf(out, "Exchanges that ended until %s were compared; newer ones may still be found.\n", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
 	if err != nil || len(unjudged) == 0 {
 		return err
 	}
@@ -131,6 +131,6 @@ func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
 	if more := len(unjudged) - unjudgedNamed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	_, err = fmt.Fprintf(out, "Rules that have judged nothing yet, and were not compared: %d (%s).\n", len(unjudged), names)
+	_, err = fmt.Fprintf(out, "Rules that have not judged any exchanges yet, and were not compared: %d (%s).\n", len(unjudged), names)
 	return err
 }

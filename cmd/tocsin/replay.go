@@ -18,13 +18,13 @@ type replay struct {
 	serverFlags
 
 	Rule     string     `arg:"" help:"The name of the rule, or its id." placeholder:"RULE"`
-	From     *time.Time `help:"Exchanges that began at or after it, RFC 3339." placeholder:"TIME"`
-	To       *time.Time `help:"Exchanges that began before it, RFC 3339; now by default." placeholder:"TIME"`
-	Last     days       `help:"How far to go back, as 90m, 36h or 7d, instead of --from and --to." placeholder:"TIME"`
-	Messages string     `help:"What it sends: none (except for exchanges that the rule may still raise by itself), digest (one message for each webhook, at the end; not for receivers that know alerts by a key, such as PagerDuty) or each (one for each alert)." enum:"none,digest,each" default:"none"`
-	DryRun   bool       `help:"Only tell what it would raise."`
-	NoWait   bool       `help:"Do not wait for its end."`
-	Cancel   bool       `help:"Cancel the replay of the rule that is under way, instead of beginning one."`
+	From     *time.Time `help:"Beginning of the range of start times, RFC 3339." placeholder:"TIME"`
+	To       *time.Time `help:"End of the range of start times (exclusive), RFC 3339; by default now." placeholder:"TIME"`
+	Last     days       `help:"How far to go back, such as 90m, 36h or 7d, instead of --from and --to." placeholder:"TIME"`
+	Messages string     `help:"Messages to send: none (except for exchanges for which the rule may still raise alerts by itself), digest (one message for each webhook, at the end; not for receivers that know alerts by a key, such as PagerDuty) or each (one for each alert)." enum:"none,digest,each" default:"none"`
+	DryRun   bool       `help:"Only show which alerts it would raise."`
+	NoWait   bool       `help:"Do not wait until the replay has finished."`
+	Cancel   bool       `help:"Cancel the running replay of the rule, instead of starting one."`
 }
 
 // replayPoll is the time from one look at a replay to the next.
@@ -67,7 +67,7 @@ func (r *replay) Run(ctx context.Context, out io.Writer) error {
 		return errForeign
 	}
 	if r.NoWait {
-		_, err := fmt.Fprintf(out, "Replay %s is under way.\n", begun.JSON201.ID)
+		_, err := fmt.Fprintf(out, "Replay %s has started.\n", begun.JSON201.ID)
 		return err
 	}
 	return follow(ctx, server, id, begun.JSON201.ID, out)
@@ -85,7 +85,7 @@ func (r *replay) rule(ctx context.Context, server *api.ClientWithResponses) (uui
 	if id, err := uuid.Parse(r.Rule); err == nil && names.names[id] != "" {
 		return id, nil
 	}
-	return uuid.Nil, fmt.Errorf("no rule is called %q, or has that id", r.Rule)
+	return uuid.Nil, fmt.Errorf("there is no rule with the name or the id %q", r.Rule)
 }
 
 // span returns the range that is meant.
@@ -96,11 +96,11 @@ func (r *replay) span(now time.Time) (from, to time.Time, err error) {
 	}
 	switch {
 	case r.Last > 0 && (r.From != nil || r.To != nil):
-		return from, to, errors.New("give --last, or --from and --to, not both")
+		return from, to, errors.New("give either --last, or --from and --to")
 	case r.Last > 0:
 		return now.Add(-time.Duration(r.Last)), now, nil
 	case r.From == nil:
-		return from, to, errors.New("say which range: --last 36h, or --from and --to")
+		return from, to, errors.New("the range is missing; give --last 36h, or --from and --to")
 	}
 	return *r.From, to, nil
 }
@@ -109,7 +109,7 @@ func (r *replay) span(now time.Time) (from, to time.Time, err error) {
 func printReplay(out io.Writer, preview *api.RuleReplayPreview) error {
 	p, more := &preview.Preview, ""
 	if p.Truncated {
-		more = fmt.Sprintf("; these are of the time from %s on, more were not counted", p.CoveredFrom.Format(time.RFC3339))
+		more = fmt.Sprintf(" (only those from %s on were counted)", p.CoveredFrom.Format(time.RFC3339))
 	}
 	_, err := fmt.Fprintf(out, "From %s to %s, %d exchanges match, of which %d have an alert: %d alerts to raise%s.\n",
 		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, preview.Existing, p.Alerts-preview.Existing, more)
@@ -132,7 +132,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 			return err
 		}
 		if p == nil {
-			return errors.New("the replay is gone")
+			return errors.New("the replay no longer exists")
 		}
 		said := ""
 		if p.Problem != nil {
@@ -141,7 +141,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 		if p.EndedAt != nil {
 			_, err := fmt.Fprintf(out, "%d exchanges matched, %d alerts were raised.\n", p.Matched, p.Alerts)
 			if p.State != "DONE" && err == nil {
-				err = fmt.Errorf("the replay was not done to its end, but to %s: %s %s", p.At.Format(time.RFC3339), strings.ToLower(string(p.State)), shown(said))
+				err = fmt.Errorf("the replay did not finish; it got to %s: %s %s", p.At.Format(time.RFC3339), strings.ToLower(string(p.State)), shown(said))
 			}
 			return err
 		}
@@ -153,7 +153,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 		problem = said
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the replay goes on: %w", ctx.Err())
+			return fmt.Errorf("the replay continues: %w", ctx.Err())
 		case <-ticker.C:
 		}
 	}
@@ -182,7 +182,7 @@ func (r *replay) cancel(ctx context.Context, server *api.ClientWithResponses, ru
 		return err
 	}
 	if p == nil {
-		return errors.New("no replay of the rule is under way")
+		return errors.New("no replay of the rule is running")
 	}
 	done, err := server.CancelReplayWithResponse(ctx, p.ID)
 	if err := answered(done, err); err != nil {

@@ -19,25 +19,25 @@ import (
 
 // route are the commands about the routing policy.
 type route struct {
-	Test routeTest `cmd:"" help:"Tell who would be notified of an alert, and why."`
+	Test routeTest `cmd:"" help:"Show who would be notified of an alert, and why."`
 }
 
 // routeTest asks who would be notified.
 type routeTest struct {
 	serverFlags
 
-	Alert       string            `help:"An alert, by its id. Else the flags below say what the alert would be about." placeholder:"ID"`
-	Rule        string            `help:"The rule that raises it, by name. Else it is a rule with the severity and labels below." placeholder:"NAME"`
+	Alert       string            `help:"Id of an alert. Otherwise, the flags below describe the alert." placeholder:"ID"`
+	Rule        string            `help:"Name of the rule that raises the alert. Otherwise, a rule with the severity and labels below." placeholder:"NAME"`
 	Severity    string            `help:"Severity: critical, warning, info." placeholder:"SEVERITY"`
 	Label       map[string]string `help:"Labels of the rule." placeholder:"KEY=VALUE;…"`
 	Application string            `help:"Application of the exchange." placeholder:"NAME"`
 	Route       string            `help:"Route of the exchange." placeholder:"NAME"`
 	Environment string            `help:"Environment of the exchange." placeholder:"NAME"`
-	ErrorType   string            `help:"Its error type." placeholder:"TYPE"`
-	Message     string            `help:"Its error message." placeholder:"TEXT"`
-	Attribute   map[string]string `help:"Its attributes." placeholder:"KEY=VALUE;…"`
-	File        []string          `help:"Go by the routes in a file instead of the stored policy." short:"f" placeholder:"FILE"`
-	Expect      []string          `help:"Fail unless exactly these webhooks are notified, by name; none is for nobody." placeholder:"NAME,…"`
+	ErrorType   string            `help:"Error type of the exchange." placeholder:"TYPE"`
+	Message     string            `help:"Error message of the exchange." placeholder:"TEXT"`
+	Attribute   map[string]string `help:"Attributes of the exchange." placeholder:"KEY=VALUE;…"`
+	File        []string          `help:"Test the routes in a file instead of the stored policy." short:"f" placeholder:"FILE"`
+	Expect      []string          `help:"Fail unless exactly these webhooks are notified; none means nobody." placeholder:"NAME,…"`
 }
 
 // Run asks and prints.
@@ -85,7 +85,7 @@ func (r *routeTest) expected(answer *api.RoutingTestAnswer) error {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(want, got) {
-		return fmt.Errorf("expected %q, and %q are notified", want, got)
+		return fmt.Errorf("expected %q, but %q are notified", want, got)
 	}
 	return nil
 }
@@ -110,11 +110,11 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 	errs = append(errs, table.Flush())
 	switch answer.Answer { //nolint:exhaustive // who took a route is printed with the webhooks
 	case "WEBHOOKS":
-		line("The rule names its webhooks itself.\n")
+		line("The rule names its own webhooks, so the routing policy does not apply.\n")
 	case "NO_ROUTE":
-		line("No route is taken, and there is no default.\n")
+		line("No route matches, and there is no default.\n")
 	case "DEFAULT":
-		line("No route is taken: it goes to the default.\n")
+		line("No route matches, so the alert goes to the default.\n")
 	}
 	if len(answer.Webhooks) == 0 {
 		line("Nobody is notified.\n")
@@ -143,7 +143,7 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 		line("At present the silence %s of %s suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))
 	}
 	if s := answer.Stored; s != nil {
-		line("When it fired, version %d of the policy answered %s.\n", s.PolicyVersion, s.Answer)
+		line("When the alert fired, version %d of the policy answered %s.\n", s.PolicyVersion, s.Answer)
 	}
 	return errors.Join(append(errs, table.Flush())...)
 }
@@ -185,7 +185,7 @@ func (r *routeTest) request(ctx context.Context, server *api.ClientWithResponses
 		}
 		id, there := known.ids[r.Rule]
 		if !there {
-			return nil, fmt.Errorf("no rule is called %q", r.Rule)
+			return nil, fmt.Errorf("there is no rule named %q", r.Rule)
 		}
 		b.RuleID = &id
 	}

@@ -58,7 +58,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 	if err != nil || alert == nil {
 		return clickhouse.Finding{
 			Verdict: clickhouse.Broken, About: "self-test", Text: fmt.Sprintf("no alert within %s", s.within),
-			Remedy: "does any exchange end in this time? The pages Rules and System show errors, and how far evaluation is behind",
+			Remedy: "check that exchanges end in this time; the pages Rules and System show errors, and how far evaluation is behind",
 		}, err
 	}
 	raised := time.Since(began)
@@ -114,7 +114,7 @@ func (s *selfTest) delivered(ctx context.Context, alert uuid.UUID, raised time.D
 				f.Remedy = "test again when it is over, or end it (tocsin silence end, the page Silences)"
 				return true, nil
 			case n.LastError != nil:
-				f.Text = "alerted, but the receiver did not take the message: " + *n.LastError
+				f.Text = "alerted, but the receiver did not accept the message: " + *n.LastError
 				return true, nil
 			}
 		}
@@ -144,7 +144,7 @@ func (s *selfTest) poll(ctx context.Context, ask func() (done bool, err error)) 
 // explainRefusal adds what a caller can do.
 func explainRefusal(err error) error {
 	if refused, ok := errors.AsType[*api.Problem](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
-		return fmt.Errorf("%w; give a token with the role editor by TOCSIN_TOKEN, --token or --token-file", err)
+		return fmt.Errorf("%w; give a token with the role editor in TOCSIN_TOKEN, --token or --token-file", err)
 	}
 	return err
 }

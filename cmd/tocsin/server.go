@@ -15,7 +15,7 @@ import (
 // serverFlags say which server is meant, and who asks.
 type serverFlags struct {
 	URL       string `help:"Address of the server." default:"http://127.0.0.1:8080" env:"TOCSIN_URL" placeholder:"URL" name:"url"`
-	Token     string `help:"Token of a program: role viewer for export and explain, operator for silences, admin for users, editor for the others." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
+	Token     string `help:"API token, with the role viewer for export and explain, operator for silences, admin for users, and editor for other commands." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
 	TokenFile string `help:"File with the token." env:"TOCSIN_TOKEN_FILE" placeholder:"FILE"`
 }
 
@@ -27,7 +27,7 @@ func (f *serverFlags) open() (*api.ClientWithResponses, error) {
 	}
 	c, err := api.New(f.URL, token)
 	if err != nil {
-		return nil, errors.New("--url or TOCSIN_URL must be of the form https://host, or http://127.0.0.1:8080")
+		return nil, errors.New("--url or TOCSIN_URL must have the form https://host, or http://127.0.0.1:8080")
 	}
 	return c, nil
 }
@@ -39,14 +39,14 @@ func answered(answer api.Answer, err error) error {
 		return nil
 	}
 	if _, unreachable := errors.AsType[*url.Error](err); unreachable {
-		return fmt.Errorf("no answer; is the server's address right, which --url or TOCSIN_URL gives, and does it run? %w", err)
+		return fmt.Errorf("no answer; check that the server runs, and that its address in --url or TOCSIN_URL is right: %w", err)
 	}
 	if refused, ok := errors.AsType[*api.Problem](err); ok {
 		switch refused.Status {
 		case http.StatusNotFound:
-			return fmt.Errorf("%w; is --url or TOCSIN_URL right? It is the server's address, without /api/v1", err)
+			return fmt.Errorf("%w; check --url or TOCSIN_URL: it is the server's address, without /api/v1", err)
 		case http.StatusUnauthorized:
-			return fmt.Errorf("%w; give a token that holds by TOCSIN_TOKEN, --token or --token-file", err)
+			return fmt.Errorf("%w; give a valid token in TOCSIN_TOKEN, --token or --token-file", err)
 		case http.StatusPreconditionFailed:
 			return fmt.Errorf("%w; somebody else has changed it meanwhile: run the command again", err)
 		}
@@ -59,13 +59,13 @@ func decode(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("the server's answer is not that of Tocsin's API; is --url or TOCSIN_URL right? %w", err)
+		return fmt.Errorf("the answer is not from Tocsin's API; check --url or TOCSIN_URL: %w", err)
 	}
 	return nil
 }
 
 // errForeign says that something else answers.
-var errForeign = errors.New("the server's answer is not that of Tocsin's API; is --url or TOCSIN_URL right?")
+var errForeign = errors.New("the answer is not from Tocsin's API; check --url or TOCSIN_URL")
 
 // listed returns every page of a list.
 func listed[T any](ctx context.Context, page func(ctx context.Context, cursor *string) (items []T, next *string, err error)) (all []T, err error) {

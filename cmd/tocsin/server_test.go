@@ -36,7 +36,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}{
 		"a path too much": {serverFlags{URL: server.URL + "/api/v1"}, []string{"404", "TOCSIN_URL", "without /api/v1"}, "TOCSIN_TOKEN"},
 		"no token":        {serverFlags{URL: server.URL}, []string{"401", "Sign in first", "TOCSIN_TOKEN"}, "TOCSIN_URL"},
-		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first", "a token that holds"}, "TOCSIN_URL"},
+		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first", "a valid token"}, "TOCSIN_URL"},
 		"nobody there":    {serverFlags{URL: "http://127.0.0.1:1"}, []string{"no answer", "TOCSIN_URL"}, "TOCSIN_TOKEN"},
 	} {
 		client, err := c.flags.open()

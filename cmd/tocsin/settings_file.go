@@ -86,7 +86,7 @@ func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string,
 		_, twice := values[key.Value]
 		switch {
 		case flag == nil:
-			errs = append(errs, fmt.Errorf("line %d: there is no setting %s%s", key.Line, key.Value, suggestion(key.Value, known)))
+			errs = append(errs, fmt.Errorf("line %d: unknown setting %s%s", key.Line, key.Value, suggestion(key.Value, known)))
 			continue
 		case twice:
 			errs = append(errs, fmt.Errorf("line %d: %s is set twice", key.Line, key.Value))

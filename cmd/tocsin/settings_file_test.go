@@ -74,11 +74,11 @@ func TestOneFileServesEveryCommand(t *testing.T) {
 
 func TestAWrongSettingsFileIsExplained(t *testing.T) {
 	for document, want := range map[string]string{
-		"clickhouse_url: x":           "line 1: there is no setting clickhouse_url; clickhouse-url is one",
-		"TOCSIN_LISTEN: x":            "line 1: there is no setting TOCSIN_LISTEN; listen is one",
-		"tick-intervall: 1s":          "there is no setting tick-intervall; tick-interval is one",
-		"colour: red":                 "there is no setting colour; docs/settings.md lists them",
-		"config: other.yaml":          "there is no setting config",
+		"clickhouse_url: x":           "line 1: unknown setting clickhouse_url; clickhouse-url is one",
+		"TOCSIN_LISTEN: x":            "line 1: unknown setting TOCSIN_LISTEN; listen is one",
+		"tick-intervall: 1s":          "unknown setting tick-intervall; tick-interval is one",
+		"colour: red":                 "unknown setting colour; docs/settings.md lists them",
+		"config: other.yaml":          "unknown setting config",
 		"\nlisten:":                   "line 2: listen has no value",
 		"listen: [a]":                 "line 1: listen takes a single value",
 		"retry-schedule: {a: b}":      "retry-schedule takes a list",

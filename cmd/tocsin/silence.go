@@ -16,7 +16,7 @@ import (
 
 // silence are the commands about silences.
 type silence struct {
-	Add  silenceAdd  `cmd:"" help:"Suppress messages about some alerts for a while, or again and again."`
+	Add  silenceAdd  `cmd:"" help:"Suppress messages about some alerts, once or repeatedly."`
 	List silenceList `cmd:"" help:"List the silences that are not over."`
 	End  silenceEnd  `cmd:"" help:"End a silence early."`
 }
@@ -25,25 +25,25 @@ type silence struct {
 type silenceAdd struct {
 	serverFlags
 
-	Name        string            `arg:"" help:"What it is called." placeholder:"NAME"`
-	Reason      string            `help:"Why, for those who see the alerts." placeholder:"TEXT"`
-	For         days              `help:"How long it lasts, as 90m, 2h or 7d. A silence that recurs may do without." placeholder:"TIME"`
+	Name        string            `arg:"" help:"Name of the silence." placeholder:"NAME"`
+	Reason      string            `help:"Reason, for people who see the alerts." placeholder:"TEXT"`
+	For         days              `help:"How long it lasts, such as 90m, 2h or 7d. Optional for a silence that recurs." placeholder:"TIME"`
 	Until       *time.Time        `help:"When it ends, RFC 3339, instead of --for." placeholder:"TIME"`
 	From        *time.Time        `help:"When it begins, RFC 3339; now by default." placeholder:"TIME"`
 	Rule        []string          `help:"Rules, by name." placeholder:"NAME" sep:"none"`
 	Label       map[string]string `help:"Labels of the rule, all of them." placeholder:"KEY=VALUE;…"`
 	Severity    []string          `help:"Severities: critical, warning, info." placeholder:"SEVERITY"`
-	Application []string          `help:"Applications; * stands for any run of characters." placeholder:"NAME"`
-	Route       []string          `help:"Routes, likewise." placeholder:"NAME"`
-	Environment []string          `help:"Environments, likewise." placeholder:"NAME"`
+	Application []string          `help:"Applications; * matches any characters." placeholder:"NAME"`
+	Route       []string          `help:"Routes; * matches any characters." placeholder:"NAME"`
+	Environment []string          `help:"Environments; * matches any characters." placeholder:"NAME"`
 	ErrorType   []string          `help:"Error types." placeholder:"TYPE"`
 	Message     string            `help:"A text that the error message contains." placeholder:"TEXT"`
 	Attribute   map[string]string `help:"Attributes of the exchange, all of them." placeholder:"KEY=VALUE;…"`
-	Weekdays    []string          `help:"It recurs on these days, as mon,tue." placeholder:"DAY,…"`
-	At          string            `help:"Time of day at which each window begins, as 22:00." placeholder:"HH:MM"`
-	Window      days              `help:"How long each window lasts, as 8h." placeholder:"TIME"`
-	TimeZone    string            `help:"Time zone of the windows, as Europe/Berlin." placeholder:"ZONE"`
-	Preview     bool              `help:"Only tell what it would have suppressed in the last 24 hours."`
+	Weekdays    []string          `help:"Days on which it recurs, such as mon,tue." placeholder:"DAY,…"`
+	At          string            `help:"Time of day at which each window begins, such as 22:00." placeholder:"HH:MM"`
+	Window      days              `help:"How long each window lasts, such as 8h." placeholder:"TIME"`
+	TimeZone    string            `help:"Time zone of the windows, such as Europe/Berlin." placeholder:"ZONE"`
+	Preview     bool              `help:"Only show what it would have suppressed in the last 24 hours."`
 }
 
 // Run makes the silence.
@@ -97,7 +97,7 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 	}
 	switch {
 	case a.For > 0 && a.Until != nil:
-		return nil, errors.New("give --for or --until, not both")
+		return nil, errors.New("give either --for or --until")
 	case a.For > 0:
 		begins := now
 		if a.From != nil {
@@ -107,7 +107,7 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 	}
 	if len(a.Weekdays) > 0 || a.At != "" || a.Window > 0 || a.TimeZone != "" {
 		if len(a.Weekdays) == 0 || a.At == "" || a.Window <= 0 || a.TimeZone == "" {
-			return nil, errors.New("a silence recurs by --weekdays, --at, --window and --time-zone, all four")
+			return nil, errors.New("a silence that recurs needs all of --weekdays, --at, --window and --time-zone")
 		}
 		r := &api.SilenceRecurrence{TimeZone: a.TimeZone, From: a.At, DurationMinutes: int(time.Duration(a.Window).Minutes())}
 		for _, day := range a.Weekdays {
@@ -119,7 +119,7 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 		}
 		d.Recurrence = r
 	} else if d.EndsAt == nil {
-		return nil, errors.New("say how long: --for 2h, --until, or a recurrence by --weekdays, --at, --window and --time-zone")
+		return nil, errors.New("the duration is missing; give --for 2h, --until, or a recurrence with --weekdays, --at, --window and --time-zone")
 	}
 	err := a.match(ctx, server, &d.Match)
 	return d, err
@@ -135,7 +135,7 @@ func (a *silenceAdd) match(ctx context.Context, server *api.ClientWithResponses,
 		for i, name := range a.Rule {
 			id, known := names.ids[name]
 			if !known {
-				return fmt.Errorf("no rule is called %q", name)
+				return fmt.Errorf("there is no rule named %q", name)
 			}
 			ids[i] = id
 		}
@@ -185,14 +185,14 @@ func weekday(text string) (api.SilenceRecurrenceWeekdays, error) {
 			return day, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no weekday; write mon, tue, wed, thu, fri, sat or sun", text)
+	return "", fmt.Errorf("%q is not a weekday; write mon, tue, wed, thu, fri, sat or sun", text)
 }
 
 // silenceList lists silences.
 type silenceList struct {
 	serverFlags
 
-	Past bool `help:"List the newest of those that are over."`
+	Past bool `help:"List the newest silences that are over."`
 }
 
 // Run lists.
@@ -267,5 +267,5 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	return fmt.Errorf("no silence that is not over is called %q, or has that id; tocsin silence list names them", e.Name)
+	return fmt.Errorf("no active or future silence has the name or the id %q; tocsin silence list shows them", e.Name)
 }

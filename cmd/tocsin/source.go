@@ -12,11 +12,11 @@ import (
 
 // sourceFlags say where exchanges are read.
 type sourceFlags struct {
-	ClickHouseURL   string            `help:"ClickHouse, as clickhouse://user:password@host:9000/database, http:// or https://." env:"TOCSIN_CLICKHOUSE_URL" required:"" placeholder:"URL" name:"clickhouse-url"`
-	ClickHouseTable string            `help:"Table of exchanges, instead of the one that the preset or the file names." env:"TOCSIN_CLICKHOUSE_TABLE" placeholder:"TABLE" name:"clickhouse-table"`
+	ClickHouseURL   string            `help:"ClickHouse, such as clickhouse://user:password@host:9000/database, http:// or https://." env:"TOCSIN_CLICKHOUSE_URL" required:"" placeholder:"URL" name:"clickhouse-url"`
+	ClickHouseTable string            `help:"Table of exchanges, instead of the one in the preset or the file." env:"TOCSIN_CLICKHOUSE_TABLE" placeholder:"TABLE" name:"clickhouse-table"`
 	SourcePreset    clickhouse.Preset `help:"Mapping of the table: exchanges (the default) or otel_traces." env:"TOCSIN_SOURCE_PRESET" placeholder:"PRESET"`
 	SourceFile      string            `help:"YAML file with the mapping of the table." env:"TOCSIN_SOURCE_FILE" placeholder:"FILE"`
-	SourceTenant    string            `help:"Tenant of every exchange, instead of what the preset or the file says." env:"TOCSIN_SOURCE_TENANT" placeholder:"TENANT"`
+	SourceTenant    string            `help:"Tenant of every exchange, instead of the one in the preset or the file." env:"TOCSIN_SOURCE_TENANT" placeholder:"TENANT"`
 }
 
 // mapping returns the mapping that the flags describe.
@@ -37,7 +37,7 @@ func (f *sourceFlags) mapping() (clickhouse.Mapping, error) {
 func (f *sourceFlags) base() (clickhouse.Mapping, error) {
 	switch {
 	case f.SourceFile != "" && f.SourcePreset != "":
-		return clickhouse.Mapping{}, errors.New("of --source-file and --source-preset only one can be given; a file names its preset itself, as in `preset: otel_traces`")
+		return clickhouse.Mapping{}, errors.New("give either --source-file or --source-preset; a file can name its preset itself, as in `preset: otel_traces`")
 	case f.SourceFile != "":
 		document, err := os.ReadFile(f.SourceFile)
 		if err != nil {
@@ -56,7 +56,7 @@ func (f *sourceFlags) base() (clickhouse.Mapping, error) {
 }
 
 type source struct {
-	Check check `cmd:"" help:"Hold the mapping to the live table: types, sort key, what a tick reads, ids, ends, and how late exchanges become visible."`
+	Check check `cmd:"" help:"Check the mapping against the live table: types, sort key, what a pass reads, ids, ends, and how late exchanges become visible."`
 	DDL   ddl   `cmd:"" help:"Print the CREATE TABLE statement of the default source table." name:"ddl"`
 }
 

@@ -82,7 +82,7 @@ func thisBuild() (build, error) {
 func newestMigration(files fs.FS) (int64, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil || len(names) == 0 {
-		return 0, errors.Join(errors.New("this binary holds no migrations"), err)
+		return 0, errors.Join(errors.New("this binary contains no migrations"), err)
 	}
 	var newest int64
 	for _, name := range names {

@@ -110,11 +110,11 @@ func Explain(e *rules.Exchange, s *Standing) Explanation {
 			}
 		}
 		if was < 0 {
-			return x.say(NotArmed, "It ended before the rule was armed, at %s. By the present condition %s.", instant(s.Rule.ArmedSinceNS), would(x.Unmet))
+			return x.say(NotArmed, "It ended before the rule was armed, at %s. With the present condition, %s.", instant(s.Rule.ArmedSinceNS), would(x.Unmet))
 		}
 		x.Unmet = former[was].Unmet(e)
 		if len(x.Unmet) > 0 {
-			return x.say(NotMatched, "It ended before the edit of %s, and does not meet the condition that stood then.", instant(s.Rule.Former[was].ToNS))
+			return x.say(NotMatched, "It ended before the edit of %s, and does not meet the condition of that time.", instant(s.Rule.Former[was].ToNS))
 		}
 	}
 	if len(x.Unmet) > 0 {
@@ -143,24 +143,24 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 	r := &s.Rule
 	switch {
 	case s.Failing:
-		return x.say(Failing, "It matches, and is judged once the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
+		return x.say(Failing, "It matches, and will be judged when the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
 	case r.FireMode != rules.PerExchange:
 		// The first window that it can count in ends right after it.
 		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
-			return x.say(BeyondLookBack, "It matches, and ran for longer than exchanges may that a window of this length counts.")
+			return x.say(BeyondLookBack, "It matches, but ran for longer than the exchanges that a window of this length counts.")
 		}
-		return x.say(Counted, "It matches, and counts in each window of %s that holds its end.", words(time.Duration(r.WindowSeconds)*time.Second))
+		return x.say(Counted, "It matches, and counts in each window of %s that contains its end.", words(time.Duration(r.WindowSeconds)*time.Second))
 	case e.StartTimeNS < r.RetentionFloorNS:
-		return x.say(Expired, "It matches, and is so old that its alert may have been deleted.")
+		return x.say(Expired, "It matches, but is so old that its alert may have been deleted.")
 	case s.JudgedNS == nil || s.CursorNS == nil || e.StartTimeNS >= *s.JudgedNS:
-		return x.say(Waiting, "It matches, and is still to be judged.")
+		return x.say(Waiting, "It matches, but has not been judged yet.")
 	}
 	lookBack := int64(r.LookBackSeconds) * int64(time.Second)
 	if e.StartTimeNS < *s.CursorNS-lookBack-backlog.WaitNS(lookBack) {
-		return x.say(BeyondLookBack, "It matches, and became visible more than %s after it began, which is as far as the rule looks back.",
+		return x.say(BeyondLookBack, "It matches, but became visible more than %s after it began. The rule does not look back further.",
 			words(time.Duration(lookBack)))
 	}
-	return x.say(Waiting, "It matches, became visible behind the cursor, and is judged within %s.", words(time.Duration(backlog.WaitNS(lookBack))))
+	return x.say(Waiting, "It matches, became visible behind the cursor, and will be judged within %s.", words(time.Duration(backlog.WaitNS(lookBack))))
 }
 
 // words says a duration in the largest unit of which it is a whole number.

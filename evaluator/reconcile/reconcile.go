@@ -122,7 +122,7 @@ type Reconciliation struct {
 
 	// Of a window rule, Matching is the number of stretches of time in which a group surely
 	// reached the threshold for long enough, Alerted how many of them had their alert. Different
-	// alerts counted something else than is there, Late ones did not count what became visible up to
+	// alerts counted something else than the table contains, Late ones did not count what became visible up to
 	// LateBy later; Unchecked is what cannot be checked. Findings are the first few of each kind.
 	Different, Late, Unchecked int64
 	LateBy                     time.Duration

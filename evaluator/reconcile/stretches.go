@@ -142,11 +142,11 @@ func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 		since = c.progress.UntilNS // nobody knows
 	}
 	if since-c.rule.ArmedSinceNS > minuteNS {
-		later(since+c.gapNS(), "the rule was not evaluated all the time before")
+		later(since+c.gapNS(), "the rule was not evaluated continuously before")
 	}
 	if c.rule.FireMode == rules.AbsentInWindow {
 		later(c.rule.ArmedSinceNS+lengthNS, "")
-		later(c.progress.WatchedSinceNS+lengthNS, "the source was not watched all the time before")
+		later(c.progress.WatchedSinceNS+lengthNS, "the source was not watched continuously before")
 		toNS = min(toNS, c.progress.JudgedNS)
 	}
 	return fromNS, toNS, why
@@ -157,7 +157,7 @@ func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 func (c *comparison) stretches(ctx context.Context) error {
 	fromNS, toNS, why := c.evaluated()
 	if fromNS-c.out.FromNS > minuteNS && why != "" {
-		c.unchecked(fmt.Sprintf("missing alerts were not looked for before %s: %s", time.Unix(0, min(fromNS, toNS)).UTC().Format(time.RFC3339), why))
+		c.unchecked(fmt.Sprintf("missing alerts were not searched for before %s: %s", time.Unix(0, min(fromNS, toNS)).UTC().Format(time.RFC3339), why))
 	}
 	if fromNS >= toNS {
 		return nil
@@ -207,7 +207,7 @@ func (c *comparison) stretches(ctx context.Context) error {
 		c.unchecked("there are too many groups to look for missing alerts; compare fewer hours")
 		return nil
 	case !known:
-		c.unchecked("nobody can tell of which groups exchanges were expected")
+		c.unchecked("the groups that were expected are not known")
 		return nil
 	}
 	return c.look(&q, byGroup, whole, members, fromNS, toNS)
@@ -424,7 +424,7 @@ func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states [
 			continue // it stands for as long as the window of its former condition does
 		}
 		if a.State != alerts.Resolved && quietNS > needNS && toNS-a.FiredNS > needNS && a.Count.Grouping() == c.rule.Grouping() {
-			c.find(Finding{Kind: Unfounded, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it stands although the value is out of reach since %v", time.Duration(quietNS).Truncate(time.Second))})
+			c.find(Finding{Kind: Unfounded, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it is open although the threshold has not been reached since %v", time.Duration(quietNS).Truncate(time.Second))})
 		}
 	}
 }

@@ -103,7 +103,7 @@ const (
 	Missing FindingKind = "MISSING"
 	// Unfounded is an alert that fired, stands or was resolved without a reason.
 	Unfounded FindingKind = "UNFOUNDED"
-	// Different is an alert that says it counted something else than is there.
+	// Different is an alert that says it counted something else than the table contains.
 	Different FindingKind = "DIFFERENT"
 	// Late is an alert that did not count what became visible after it.
 	Late FindingKind = "LATE"
@@ -341,7 +341,7 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 	era := c.era(key.toNS)
 	if era == nil {
 		for _, k := range list {
-			c.find(Finding{Kind: Unchecked, AlertID: k.alert.ID, Group: k.count.Group, AtNS: key.toNS, Why: "the condition of that time is no longer known: the rule was armed anew"})
+			c.find(Finding{Kind: Unchecked, AlertID: k.alert.ID, Group: k.count.Group, AtNS: key.toNS, Why: "the condition of that time is no longer known, because the rule was edited or enabled since"})
 		}
 		return nil
 	}
@@ -436,23 +436,23 @@ func (c *comparison) compare(ctx context.Context, m *measured, k check, g *windo
 		if err != nil {
 			return err
 		}
-		f.Kind, f.Why = Different, "it counted more than is there: exchanges were deleted or changed, or it is wrong"
+		f.Kind, f.Why = Different, "it counted more exchanges than the table contains: exchanges were deleted or changed, or the count is wrong"
 		if !older {
-			f.Kind, f.Why = Unchecked, "the source has no exchange any more that is older than the window"
+			f.Kind, f.Why = Unchecked, "the source no longer has an exchange that is older than the window"
 		}
 	case fewer && stored[0] == found[0] && stored[1] == found[1]:
-		f.Kind, f.Why = Different, "it counted less in the short window than is there"
+		f.Kind, f.Why = Different, "it counted fewer exchanges in the short window than the table contains"
 	case fewer:
 		late, known, err := c.lateness(ctx, m, g.Group, Volumes{found[0] - stored[0], found[1] - stored[1]})
 		if err != nil {
 			return err
 		}
-		f.Kind, f.LateBy, f.Why = Late, late, "what it did not count became visible later"
+		f.Kind, f.LateBy, f.Why = Late, late, "the exchanges that it did not count became visible later"
 		switch {
 		case !known:
-			f.Kind, f.LateBy, f.Why = Unchecked, 0, "it counted less than is there, and the window has too many groups to tell how late that became visible"
+			f.Kind, f.LateBy, f.Why = Unchecked, 0, "it counted fewer exchanges than the table contains, and the window has too many groups to measure how late they became visible"
 		case late > c.lateMost(q):
-			f.Kind, f.Why = Different, fmt.Sprintf("it counted less than is there, of which some would have become visible %v after their end", late.Truncate(time.Second))
+			f.Kind, f.Why = Different, fmt.Sprintf("it counted fewer exchanges than the table contains; some of them would have become visible %v after their end", late.Truncate(time.Second))
 		}
 	case q.Mode == rules.DurationInWindow && !k.cleared && count.DurationNS != g.DurationNS:
 		f.Kind, f.Why = Different, fmt.Sprintf("it says %v, and the percentile is %v", time.Duration(count.DurationNS), time.Duration(g.DurationNS))

@@ -18,7 +18,7 @@ import (
 )
 
 // tooManyGroups is the problem of a rule with more groups than it may have alerts.
-const tooManyGroups = "more than 1000 groups reach the threshold: there are alerts of 1000 at most, and those of groups that were not counted stay as they are"
+const tooManyGroups = "more than 1000 groups reach the threshold: at most 1000 have alerts, and alerts of groups that were not counted stay as they are; group by an attribute with fewer values, or narrow the scope"
 
 // change is a step, and the group that it is about.
 type change struct {

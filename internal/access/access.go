@@ -66,7 +66,7 @@ func ParseRole(text string) (Role, error) {
 	if r := Role(text); slices.Contains(Roles(), r) {
 		return r, nil
 	}
-	return "", fmt.Errorf("unknown role %q; want viewer, operator, editor or admin", text)
+	return "", fmt.Errorf("unknown role %q; it must be viewer, operator, editor or admin", text)
 }
 
 // Allows reports whether r may do what needs a role. A role that is not known

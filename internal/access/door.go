@@ -11,7 +11,7 @@ import (
 )
 
 // ErrRefused says that what was shown lets nobody in. It never says why.
-var ErrRefused = errors.New("these credentials let nobody in")
+var ErrRefused = errors.New("the credentials are not valid")
 
 // Store keeps what a [Door] needs. Errors but [ErrRefused], [*ThrottledError]
 // and faults are internal. Instants are of the store's clock.
@@ -292,7 +292,7 @@ func (d *Door) Purge(ctx context.Context, auditRetention time.Duration) {
 		case <-pause.C:
 		}
 		if err := d.Store.Purge(ctx, d.Idle, auditRetention); err != nil && ctx.Err() == nil {
-			d.Logger.WarnContext(ctx, "what is over was not removed; it is tried again", slog.Any("error", err))
+			d.Logger.WarnContext(ctx, "expired sessions and tokens not removed; this is tried again", slog.Any("error", err))
 		}
 		pause.Reset(purgeEvery)
 	}

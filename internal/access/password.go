@@ -33,7 +33,7 @@ func CheckPassword(field, password, email string) []fault.Field {
 	case strings.EqualFold(password, email) || len(local) >= MinPasswordLength && strings.EqualFold(password, local):
 		return []fault.Field{{Field: field, Code: "guessable", Message: "Must not be the e-mail address"}}
 	case strings.Trim(password, password[:1]) == "":
-		return []fault.Field{{Field: field, Code: "guessable", Message: "Must not be one character over and over"}}
+		return []fault.Field{{Field: field, Code: "guessable", Message: "Must not be a single repeated character"}}
 	}
 	return nil
 }

@@ -113,10 +113,10 @@ func (o *AccessOptions) applyDefaults() {
 func (o *AccessOptions) validate() error {
 	var errs []error
 	if o.Mode != AccessSignIn && o.Mode != AccessOpen {
-		errs = append(errs, fmt.Errorf("TOCSIN_ACCESS is %q; want sign-in or open", o.Mode))
+		errs = append(errs, fmt.Errorf("TOCSIN_ACCESS is %q; it must be sign-in or open", o.Mode))
 	}
 	if (o.AdminEmail == "") != (o.AdminPassword == "") {
-		errs = append(errs, errors.New("of TOCSIN_ADMIN_EMAIL and TOCSIN_ADMIN_PASSWORD only one is set; set both, or none"))
+		errs = append(errs, errors.New("only one of TOCSIN_ADMIN_EMAIL and TOCSIN_ADMIN_PASSWORD is set; set both, or none"))
 	}
 	if o.AdminEmail != "" {
 		if err := access.CheckEmail(o.AdminEmail); err != nil {
@@ -127,7 +127,7 @@ func (o *AccessOptions) validate() error {
 		}
 	}
 	if o.OIDC.Issuer == "" && o.OIDC.set() {
-		errs = append(errs, errors.New("TOCSIN_OIDC_ISSUER is not set, and TOCSIN_OIDC_CLIENT_ID or another setting of a provider is; set both, or none"))
+		errs = append(errs, errors.New("TOCSIN_OIDC_ISSUER is not set, but TOCSIN_OIDC_CLIENT_ID or another setting of a provider is; set both, or none"))
 	}
 	if o.SessionIdle < 0 || o.SessionLifetime < 0 || o.AuditRetention < 0 {
 		errs = append(errs, errors.New("TOCSIN_SESSION_IDLE, TOCSIN_SESSION_LIFETIME and TOCSIN_AUDIT_RETENTION must not be negative"))
@@ -141,7 +141,7 @@ func (o *Options) checkOpen(listener net.Listener) error {
 		return nil
 	}
 	if at, err := netip.ParseAddrPort(listener.Addr().String()); err != nil || !at.Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, and not %s", listener.Addr())
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, not %s", listener.Addr())
 	}
 	if o.PublicURL == "" {
 		return nil
@@ -151,7 +151,7 @@ func (o *Options) checkOpen(listener net.Listener) error {
 		return fmt.Errorf("public URL: %w", err)
 	}
 	if ip, err := netip.ParseAddr(public.Hostname()); public.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it does not go with the public URL of another host, %s", public.Host)
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so the public URL must not be that of another host, %s", public.Host)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 		return nil, err
 	}
 	if added {
-		logger.WarnContext(ctx, "there is no administrator yet: open the web application and make the first one with this code; it holds for a day, and every start makes another one",
+		logger.WarnContext(ctx, "there is no administrator yet: open the web application and create the first one with this code; it is valid for a day, and each start prints a new one",
 			slog.String("set_up_code", code))
 	}
 	return door, nil
@@ -203,7 +203,7 @@ func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o 
 		TenantID: o.Tenant, Email: o.AdminEmail, Name: o.AdminEmail, Role: access.Admin, PasswordHash: hash,
 	})
 	if added {
-		logger.InfoContext(ctx, "made the first administrator")
+		logger.InfoContext(ctx, "first administrator created")
 	}
 	return err
 }

@@ -176,7 +176,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 		a.options.Logger.WarnContext(ctx, "the source of exchanges cannot be checked yet", slog.Any("error", err))
 		return nil
 	case !report.Exists:
-		a.options.Logger.WarnContext(ctx, "the table of exchanges is not there yet", slog.Any("error", report.Err()))
+		a.options.Logger.WarnContext(ctx, "the table of exchanges does not exist yet", slog.Any("error", report.Err()))
 		return nil
 	default:
 		if err := report.Err(); err != nil {
@@ -410,7 +410,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Wait()
 	if err == nil {
 		if err := a.member.Leave(end); err != nil {
-			a.options.Logger.WarnContext(end, "claims not released; they lapse", slog.Any("error", err))
+			a.options.Logger.WarnContext(end, "leases of messages not released; they expire", slog.Any("error", err))
 		}
 	}
 	return errors.Join(err, serveErr)

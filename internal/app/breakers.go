@@ -30,7 +30,7 @@ func (a *App) watchBreakers(ctx context.Context) {
 		}
 		notifications, err := a.outbox.NotifyOpenBreakers(ctx, breakerOpenFor)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "operators not notified of open breakers", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "operators not notified of open circuit breakers", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, notifications)
 		ended, err := a.outbox.ExpireHeld(ctx, max(notify.Policy{Schedule: a.options.RetrySchedule}.Span(), a.receivers.Span()))
@@ -40,12 +40,12 @@ func (a *App) watchBreakers(ctx context.Context) {
 		a.dispatchers.wake(ctx, ended)
 		released, err := a.outbox.EndQuiet(ctx, nil)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "messages that quiet hours hold not looked at", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "messages held by quiet hours not checked", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, released)
 		freed, err := a.outbox.FreeFollowing(ctx)
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "messages that wait for others not looked at", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "messages that wait for earlier ones not checked", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, len(freed), freed...)
 		reminded, suppressed, err := a.outbox.Remind(ctx, nil)
@@ -62,7 +62,7 @@ func (a *App) watchBreakers(ctx context.Context) {
 		a.metrics.Suppressed(escalated.Suppressed)
 		for _, step := range escalated.Empty {
 			a.metrics.emptySteps.Inc()
-			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody: its teams and webhooks are gone", slog.String("alert_id", step.AlertID.String()),
+			a.options.Logger.WarnContext(ctx, "step of an escalation notifies nobody, because its teams and webhooks no longer exist", slog.String("alert_id", step.AlertID.String()),
 				slog.String("tenant_id", step.Tenant), slog.Int("after_minutes", step.AfterMinutes))
 		}
 	}

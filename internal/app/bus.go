@@ -73,13 +73,13 @@ func (o *BusOptions) poll() time.Duration {
 func (o *BusOptions) validate() error {
 	var errs []error
 	if !slices.Contains(BusProviders(), o.Provider) {
-		errs = append(errs, fmt.Errorf("TOCSIN_BUS: unknown provider %q; want one of postgres, memory, redis, nats", o.Provider))
+		errs = append(errs, fmt.Errorf("TOCSIN_BUS: unknown provider %q; it must be postgres, memory, redis or nats", o.Provider))
 	}
 	if o.URL == "" && (o.Provider == BusRedis || o.Provider == BusNATS) {
 		errs = append(errs, fmt.Errorf("TOCSIN_BUS_URL is not set; TOCSIN_BUS=%s needs the URL of its server", o.Provider))
 	}
 	if o.URL != "" && o.Provider == BusMemory {
-		errs = append(errs, errors.New("TOCSIN_BUS_URL is set, and TOCSIN_BUS=memory has no server"))
+		errs = append(errs, errors.New("TOCSIN_BUS_URL is set, but TOCSIN_BUS=memory has no server; remove one of them"))
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,60}$`).MatchString(o.Name) {
 		errs = append(errs, errors.New("TOCSIN_BUS_NAME must be 1 to 60 letters, digits, - and _"))

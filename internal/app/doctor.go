@@ -169,18 +169,18 @@ func (d *examination) judgePostgres(s server) {
 	case s.number < leastPostgres:
 		d.add(clickhouse.Broken, "postgres", "version "+version, "run Postgres 14 or newer")
 	case s.standby || s.readOnly:
-		d.add(clickhouse.Broken, "postgres", "version "+version+", which takes no writes: a standby, or a read-only database",
+		d.add(clickhouse.Broken, "postgres", "version "+version+", which accepts no writes: a standby, or a read-only database",
 			"name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write")
 	case s.encoding != "UTF8":
-		d.add(clickhouse.Broken, "postgres", "the database is encoded as "+s.encoding+", which cannot hold every error message", "create the database with encoding UTF8")
+		d.add(clickhouse.Broken, "postgres", "the database is encoded as "+s.encoding+", which cannot store every error message", "create the database with encoding UTF8")
 	default:
 		d.add(clickhouse.OK, "postgres", "version "+version, "")
 	}
 	if !s.fsync {
-		d.add(clickhouse.Warn, "postgres", "fsync is off: a crash of its machine can destroy the database", "switch fsync on")
+		d.add(clickhouse.Warn, "postgres", "fsync is off: a crash of the machine can destroy the database", "switch fsync on")
 	}
 	if !s.syncCommit {
-		d.add(clickhouse.Warn, "postgres", "synchronous_commit is off: a crash loses the last commits, and what people did in them", "switch synchronous_commit on")
+		d.add(clickhouse.Warn, "postgres", "synchronous_commit is off: a crash loses the last commits, including what people did in them", "switch synchronous_commit on")
 	}
 }
 
@@ -270,7 +270,7 @@ func (d *examination) clocks(context.Context) {
 	}
 	between, here := *d.clickhouseAhead-*d.postgresAhead, -*d.postgresAhead
 	text := fmt.Sprintf("compared with Postgres, ClickHouse is %s and this machine %s", offset(between), offset(here))
-	const remedy = "synchronise the clocks, by NTP for instance"
+	const remedy = "synchronise the clocks, for example with NTP"
 	switch {
 	case between > clockTolerance:
 		d.add(clickhouse.Broken, "clocks", text+"; nothing is judged while ClickHouse is more than a minute ahead", remedy)

@@ -21,7 +21,7 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		}
 	}
 	version := func(v string) func(*examination) { return func(d *examination) { d.judgeClickHouse(v) } }
-	const synchronise, newer = "synchronise the clocks, by NTP for instance", "run ClickHouse 24.3 or newer"
+	const synchronise, newer = "synchronise the clocks, for example with NTP", "run ClickHouse 24.3 or newer"
 	for name, c := range map[string]struct {
 		look         func(*examination)
 		want         clickhouse.Verdict
@@ -30,8 +30,8 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		"Postgres 18":           {postgres(func(*server) {}), clickhouse.OK, "version 18.4", ""},
 		"Postgres 14":           {postgres(func(s *server) { s.number, s.version = 140000, "14.0" }), clickhouse.OK, "version 14.0", ""},
 		"Postgres 13":           {postgres(func(s *server) { s.number, s.version = 130022, "13.22" }), clickhouse.Broken, "version 13.22", "run Postgres 14 or newer"},
-		"a standby":             {postgres(func(s *server) { s.standby = true }), clickhouse.Broken, "version 18.4, which takes no writes: a standby, or a read-only database", "name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write"},
-		"Latin 1":               {postgres(func(s *server) { s.encoding = "LATIN1" }), clickhouse.Broken, "the database is encoded as LATIN1, which cannot hold every error message", "create the database with encoding UTF8"},
+		"a standby":             {postgres(func(s *server) { s.standby = true }), clickhouse.Broken, "version 18.4, which accepts no writes: a standby, or a read-only database", "name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write"},
+		"Latin 1":               {postgres(func(s *server) { s.encoding = "LATIN1" }), clickhouse.Broken, "the database is encoded as LATIN1, which cannot store every error message", "create the database with encoding UTF8"},
 		"ClickHouse 26.7":       {version("26.7.3.1"), clickhouse.OK, "version 26.7.3.1", ""},
 		"ClickHouse 24.3":       {version("24.3.1.2672"), clickhouse.OK, "version 24.3.1.2672", ""},
 		"ClickHouse 24.12":      {version("24.12.1.1"), clickhouse.OK, "version 24.12.1.1", ""},

@@ -35,10 +35,10 @@ func (d *examination) keys(ctx context.Context) {
 	case err != nil:
 		d.failed("keys", err, "")
 	case sealed > 0:
-		d.add(clickhouse.Broken, "keys", fmt.Sprintf("the secrets of %d of %d webhooks do not open: the key that they were sealed with is not configured", sealed, opened+sealed),
+		d.add(clickhouse.Broken, "keys", fmt.Sprintf("the secrets of %d of %d webhooks cannot be decrypted: their key is not configured", sealed, opened+sealed),
 			"add the former key to TOCSIN_ENCRYPTION_KEY after a comma, or enter the secrets of these webhooks again")
 	default:
-		d.add(clickhouse.OK, "keys", fmt.Sprintf("the secrets of all %d webhooks open", opened), "")
+		d.add(clickhouse.OK, "keys", fmt.Sprintf("the secrets of all %d webhooks can be decrypted", opened), "")
 	}
 }
 
@@ -97,12 +97,12 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 func (d *examination) presetURL(id string, inputs map[string]string) string {
 	set, err := preset.Load(d.Receivers...)
 	if err != nil {
-		d.failed("receivers", err, "correct the file, or take it out of TOCSIN_RECEIVERS; tocsin receivers check tells more")
+		d.failed("receivers", err, "correct the file, or remove it from TOCSIN_RECEIVERS; tocsin receivers check shows details")
 		return ""
 	}
 	p := set.Get(id)
 	if p == nil {
-		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", which is not here", "name its file in TOCSIN_RECEIVERS; its messages wait")
+		d.add(clickhouse.Broken, "receivers", "a webhook is for the receiver "+id+", which this machine does not have", "name its file in TOCSIN_RECEIVERS; until then, its messages wait")
 		return ""
 	}
 	to, err := p.Target(preset.Fired, preset.About{}, inputs)
@@ -137,7 +137,7 @@ func (d *examination) bus(ctx context.Context) {
 
 func (d *examination) judgeBus(err error) {
 	if err != nil {
-		d.add(clickhouse.Broken, "wake-up bus", fmt.Sprintf("%s: %v", d.Bus.Provider, err), "check TOCSIN_BUS and TOCSIN_BUS_URL; without the bus messages and rules wait until they are polled")
+		d.add(clickhouse.Broken, "wake-up bus", fmt.Sprintf("%s: %v", d.Bus.Provider, err), "check TOCSIN_BUS and TOCSIN_BUS_URL; without the bus, messages and rules wait for polling")
 		return
 	}
 	d.add(clickhouse.OK, "wake-up bus", string(d.Bus.Provider), "")
@@ -193,13 +193,13 @@ func (d *examination) egress(ctx context.Context) {
 func (d *examination) wayOut(err error) string {
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
-		return "its address is not public: name its network in TOCSIN_OUTGOING_ALLOW if it may be called"
+		return "its address is not public; if it may be called, name its network in TOCSIN_OUTGOING_ALLOW"
 	case isCertificate(err):
-		return "name a file with the certificate of the authority that signed the receiver's in TOCSIN_OUTGOING_CA"
+		return "name a file with the certificate of the receiver's authority in TOCSIN_OUTGOING_CA"
 	case d.OutgoingProxy.URL != "":
-		return "check TOCSIN_OUTGOING_PROXY and have the proxy let it pass, or except it by TOCSIN_OUTGOING_NO_PROXY"
+		return "check TOCSIN_OUTGOING_PROXY and allow the receiver at the proxy, or exclude it with TOCSIN_OUTGOING_NO_PROXY"
 	default:
-		return "open the way out for this machine (DNS, routes, firewall), or name the proxy in TOCSIN_OUTGOING_PROXY"
+		return "let this machine reach it (DNS, routes, firewall), or name the proxy in TOCSIN_OUTGOING_PROXY"
 	}
 }
 

@@ -105,7 +105,7 @@ func TestDoctorFindsAHealthyReplicaHealthy(t *testing.T) {
 		t.Errorf("not healthy:\n%s", lines)
 	}
 	want(t, lines, "OK settings: valid", "OK postgres: version ", "OK schema: version ", "OK pooler: none", "OK clickhouse: version ", "OK source: table exchanges fits",
-		"OK clocks: compared with Postgres", "OK keys: the secrets of all 1 webhooks open", "OK wake-up bus: postgres", "OK egress: "+strings.TrimSuffix(p.receiver, "/s3cret"))
+		"OK clocks: compared with Postgres", "OK keys: the secrets of all 1 webhooks can be decrypted", "OK wake-up bus: postgres", "OK egress: "+strings.TrimSuffix(p.receiver, "/s3cret"))
 }
 
 func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
@@ -133,7 +133,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"asynchronous commits": {func(_ *testing.T, p *patient) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
 		"no ClickHouse":        {func(_ *testing.T, p *patient) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
 		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere is not there", "create it"}, false},
-		"another key":          {func(t *testing.T, p *patient) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks do not open", "TOCSIN_ENCRYPTION_KEY"}, false},
+		"another key":          {func(t *testing.T, p *patient) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks cannot be decrypted", "TOCSIN_ENCRYPTION_KEY"}, false},
 		"no bus": {func(_ *testing.T, p *patient) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}
 		}, []string{"BROKEN wake-up bus: redis", "TOCSIN_BUS_URL"}, false},
@@ -145,7 +145,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"a receiver that is away": {func(t *testing.T, p *patient) {
 			t.Helper()
 			p.webhook(t, p.EncryptionKey, "http://127.0.0.1:1/")
-		}, []string{"WARN egress: http://127.0.0.1:1 cannot be reached", "open the way out", "TOCSIN_OUTGOING_PROXY"}, true},
+		}, []string{"WARN egress: http://127.0.0.1:1 cannot be reached", "let this machine reach it", "TOCSIN_OUTGOING_PROXY"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

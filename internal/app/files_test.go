@@ -75,7 +75,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	path := f.write("all.yaml", content)
 
 	plan := []string{"+ webhook ops", "+ webhook bot", "+ user bob@example.com", "password: none yet", "+ rule Orders failed", `webhooks: also ["ops" "bot"]`}
-	f.does(1, append(plan, "would be 4 created, 0 updated, 0 deleted; 0 unchanged, 1 left alone"), "diff", "-f", path)
+	f.does(1, append(plan, "would be 4 created, 0 updated, 0 deleted; 0 unchanged, 1 not in the files"), "diff", "-f", path)
 	f.does(0, append(plan, "would be 4 created"), "apply", "--dry-run", "-f", path)
 	f.wantColumn("webhooks after a dry run", hooks)
 	f.wantColumn("users after a dry run", people, before...)
@@ -84,7 +84,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	f.wantColumn("bindings", `select w.name from rule_webhook join webhook w using (webhook_id) order by w.name`, "bot", "ops")
 	f.wantColumn("users", people, slices.Sorted(slices.Values(append([]string{"bob@example.com editor"}, before...)))...)
 
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 4 unchanged, 1 left alone"}, "apply", "-f", path)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 4 unchanged, 1 not in the files"}, "apply", "-f", path)
 	f.does(0, []string{"4 unchanged"}, "diff", "-f", path)
 	f.wantColumn("webhooks applied twice", hooks, "bot v1", "ops v1")
 
@@ -95,7 +95,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	if err != nil || strings.Contains(string(exported), "SECRET") || !strings.Contains(string(exported), "ratePerSecond: 5") || !strings.Contains(string(exported), "email: bob@example.com") {
 		t.Errorf("exported %s, %v", exported, err)
 	}
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 5 unchanged, 0 left alone"}, "apply", "--prune", "-f", out)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 5 unchanged, 0 not in the files"}, "apply", "--prune", "-f", out)
 
 	// Each edit says why; what people have done to a webhook's state stays.
 	if _, err := f.db.Webhooks().SetEnabled(t.Context(), tenant, f.hook("ops").ID, false); err != nil {
@@ -153,18 +153,18 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	f.does(0, []string{"6 created"}, "apply", "-f", f.write("a.yaml", "webhooks:\n"+hook("orders/a")+hook("orders/b")+hook("billing")+
 		"rules:\n"+rule("orders/one", "orders/a")+rule("orders/two", "orders/b")+rule("billing", "billing")))
 	less := f.write("b.yaml", "webhooks:\n"+hook("orders/a")+"rules:\n"+rule("orders/one", "orders/a"))
-	f.does(0, []string{"0 deleted; 2 unchanged, 4 left alone"}, "apply", "-f", less)
+	f.does(0, []string{"0 deleted; 2 unchanged, 4 not in the files"}, "apply", "-f", less)
 	// Rules go before the webhooks to which they are bound.
-	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
+	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 not in the files"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
 	f.wantColumn("rules", `select name from rule where deleted_at is null order by name`, "billing", "orders/one")
 	// A kind that the files have no list of is left alone.
-	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 left alone"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
+	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 not in the files"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
 	f.wantColumn("webhooks", `select name from webhook where deleted_at is null order by name`, "billing", "orders/a")
 	f.does(1, []string{"have no meaning without --prune"}, "apply", "--prune-name", "x", "-f", less)
 	// By a label, rules that have it go, and webhooks, which have none, stay.
 	labelled := "rules:\n  - { name: mine, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: orders } }\n  - { name: theirs, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: billing } }\n"
 	f.does(0, []string{"2 created"}, "apply", "-f", f.write("e.yaml", labelled))
-	f.does(0, []string{"- rule mine: not in the files, --prune-label team=orders\n", "1 deleted; 0 unchanged, 4 left alone"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
+	f.does(0, []string{"- rule mine: not in the files, --prune-label team=orders\n", "1 deleted; 0 unchanged, 4 not in the files"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
 	// The last administrator stays, whatever a file says.
 	f.does(1, []string{"- user " + adminEmail + ": not in the files\n", "409"}, "apply", "--prune", "-f", f.write("d.yaml", "users: []\n"))
 }
@@ -180,8 +180,8 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 		"webhooks:\n  - { name: a, kind: generic, url: {file: /gone} }\n":                                           "/gone",
 		"webhooks:\n  - { name: a, kind: generic, uri: x }\n":                                                       `unknown field "uri"`,
 		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "The webhook is of the kind generic, which stays",
-		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has this name, too",
-		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user has an email, a name and a role",
+		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has the same name",
+		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user needs an email, a name and a role",
 		"users:\n  - { email: a@b.c, name: A, role: viewer }\nrules:\n  - { name: a, severity: INFO, fireMode: X }": `rule "a": fireMode: Must be one of`,
 	} {
 		f.does(1, []string{want}, "apply", "-f", f.write("wrong.yaml", content))

@@ -89,7 +89,7 @@ func TestKeysCommands(t *testing.T) {
 	}{
 		{"status", first + "," + key, 0, []string{"seals", "still in use; run: tocsin keys reseal"}},
 		{"status", first, 0, []string{"seals", "missing; add it to TOCSIN_ENCRYPTION_KEY"}},
-		{"reseal", first, 1, []string{"Sealed anew: 0", "not all secrets could be opened"}},
+		{"reseal", first, 1, []string{"Sealed anew: 0", "not all secrets could be decrypted"}},
 		{"status", "nonsense", 1, []string{"TOCSIN_ENCRYPTION_KEY"}},
 		{"reseal", first + "," + key, 0, []string{"Sealed anew: 1", "no longer needed; remove it from TOCSIN_ENCRYPTION_KEY"}},
 		{"reseal", first, 0, []string{"Sealed anew: 0"}},

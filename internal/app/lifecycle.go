@@ -44,6 +44,6 @@ func wait(ctx context.Context, parts *sync.WaitGroup) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
-		return errors.New("work under way did not end in time; what it claimed is offered again when its claim lapses")
+		return errors.New("work did not finish in time; its messages are offered again when their leases expire")
 	}
 }

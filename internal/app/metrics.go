@@ -63,16 +63,16 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass that could read the source.",
 		}, []string{"partition"}),
 		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tocsin_backlog_seconds", Help: "How much start time behind the cursor of a partition this replica has left to judge.",
+			Name: "tocsin_backlog_seconds", Help: "Start time behind the cursor of a partition that this replica still has to judge.",
 		}, []string{"partition"}),
 		deferred: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_tenants_deferred_total", Help: "Tenants that took more than their share of a pass, so that a part of their exchanges was left to later ones.",
+			Name: "tocsin_tenants_deferred_total", Help: "Tenants that used more than their share of a pass, so that some of their exchanges were deferred to later passes.",
 		}),
 		raised: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tocsin_alerts_raised_total", Help: "Alerts that this replica raised; late are those whose exchanges became visible behind the cursor.",
 		}, []string{"late"}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_attempts_total", Help: "Attempts that this replica made to deliver a message, by their verdict.",
+			Name: "tocsin_attempts_total", Help: "Attempts of this replica to deliver a message, by verdict.",
 		}, []string{"verdict"}),
 		calls: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tocsin_attempt_duration_seconds", Help: "How long this replica's calls of receivers took.", Buckets: append(durations(), 30, 60),
@@ -81,29 +81,29 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
 		}),
 		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_reaped_claims_total", Help: "Leases of dead replicas that this replica released, by what was leased.",
+			Name: "tocsin_reaped_claims_total", Help: "Leases of dead replicas that this replica released, by kind.",
 		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
+			Name: "tocsin_attempts_unknown_total", Help: "Attempts without an outcome, of any replica, after which this replica made the next one; each may have sent a message a second time.",
 		}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_swept_total", Help: "Alerts, and trails of attempts, that this replica deleted because their retention was over.",
+			Name: "tocsin_swept_total", Help: "Alerts, and contents of attempts, that this replica deleted because their retention was over.",
 		}, []string{"what"}),
 		unswept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
 		}),
 		unjudged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but did not judge for their webhooks: no breaker counts them, and no pause begins.",
+			Name: "tocsin_outcomes_unjudged_total", Help: "Batches of outcomes that this replica stored, but did not apply to the circuit breakers and pauses of their webhooks.",
 		}),
 		emptySteps: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_escalation_steps_empty_total", Help: "Steps of escalations that this replica took and that notified nobody, because their teams and webhooks are gone.",
+			Name: "tocsin_escalation_steps_empty_total", Help: "Steps of escalations that this replica took and that notified nobody, because their teams and webhooks no longer exist.",
 		}),
 		suppressed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_notifications_suppressed_total", Help: "Messages that this replica recorded and a silence suppressed.",
+			Name: "tocsin_notifications_suppressed_total", Help: "Messages of this replica that a silence suppressed.",
 		}),
 	}
 	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
+		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or receive.",
 	}, []string{"event"})
 	m.Swept(0, 0)
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -239,22 +239,22 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		name, help string
 		value      float64
 	}{
-		{"tocsin_rule_missing", "Exchanges that match a rule and have no alert, as the last reconciliation of all rules found, or the one under way; must be 0.", float64(measured.Missing)},
+		{"tocsin_rule_missing", "Exchanges that match a rule and have no alert, as found by the last or the running reconciliation of all rules; must be 0.", float64(measured.Missing)},
 		{"tocsin_reconciled_rules", "Rules that the last reconciliation of all rules compared.", float64(measured.ReconciledRules)},
 		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
-		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
-		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
-		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest partition or rule is.", measured.Slowest.Seconds()},
-		{"tocsin_commit_age_seconds", "Time since the partition was committed whose last commit is the oldest, of those with rules that can be evaluated; 0 when there is none.", measured.CommitAge.Seconds()},
-		{"tocsin_rules_backfilling", "Enabled rules with progress of their own: new, failing, or deferred.", float64(measured.Backfills)},
+		{"tocsin_reconciled_since_timestamp_seconds", "Time since which every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
+		{"tocsin_swept_timestamp_seconds", "When a retention pass of any replica last finished, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
+		{"tocsin_evaluation_lag_seconds", "How far the slowest partition or rule is behind the present.", measured.Slowest.Seconds()},
+		{"tocsin_commit_age_seconds", "Time since the oldest last commit of a partition, among partitions with rules that can be evaluated; 0 if there is none.", measured.CommitAge.Seconds()},
+		{"tocsin_rules_backfilling", "Enabled rules with separate progress: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are not settled yet: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is not settled yet; 0 when there is none.", measured.OutboxOldest.Seconds()},
-		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},
+		{"tocsin_webhooks_open", "Enabled webhooks whose circuit breaker is open, because their receiver does not answer.", float64(measured.OpenBreakers)},
 		{"tocsin_source_failing", "1 while the source of exchanges is announced as failing.", number(measured.SourceFailing)},
 		{"tocsin_rules_failing", "Rules that cannot be evaluated.", float64(measured.RulesFailing)},
-		{"tocsin_dead_letters", "Messages that were refused or exhausted, and neither sent again nor discarded.", float64(measured.DeadLetters)},
+		{"tocsin_dead_letters", "Dead letters: messages that were refused or exhausted, and neither sent again nor discarded.", float64(measured.DeadLetters)},
 		{"tocsin_webhooks_off", "Webhooks that were switched off because their receiver is gone.", float64(measured.WebhooksOff)},
-		{"tocsin_webhooks_locked", "Webhooks whose secrets this replica cannot open, because it does not have the key.", float64(measured.WebhooksLocked)},
+		{"tocsin_webhooks_locked", "Webhooks whose secrets this replica cannot decrypt, because it does not have the key.", float64(measured.WebhooksLocked)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
 		gauge.Set(g.value)
@@ -267,7 +267,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 	replicas.WithLabelValues("dead").Set(float64(measured.ReplicasDead))
 	registry.MustRegister(replicas)
 	lateDropped := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and became visible beyond its look-back, as reconciliation counted them; a replay can still raise them.",
+		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and became visible later than its look-back, as counted by reconciliation; a replay can still raise their alerts.",
 	})
 	lateDropped.Add(float64(measured.LateDropped))
 	registry.MustRegister(lateDropped)

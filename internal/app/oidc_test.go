@@ -300,7 +300,7 @@ func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 		{ada, http.MethodDelete, "/session", nil},
 	} {
 		got := ask.by.must(http.StatusServiceUnavailable, ask.method, ask.path, ask.body)
-		if detail := got.text("detail"); detail != "Who you are cannot be checked at present; try again" {
+		if detail := got.text("detail"); detail != "Your identity cannot be checked at present; try again" {
 			t.Errorf("%s %s: %q", ask.method, ask.path, detail)
 		}
 	}
@@ -342,7 +342,7 @@ func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
 	form := map[string]any{"code": code[1], "email": adminEmail, "name": "Ada", "password": adminPassword}
 	newCaller(t, base).must(http.StatusOK, http.MethodPost, "/setup", form)
 	needed(false)
-	if got := newCaller(t, base).must(http.StatusConflict, http.MethodPost, "/setup", form); got.text("detail") != "There is an administrator already; sign in" {
+	if got := newCaller(t, base).must(http.StatusConflict, http.MethodPost, "/setup", form); got.text("detail") != "There is already an administrator; sign in" {
 		t.Errorf("set up once more: %v", got.body)
 	}
 	w.wantColumn("users", `select email || ' ' || role from account order by email`, adminEmail+" admin", "grace@example.com viewer")

@@ -194,7 +194,7 @@ func (o *Options) validate() error {
 	}
 	for _, r := range o.Roles {
 		if !slices.Contains(Roles(), r) {
-			errs = append(errs, fmt.Errorf("TOCSIN_ROLES: unknown role %q; want some of api, evaluate, dispatch", r))
+			errs = append(errs, fmt.Errorf("TOCSIN_ROLES: unknown role %q; the roles are api, evaluate and dispatch", r))
 		}
 	}
 	if err := o.Bus.validate(); err != nil {

@@ -36,7 +36,7 @@ type Pooler struct {
 }
 
 // errCrowded says that a pooler lets a client have one connection and no second one.
-var errCrowded = errors.New("the pooler gives no second connection; let it have more connections to Postgres (PgBouncer: default_pool_size)")
+var errCrowded = errors.New("the pooler provides no second connection; allow more connections to Postgres (PgBouncer: default_pool_size)")
 
 // FindPooler finds out what is between this process and the database at url. Each
 // answer is proved: there is no pooler where the process of Postgres that answers is
@@ -45,7 +45,7 @@ var errCrowded = errors.New("the pooler gives no second connection; let it have 
 func FindPooler(ctx context.Context, url string) (Pooler, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return Pooler{}, errors.New("the URL is not of the form postgres://user:password@host:5432/database")
+		return Pooler{}, errors.New("the URL must have the form postgres://user:password@host:5432/database")
 	}
 	conn, err := pgx.ConnectConfig(ctx, pool.ConnConfig.Copy())
 	if err != nil {
@@ -236,7 +236,7 @@ func CheckPooling(ctx context.Context, o Options) error {
 			found, err = FindPooler(ctx, o.Bus.URL)
 		}
 		if err == nil && found.Mode == PoolingTransaction {
-			errs = append(errs, errors.New("LISTEN hears nothing through a pooler in transaction mode; "+remedyListen))
+			errs = append(errs, errors.New("LISTEN receives nothing through a pooler in transaction mode; "+remedyListen))
 		}
 	}
 	return errors.Join(errs...)

@@ -138,7 +138,7 @@ func TestAlertsLiveAtEightReceivers(t *testing.T) {
 	if messages := 3 * 3; len(mailed) != 2*messages || len(slices.Compact(mailed)) != 2*messages {
 		t.Errorf("e-mails came to %d recipients, want %d, each once: %v", len(mailed), 2*messages, mailed)
 	}
-	w.wantColumn("attempts that reached one recipient", `select count(*)::text from attempt where error like '1 of 2 recipients have the message%'`, "2")
+	w.wantColumn("attempts that reached one recipient", `select count(*)::text from attempt where error like '1 of 2 recipients have received the message%'`, "2")
 	kept := slices.Concat(
 		w.column(`select w::text from webhook w`), w.column(`select convert_from(content, 'UTF8') from notification_body`), w.column(`select a::text from attempt a`),
 		w.column(`select s::text from settlement s`), w.column(`select a::text from audit a`),

@@ -90,7 +90,7 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 	})
 	err = errors.Join(err, refused)
 	if err == nil && found < len(o.Rules) {
-		return fmt.Errorf("of %d rules named, %d are enabled", len(o.Rules), found)
+		return fmt.Errorf("only %[2]d of the %[1]d named rules are enabled", len(o.Rules), found)
 	}
 	return err
 }

@@ -514,7 +514,7 @@ func TestLeavingInOrder(t *testing.T) {
 		union all select claim_token::text from outbox where claim_token is not null`)
 	w.wantColumn("what is due later", `select webhook_id::text from outbox where due_at > now()`)
 	w.wantColumn("replicas", `select replica_id from replica`)
-	if !strings.Contains(only.logged.String(), `msg="own leases released"`) {
+	if !strings.Contains(only.logged.String(), `msg="leases of this replica released"`) {
 		t.Errorf("it does not say what it released: %s", only.logged.String())
 	}
 }

@@ -29,7 +29,7 @@ func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
 		return err
 	}
 	if !a.options.Keep.CheckLookBack(lookBack) {
-		return fmt.Errorf("the rule %q looks back %v, and alerts are kept for %v only; raise TOCSIN_RETENTION_ALERTS above that, or let the rule look back less",
+		return fmt.Errorf("the rule %q looks back %v, but alerts are kept only for %v; increase TOCSIN_RETENTION_ALERTS, or shorten the look-back of the rule",
 			name, lookBack, a.options.Keep.Alerts)
 	}
 	return nil
@@ -42,7 +42,7 @@ func (a *App) checkRule(d *rules.Definition) []fault.Field {
 		wrong = append(wrong, fault.Field{
 			Field: "lookBackSeconds", Code: "out_of_range",
 			Message: "Must be below " + strconv.Itoa(int(a.options.Keep.Alerts.Seconds())) +
-				", the time for which alerts are kept; choose less, or let an administrator raise TOCSIN_RETENTION_ALERTS",
+				", the retention of alerts; choose less, or ask an administrator to increase TOCSIN_RETENTION_ALERTS",
 		})
 	}
 	return wrong

@@ -59,13 +59,13 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	f.does(0, []string{"2 unchanged"}, "diff", "-f", out)
 
 	for what, edit := range map[string][2]string{
-		"No webhook has this name":   {"webhooks: [rest]", "webhooks: [nobody]"},
-		"No rule has this name":      {"rules: [Orders failed]", "rules: [Nobody]"},
-		"The default comes last":     {"  - name: Noise\n    match: {severities: [INFO]}", "  - default: true\n    webhooks: [erp]"},
-		"The default has webhooks":   {"default: true", "default: true\n    continue: true"},
-		"A route has a name":         {"name: Noise\n    match", "match"},
-		"routes.yaml:":               {"continue: true", "goesOn: true"},
-		"Another route has this nam": {"name: Noise", "name: Orders"},
+		"There is no webhook with this name": {"webhooks: [rest]", "webhooks: [nobody]"},
+		"There is no rule with this name":    {"rules: [Orders failed]", "rules: [Nobody]"},
+		"The default must be last":           {"  - name: Noise\n    match: {severities: [INFO]}", "  - default: true\n    webhooks: [erp]"},
+		"The default has webhooks":           {"default: true", "default: true\n    continue: true"},
+		"A route needs a name":               {"name: Noise\n    match", "match"},
+		"routes.yaml:":                       {"continue: true", "goesOn: true"},
+		"Another route has this nam":         {"name: Noise", "name: Orders"},
 	} {
 		f.write("routes.yaml", strings.Replace(routesInFile, edit[0], edit[1], 1))
 		f.does(1, []string{what}, "apply", "-f", path)

@@ -105,7 +105,7 @@ func TestRulesAsFiles(t *testing.T) {
 		t.Errorf("a dry run is told: %q", told)
 	}
 	f.wantColumn("after a dry run", ruleRows)
-	f.want(0, []string{"+ rule Orders failed", "2 created, 0 updated, 0 deleted; 0 unchanged, 0 left alone"}, "apply", "-f", path)
+	f.want(0, []string{"+ rule Orders failed", "2 created, 0 updated, 0 deleted; 0 unchanged, 0 not in the files"}, "apply", "-f", path)
 	if told := f.column(auditTail, before); !slices.Contains(told, "applyRules created Orders failed") && !slices.Contains(told, "applyRules create Orders failed") {
 		t.Errorf("the audit log tells %q", told)
 	}
@@ -136,10 +136,10 @@ func TestRulesAsFiles(t *testing.T) {
 	// The plan says what an edit does to what a rule has judged.
 	for _, edit := range []struct{ from, to, says string }{
 		{"CRITICAL", "INFO", "~ rule Orders failed\n"},
-		{"applications: [orders]", "applications: [billing]", "~ rule Orders failed: the new condition holds for what ends from then on\n"},
-		{"yes: no", "no", "~ rule Orders failed: the new condition holds for what ends from then on\n"},
-		{"fireMode: COUNT_IN_WINDOW\n    threshold: 5", "fireMode: ABSENT_IN_WINDOW\n    threshold: 5\n    learnDays: 1", "~ rule Many failed: is armed anew, and judges what ends from then on\n"},
-		{"severity: CRITICAL", "severity: CRITICAL\n    enabled: false", "~ rule Orders failed: is disabled, and armed anew when it is enabled\n"},
+		{"applications: [orders]", "applications: [billing]", "~ rule Orders failed: the new condition applies to exchanges that end from then on\n"},
+		{"yes: no", "no", "~ rule Orders failed: the new condition applies to exchanges that end from then on\n"},
+		{"fireMode: COUNT_IN_WINDOW\n    threshold: 5", "fireMode: ABSENT_IN_WINDOW\n    threshold: 5\n    learnDays: 1", "~ rule Many failed: judges only exchanges that end from then on\n"},
+		{"severity: CRITICAL", "severity: CRITICAL\n    enabled: false", "~ rule Orders failed: is disabled, and judges exchanges again from when it is enabled\n"},
 	} {
 		f.write("rules.yaml", strings.Replace(twoRules, edit.from, edit.to, 1))
 		f.want(1, []string{edit.says}, "diff", "-f", path)
@@ -147,7 +147,7 @@ func TestRulesAsFiles(t *testing.T) {
 
 	// A rename is another rule; the former one stays, or goes with --prune.
 	f.write("rules.yaml", strings.Replace(twoRules, "name: Many failed", "name: Many", 1))
-	f.want(0, []string{"+ rule Many: is not there yet\n", "1 left alone"}, "apply", "-f", path)
+	f.want(0, []string{"+ rule Many: is not there yet\n", "1 not in the files"}, "apply", "-f", path)
 	f.want(0, []string{"- rule Many failed: not in the files\n", "1 deleted"}, "apply", "--prune", "-f", path)
 	f.wantColumn("pruned", versions, "Many v1", "Orders failed v3")
 

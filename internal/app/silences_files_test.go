@@ -39,7 +39,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.does(1, []string{"+ rule Orders failed", "+ silence Nightly batch", "would be 2 created, 0 updated, 0 deleted; 1 unchanged"}, "diff", "-f", path)
 	f.does(0, []string{"2 created"}, "apply", "-f", path)
 	f.wantColumn("silences", rows, "Nightly batch v1")
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 3 unchanged, 0 left alone"}, "apply", "-f", path)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 3 unchanged, 0 not in the files"}, "apply", "-f", path)
 
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "silences", "-f", out)
@@ -49,14 +49,14 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 			t.Errorf("exported %s, %v; want %q in it", exported, err, part)
 		}
 	}
-	f.does(0, []string{"1 unchanged, 0 left alone"}, "diff", "-f", out)
+	f.does(0, []string{"1 unchanged, 0 not in the files"}, "diff", "-f", out)
 
 	f.write("silences.yaml", strings.NewReplacer("480", "60", "Re-indexing", "Vacuum").Replace(silencesInFile))
 	f.does(0, []string{"~ silence Nightly batch", "reason: Re-indexing → Vacuum", "recurrence: ", "1 updated"}, "apply", "-f", path)
 	f.wantColumn("edited", rows, "Nightly batch v2")
 	f.startsOfSilences(path)
 	f.write("silences.yaml", strings.Replace(silencesInFile, "rules: [Orders failed]", "rules: [Nobody]", 1))
-	f.does(2, []string{"silences.yaml:", `silence "Nightly batch"`, "No rule has this name"}, "diff", "-f", path)
+	f.does(2, []string{"silences.yaml:", `silence "Nightly batch"`, "There is no rule with this name"}, "diff", "-f", path)
 
 	silence := func(code int, parts []string, command string, args ...string) {
 		t.Helper()
@@ -82,9 +82,9 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	silence(0, []string{"Weekend: "}, "add", "Weekend", "--application", "orders", "--weekdays", "sat,sun", "--at", "00:00", "--window", "24h", "--time-zone", "UTC")
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.write("silences.yaml", "silences: []\n")
-	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 left alone"}, "apply", "--prune", "-f", path)
+	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 not in the files"}, "apply", "--prune", "-f", path)
 	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
-	silence(1, []string{"no silence that is not over"}, "end", "Deployment")
+	silence(1, []string{"no active or future silence"}, "end", "Deployment")
 	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
 }
 

@@ -101,7 +101,7 @@ func TestAlertsAreAssignedInSlack(t *testing.T) {
 	h.until("the message says so", func() bool { return strings.Contains(h.slack.shown()[0].says(), "Assigned to *ann@example.com*") })
 
 	// Twice is once. Who has not seen whose it is learns that, and takes it over as soon as the message shows it.
-	h.wantTold(choice{user: "U1", action: "assign", value: h.alert}, "The alert is assigned to you already.")
+	h.wantTold(choice{user: "U1", action: "assign", value: h.alert}, "The alert is already assigned to you.")
 	h.wantTold(choice{user: "U2", action: "assign", value: h.alert}, "The alert is assigned to ann@example.com.")
 	h.wantColumn("assignment", assignments, before...)
 	h.wantTold(choice{user: "U2", action: "assign", value: h.alert + " ann@example.com"}, "")
@@ -109,7 +109,7 @@ func TestAlertsAreAssignedInSlack(t *testing.T) {
 	h.until("the message names the other one", func() bool { return strings.Contains(h.slack.shown()[0].says(), "Assigned to *bo@example.com*") })
 
 	h.wantTold(choice{user: "U1", action: "resolve", value: h.alert}, "")
-	h.wantTold(choice{user: "U2", action: "resolve", value: h.alert}, "The alert was resolved already, by ann@example.com.")
+	h.wantTold(choice{user: "U2", action: "resolve", value: h.alert}, "The alert was already resolved by ann@example.com.")
 	h.wantTold(choice{user: "U1", action: "assign", value: h.alert + " bo@example.com"}, "The alert is resolved; a resolved alert cannot be assigned.")
 	h.wantTold(choice{user: "U1", action: "snooze", value: h.alert + " 1h", at: time.Now()}, "The alert is resolved; a resolved alert cannot be snoozed.")
 }
@@ -153,7 +153,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 	}
 
 	h.wantTold(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "")
-	h.wantTold(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "The alert is not snoozed any more.")
+	h.wantTold(choice{user: "U6", action: "snooze", value: h.alert + " end"}, "The alert is no longer snoozed.")
 	h.until("the message shows no snooze", func() bool { return !strings.Contains(h.slack.shown()[0].says(), "Snoozed") })
 	for name, wrong := range map[string]choice{
 		"long ago": {value: h.alert + " 1h", at: at.Add(-6 * time.Minute)}, "from the future": {value: h.alert + " 1h", at: at.Add(6 * time.Minute)},
@@ -180,9 +180,9 @@ func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 		{action: "snooze", value: h.alert + " end"},
 	}
 	for user, want := range map[string]string{
-		"U3": "In Tocsin, vi@example.com has the role viewer, which may not act on alerts: that needs the role operator. Nothing was done.",
+		"U3": "In Tocsin, vi@example.com has the role viewer, but acting on alerts needs the role operator. Nothing was done.",
 		"U4": "Your user gone@example.com is disabled in Tocsin. Nothing was done.",
-		"U9": "Slack did not tell Tocsin who you are, so nothing was done. Press once more, or act in Tocsin.",
+		"U9": "Slack did not tell Tocsin who you are, so nothing was done. Press again, or use Tocsin.",
 	} {
 		for _, c := range everything {
 			c.user = user
@@ -192,7 +192,7 @@ func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 	for user, want := range map[string]string{
 		"U5": "Tocsin has no user with your e-mail address, other@example.com, so the alert cannot be assigned to you.",
 		"U6": "Tocsin has no user with your e-mail address, new@example.com, so the alert cannot be assigned to you.",
-		"U7": "Tocsin cannot tell which user you are: the Slack app does not see your e-mail address. It needs the scopes users:read and " +
+		"U7": "Tocsin does not know which user you are, because the Slack app does not see your e-mail address. It needs the scopes users:read and " +
 			"users:read.email, and you must be a full member of the workspace. Nothing was done.",
 	} {
 		h.wantTold(choice{user: user, action: "assign", value: h.alert}, want)
@@ -210,7 +210,7 @@ func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 	// Whom Tocsin does not know acts by the name in Slack, as whoever is in the channel may.
 	h.wantTold(choice{user: "U6", action: "acknowledge", value: h.alert}, "")
 	h.wantColumn("the alert", handlings, "ACKNOWLEDGED slack:name-of-U6 - 0")
-	h.wantTold(choice{user: "U1", action: "assign", value: uuid.NewString()}, "Tocsin does not have this alert any more.")
+	h.wantTold(choice{user: "U1", action: "assign", value: uuid.NewString()}, "This alert no longer exists in Tocsin.")
 }
 
 // TestHandlingIsShownByMessagesThatArePostedLater assigns an alert while its message is on the way.

@@ -696,7 +696,7 @@ func TestPressedInSlack(t *testing.T) {
 		}
 	}
 	w.wantColumn("when", `select acknowledged_at::text from alert`, at)
-	if told := w.slack.lastTold(); told != "U1: The alert was acknowledged already, by ann. | U1: The alert was acknowledged already, by ann." {
+	if told := w.slack.lastTold(); told != "U1: The alert was already acknowledged by ann. | U1: The alert was already acknowledged by ann." {
 		t.Errorf("told %q", told)
 	}
 	if status, _ := answer(t, press(t, target, "tocsin_resolve", alert, message.TS)); status != http.StatusOK {
@@ -770,7 +770,7 @@ func TestPressesThatAreRefused(t *testing.T) {
 			}
 			told := ""
 			if name == "another tenant's" || name == "a deleted alert's" {
-				told = "U1: Tocsin does not have this alert any more."
+				told = "U1: This alert no longer exists in Tocsin."
 			}
 			if got := w.slack.lastTold(); got != told {
 				t.Errorf("told %q, want %q", got, told)

@@ -52,19 +52,19 @@ func TestTeamsInFiles(t *testing.T) {
 	if told, code := f.command("route", "test", "--url", f.base, "--token", f.token); code != 0 || !strings.Contains(told, "→ after 20 min without acknowledgement: pager, team platform") {
 		t.Errorf("exit %d: %s", code, told)
 	}
-	f.does(1, []string{"leads to the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
+	f.does(1, []string{"uses the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
 	f.does(0, []string{"routes:"}, "apply", "-f", f.write("none.yaml", "routes: []"))
 
 	// What the files do not name stays, but with --prune.
 	f.write("teams.yaml", "teams: [{name: platform, members: [bo@example.com]}]")
-	f.does(0, []string{"~ team platform", "members:", "groups:", "0 created, 1 updated, 0 deleted; 0 unchanged, 1 left alone"}, "apply", "-f", path)
+	f.does(0, []string{"~ team platform", "members:", "groups:", "0 created, 1 updated, 0 deleted; 0 unchanged, 1 not in the files"}, "apply", "-f", path)
 	f.wantColumn("an edit", stored, "3 platform,integration")
 	f.does(0, []string{"- team integration: not in the files", "1 deleted"}, "apply", "-f", path, "--prune")
 	f.wantColumn("a deletion", stored, "4 platform")
 
 	for what, text := range map[string]string{
-		"A team has a name":                `teams: [{members: [a@b]}]`,
-		"Another team has this name, too":  `teams: [{name: a}, {name: a}]`,
+		"A team needs a name":              `teams: [{members: [a@b]}]`,
+		"Another team has the same name":   `teams: [{name: a}, {name: a}]`,
 		"teams.yaml:":                      `teams: [{name: a, member: [a@b]}]`,
 		`teams.yaml:1:40: team "b": membe`: `teams: [{name: a}, {name: b, members: [""]}]`,
 	} {

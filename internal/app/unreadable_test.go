@@ -79,8 +79,8 @@ rules:
 	}
 	// A document that does not name it applies, and one that prunes by label leaves it alone.
 	other := f.write("other.yaml", "rules: [{name: Fine, severity: WARNING, fireMode: PER_EXCHANGE, webhooks: [ops]}]")
-	f.want(0, []string{"~ rule Fine", "1 left alone"}, "apply", "-f", other)
-	f.want(0, []string{"1 left alone"}, "apply", "-f", other, "--prune", "--prune-label", "team=orders")
+	f.want(0, []string{"~ rule Fine", "1 not in the files"}, "apply", "-f", other)
+	f.want(0, []string{"1 not in the files"}, "apply", "-f", other, "--prune", "--prune-label", "team=orders")
 	f.until("the other rule alerts", func() bool {
 		f.fail(f.ch.Now(t), f.newID().String())
 		return len(f.column(`select 'x' from alert a join rule r using (rule_id) where r.name = 'Fine'`)) > 0

@@ -40,7 +40,7 @@ func checkExecMode(url string) error {
 		return nil //nolint:nilerr // said by the check of the URL
 	}
 	if mode := config.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
-		return errors.New("TOCSIN_POSTGRES_URL asks for default_query_exec_mode=" + execModeName(mode) + ", which Tocsin does not support; behind a pooler in transaction mode use cache_describe")
+		return errors.New("TOCSIN_POSTGRES_URL asks for default_query_exec_mode=" + execModeName(mode) + ", which Tocsin does not support; behind a pooler in transaction mode, use cache_describe")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func TestViewsInFiles(t *testing.T) {
 	}
 	path := f.write("views.yaml", "views: [{name: Orders, search: state=firing&app=orders}, {name: ' All ', search: ''}]")
 	stored := `select string_agg(name || ' ' || search, ', ' order by name) from saved_view where shared and owner = 'token pipeline'`
-	f.does(1, []string{"+ view Orders: is not there yet, but for one that ada@example.com shares", "+ view All: is not there yet", "would be 2 created, 0 updated, 0 deleted; 0 unchanged, 2 left alone"}, "diff", "-f", path)
+	f.does(1, []string{"+ view Orders: is not there yet, but for one that ada@example.com shares", "+ view All: is not there yet", "would be 2 created, 0 updated, 0 deleted; 0 unchanged, 2 not in the files"}, "diff", "-f", path)
 	f.does(0, []string{"2 created"}, "apply", "-f", path)
 	f.wantColumn("views", stored, "All , Orders state=firing&app=orders")
 	f.does(0, []string{"0 created, 0 updated, 0 deleted; 2 unchanged"}, "apply", "-f", path)
@@ -34,14 +34,14 @@ func TestViewsInFiles(t *testing.T) {
 	}
 
 	f.write("views.yaml", "views: [{name: Orders, search: app=orders}]")
-	f.does(0, []string{"~ view Orders", "search: state=firing&app=orders → app=orders", "1 updated, 0 deleted; 0 unchanged, 3 left alone"}, "apply", "-f", path)
+	f.does(0, []string{"~ view Orders", "search: state=firing&app=orders → app=orders", "1 updated, 0 deleted; 0 unchanged, 3 not in the files"}, "apply", "-f", path)
 	f.does(0, []string{"- view All: not in the files", "1 deleted"}, "apply", "-f", path, "--prune")
 	f.wantColumn("own views", stored, "Orders app=orders")
 	f.wantColumn("all views", `select count(*)::text from saved_view`, "4")
 
 	for what, text := range map[string]string{
-		"A view has a name":               `views: [{search: app=a}]`,
-		"Another view has this name, too": `views: [{name: a, search: ''}, {name: a, search: ''}]`,
+		"A view needs a name":             `views: [{search: app=a}]`,
+		"Another view has the same name":  `views: [{name: a, search: ''}, {name: a, search: ''}]`,
 		`unknown field "shared"`:          `views: [{name: a, search: '', shared: false}]`,
 		`views.yaml:1:19: view "a": sear`: `views: [{name: a, search: "?app=a"}]`,
 	} {

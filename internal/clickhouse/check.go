@@ -111,7 +111,7 @@ func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 		if s.mapping.Table == Exchanges().Table {
 			remedy = "create it as `tocsin source ddl` prints it, or name another one with --clickhouse-table"
 		}
-		r.add(Broken, "table", fmt.Sprintf("%s is not there, or this user may not read it", s.mapping.Table), remedy)
+		r.add(Broken, "table", fmt.Sprintf("%s does not exist, or this user may not read it", s.mapping.Table), remedy)
 		return r, nil
 	}
 	r.Exists = true
@@ -207,7 +207,7 @@ func (k kind) wants(got, text string) (want, remedy string) {
 		case matches(`DateTime(?:\('[^']*'\))?`):
 			remedy = "toDateTime64(" + text + ", 0)"
 		default:
-			remedy = "an expression of that type, as fromUnixTimestamp64Nano or parseDateTime64BestEffort make one"
+			remedy = "an expression of that type, such as fromUnixTimestamp64Nano or parseDateTime64BestEffort"
 		}
 	case kindOptionalInstant:
 		want = "DateTime64 or Nullable(DateTime64)"

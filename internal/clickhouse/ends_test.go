@@ -155,7 +155,7 @@ func TestStartOutOfReachNamesTheRemedy(t *testing.T) {
 		Table: "jobs", TenantID: "tenant", StartTime: "start", ExecutionID: "id", Environment: "''", Application: "''", Route: "''", Failed: "true",
 	})
 	_, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1e9}, base+10)))
-	if err == nil || !strings.Contains(err.Error(), "a row of the table jobs holds an instant before 1677-09-21 or after 2262-04-11: correct it") {
+	if err == nil || !strings.Contains(err.Error(), "a row of the table jobs contains a time before 1677-09-21 or after 2262-04-11: correct it") {
 		t.Errorf("%v; want to be told what to do", err)
 	}
 }

@@ -25,14 +25,14 @@ func ParseMapping(name string, document []byte) (Mapping, error) {
 		return Mapping{}, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(root.Content) == 0 {
-		return Mapping{}, fmt.Errorf("%s: is empty; want at least `preset: exchanges`", name)
+		return Mapping{}, fmt.Errorf("%s: is empty; it must have at least `preset: exchanges`", name)
 	}
 	at := func(n *yaml.Node, format string, args ...any) error {
 		return fmt.Errorf("%s:%d: %s", name, n.Line, fmt.Sprintf(format, args...))
 	}
 	top := root.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return Mapping{}, at(top, "want keys and values, as in `table: exchanges`")
+		return Mapping{}, at(top, "must contain keys and values, such as `table: exchanges`")
 	}
 	var m Mapping
 	texts := map[string]*string{"preset": new(string), "table": &m.Table, "tenant": &m.Tenant}
@@ -51,7 +51,7 @@ func ParseMapping(name string, document []byte) (Mapping, error) {
 		case given[key.Value] != nil:
 			errs = append(errs, at(key, "%s is given twice", key.Value))
 		case value.Kind != yaml.ScalarNode:
-			errs = append(errs, at(value, "%s: want a text", key.Value))
+			errs = append(errs, at(value, "%s: must be a text", key.Value))
 		default:
 			given[key.Value] = value
 		}

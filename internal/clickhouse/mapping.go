@@ -75,7 +75,7 @@ func (p Preset) Mapping() (Mapping, error) {
 	case PresetOtelTraces:
 		return OtelTraces(), nil
 	default:
-		return Mapping{}, fmt.Errorf("unknown preset %q; want one of exchanges, otel_traces", string(p))
+		return Mapping{}, fmt.Errorf("unknown preset %q; the presets are exchanges and otel_traces", string(p))
 	}
 }
 
@@ -203,11 +203,11 @@ func (m *Mapping) expressions() []expression {
 func (m *Mapping) Validate() error {
 	var errs []error
 	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(m.Table) {
-		errs = append(errs, fmt.Errorf("table: %q is not the name of a table; want table or database.table", m.Table))
+		errs = append(errs, fmt.Errorf("table: %q is not the name of a table; write table or database.table", m.Table))
 	}
 	switch {
 	case m.Tenant == "" && m.TenantID == "":
-		errs = append(errs, errors.New("tenant: name the tenant of every row, or in tenant_id the expression that tells"))
+		errs = append(errs, errors.New("tenant: name the tenant of all rows, or set tenant_id to an expression for it"))
 	case m.Tenant != "" && m.TenantID != "":
 		errs = append(errs, errors.New("tenant: of tenant and tenant_id only one can be given"))
 	}
@@ -219,7 +219,7 @@ func (m *Mapping) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
 		}
 		if e.name != "prune" && slices.ContainsFunc([]string{"{from}", "{to}"}, func(s string) bool { return strings.Contains(*e.text, s) }) {
-			errs = append(errs, fmt.Errorf("%s: {from} and {to} have a meaning in prune only", e.name))
+			errs = append(errs, fmt.Errorf("%s: {from} and {to} are allowed only in prune", e.name))
 		}
 	}
 	return errors.Join(errs...)
@@ -234,24 +234,24 @@ func checkText(text string) error {
 		case '\'', '"', '`':
 			end := closing(text, i)
 			if end < 0 {
-				return fmt.Errorf("the quotation that begins at character %d does not end", i+1)
+				return fmt.Errorf("the quotation that begins at character %d is not closed", i+1)
 			}
 			i = end
 		case '(', '[':
 			depth++
 		case ')', ']':
 			if depth--; depth < 0 {
-				return fmt.Errorf("the parenthesis at character %d closes nothing", i+1)
+				return fmt.Errorf("the parenthesis at character %d was not opened", i+1)
 			}
 		case ',':
 			if depth == 0 {
 				return fmt.Errorf("the comma at character %d begins a second expression", i+1)
 			}
 		case ';', '#':
-			return fmt.Errorf("%q has no place in an expression", string(c))
+			return fmt.Errorf("%q is not allowed in an expression", string(c))
 		case '-', '/':
 			if i+1 < len(text) && (text[i:i+2] == "--" || text[i:i+2] == "/*") {
-				return errors.New("comments have no place in an expression")
+				return errors.New("comments are not allowed in an expression")
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func TestParseMappingRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ document, want string }{
 		"empty":                  {"", "source.yaml: is empty"},
 		"no YAML":                {"preset: [", "source.yaml: line 1"},
-		"a list":                 {"- preset", "source.yaml:1: want keys and values"},
+		"a list":                 {"- preset", "source.yaml:1: must contain keys and values"},
 		"unknown key":            {"preset: exchanges\n\ntabel: x", `source.yaml:3: unknown key "tabel"`},
 		"two unknown keys":       {"preset: exchanges\na: x\nb: x", `source.yaml:3: unknown key "b"`},
 		"key given twice":        {"preset: exchanges\nfailed: a\nfailed: b", "source.yaml:3: failed is given twice"},
@@ -45,12 +45,12 @@ func TestParseMappingRefuses(t *testing.T) {
 		"both tenants":           {"preset: exchanges\ntenant: a\ntenant_id: b", "only one can be given"},
 		"no tenant":              {"preset: exchanges\ntenant_id: ''", "tenant: name the tenant"},
 		"needed but taken away":  {"preset: exchanges\nfailed: ''", "failed: an expression is needed"},
-		"closes too much":        {"preset: exchanges\nfailed: a ) OR (b", "failed: the parenthesis at character 3 closes nothing"},
+		"closes too much":        {"preset: exchanges\nfailed: a ) OR (b", "failed: the parenthesis at character 3 was not opened"},
 		"closes too little":      {"preset: exchanges\nfailed: f(a", "failed: a parenthesis is not closed"},
 		"two expressions":        {"preset: exchanges\nfailed: a[1, 2], b", "failed: the comma at character 8"},
 		"open quotation":         {"preset: exchanges\nfailed: a = 'b", "failed: the quotation that begins at character 5"},
 		"comment":                {"preset: exchanges\nfailed: a -- b", "failed: comments"},
-		"statement":              {"preset: exchanges\nfailed: a; b", `failed: ";" has no place`},
+		"statement":              {"preset: exchanges\nfailed: a; b", `failed: ";" is not allowed`},
 		"range outside of prune": {"preset: exchanges\nfailed: a > {from}", "failed: {from} and {to}"},
 	} {
 		t.Run(name, func(t *testing.T) {

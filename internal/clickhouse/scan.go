@@ -211,7 +211,7 @@ func (s *Source) each(ctx context.Context, q query, maxRows int, read func(drive
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
 	for rows.Next() {
 		if err := read(rows); err != nil {
-			return fmt.Errorf("clickhouse: read answer: %w; `tocsin source check` tells which expression of the mapping is of another type", err)
+			return fmt.Errorf("clickhouse: read answer: %w; `tocsin source check` shows which expression of the mapping has another type", err)
 		}
 	}
 	// Without this, a connection lost in mid-answer would look like the end.

@@ -111,7 +111,7 @@ func parse(url string) (*clickhouse.Options, error) {
 	for _, address := range options.Addr {
 		// HTTP has ports of its own.
 		if _, _, err := net.SplitHostPort(address); err != nil && options.Protocol == clickhouse.Native {
-			return nil, fmt.Errorf(form + ": it names no port, as 9000 or, with ?secure=true, 9440")
+			return nil, fmt.Errorf(form + ": it has no port; add one, such as 9000, or 9440 with ?secure=true")
 		}
 	}
 	return options, nil
@@ -142,7 +142,7 @@ func (s *Source) Ping(ctx context.Context) error {
 // time-out of the first exchange of words tells it.
 func unreached(err error) error {
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && strings.Contains(err.Error(), "handshake: ") {
-		return fmt.Errorf("clickhouse: %w; is that a port for HTTP, as 8123? Then the URL begins with http://", err)
+		return fmt.Errorf("clickhouse: %w; if that is a port for HTTP, such as 8123, the URL must begin with http://", err)
 	}
 	return fmt.Errorf("clickhouse: %w", err)
 }
@@ -173,13 +173,13 @@ func (s *Source) explain(err error) error {
 	case unknownSetting:
 		return fmt.Errorf("%w; Tocsin needs ClickHouse 24.3 or later", short)
 	case settingConstraint:
-		return fmt.Errorf("%w; without this setting an answer may be incomplete and look complete: allow the user to change it, or set it to that value in the user's profile", short)
+		return fmt.Errorf("%w; without this setting, an incomplete answer may look complete: allow the user to change it, or set it to that value in the user's profile", short)
 	case tooManyRowsOrBytes:
 		return fmt.Errorf("%w: %w", evaluator.ErrTooMuch, short)
 	case decimalOverflow:
-		return fmt.Errorf("%w; a row of the table %s holds an instant before 1677-09-21 or after 2262-04-11: correct it, or bound it in the mapping", short, s.mapping.Table)
+		return fmt.Errorf("%w; a row of the table %s contains a time before 1677-09-21 or after 2262-04-11: correct it, or limit it in the mapping", short, s.mapping.Table)
 	case cannotCompileRegexp:
-		return fmt.Errorf("%w; ClickHouse compiles no expression that large: make it shorter, or its repetitions fewer", short)
+		return fmt.Errorf("%w; the expression is too large for ClickHouse: shorten it, or use fewer repetitions", short)
 	default:
 		return short
 	}

@@ -88,7 +88,7 @@ func TestURLsOfServersAreTakenAsDocumented(t *testing.T) {
 		"https://reader:pw@clickhouse.example.com:8443/telemetry?dial_timeout=5s&secure=true":    "",
 		"https://reader:pw@clickhouse.example.com:8443/telemetry?secure=false&insecure=whatever": "https without TLS",
 		"http://reader:pw@clickhouse.example.com:8123/telemetry?secure=true":                     "http with TLS",
-		"clickhouse://reader:pw@clickhouse.example.com/telemetry?secure=true":                    "with ?secure=true, 9440",
+		"clickhouse://reader:pw@clickhouse.example.com/telemetry?secure=true":                    "9440 with ?secure=true",
 		"mysql://reader:pw@clickhouse.example.com:9004/telemetry":                                "nor http:// or https://",
 	} {
 		err := clickhouse.CheckURL(url)

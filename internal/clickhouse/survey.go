@@ -55,7 +55,7 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 		return r, err
 	}
 	if r.Layout == nil || r.Layout.SortKey == "" {
-		r.add(Warn, "sort key", s.mapping.Table+" has none that can be seen; what a scan reads is up to what lies behind it", "")
+		r.add(Warn, "sort key", s.mapping.Table+" has no visible sort key; what a scan reads depends on the tables behind it", "")
 	} else {
 		r.add(OK, "sort key", "("+r.Layout.SortKey+")", "")
 		r.add(OK, "partition key", or(r.Layout.PartitionKey, "none"), "")
@@ -92,20 +92,20 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 func (s *Source) describe(r *Report) {
 	m := &s.mapping
 	if m.EndTime == "" {
-		r.add(Warn, "end_time", "is not mapped: an exchange that began before its rule was armed does not count, though it failed later",
-			"map end_time where the table has it")
+		r.add(Warn, "end_time", "is not mapped: an exchange that began before its rule was created or enabled does not count, although it failed later",
+			"map end_time if the table has such a column")
 	}
 	if m.Duration == "" && m.EndTime == "" {
-		r.add(Warn, "duration", "is not mapped: every duration is 0, and filters on it do not tell exchanges apart", "map duration or end_time")
+		r.add(Warn, "duration", "is not mapped: every duration is 0, so filters on the duration do not distinguish exchanges", "map duration or end_time")
 	}
 	if m.InsertedAt == "" {
-		r.add(OK, "inserted_at", "is not mapped; where the table has such a column, its delay is measured from it", "")
+		r.add(OK, "inserted_at", "is not mapped; if the table has such a column, the delay is measured with it", "")
 	}
 }
 
 // inUTC is what to do about times of another zone.
 func (s *Source) inUTC() string {
-	return fmt.Sprintf("have the times written in UTC, or say of which zone they are, as in start_time: toDateTime64(toString(%s), 9, 'America/New_York'), and end_time likewise",
+	return fmt.Sprintf("write the times in UTC, or name their zone, as in start_time: toDateTime64(toString(%s), 9, 'America/New_York'), and end_time likewise",
 		s.mapping.StartTime)
 }
 
@@ -125,33 +125,33 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 		return
 	case p.Rows == 0:
 		r.add(Warn, "rows", fmt.Sprintf("no exchange has ended that began in the last %s; the newest began %s ago", window, seconds(time.Duration(nowNS-p.newestNS).Seconds())),
-			"where there is no traffic, check again while there is; where there is, the times are in another time zone: "+s.inUTC())
+			"if there is no traffic, check again while there is; otherwise, the times are in another time zone: "+s.inUTC())
 		return
 	}
 	r.add(OK, "rows", fmt.Sprintf("%d rows of ended exchanges that began in the last %s", p.Rows, window), "")
 	if p.EmptyID > 0 {
-		r.add(Broken, "execution_id", "is empty in "+share(p.EmptyID)+": a rule raises one alert for all of them together", "map an expression that names each exchange")
+		r.add(Broken, "execution_id", "is empty in "+share(p.EmptyID)+": a rule raises only one alert for all of them", "map an expression that names each exchange")
 	}
 	if p.SharedIDs > 0 {
-		r.add(Warn, "execution_id", share(p.SharedIDs)+" bear the id of another exchange: a rule alerts the first of them alone", "map an expression that names each exchange, as in concat(a, ':', b)")
+		r.add(Warn, "execution_id", share(p.SharedIDs)+" have the id of another exchange: a rule raises an alert only for the first of them", "map an expression that names each exchange, as in concat(a, ':', b)")
 	}
 	if p.Repeated > 0 {
-		r.add(OK, "repeated rows", share(p.Repeated)+" are there again; each exchange is alerted once", "")
+		r.add(OK, "repeated rows", share(p.Repeated)+" are repeated; each exchange is alerted once", "")
 	}
 	switch {
 	case p.ahead(nowNS):
 		s.judgeAhead(r, share(p.Future)+" begin in the future")
 	case p.Future > 0:
-		r.add(Warn, "clock", share(p.Future)+" begin in the future: they are judged when that time has come", "correct the clock of whoever writes them")
+		r.add(Warn, "clock", share(p.Future)+" begin in the future: they are judged when that time comes", "correct the clock of the program that writes them")
 	}
 	if s.mapping.EndTime != "" && p.WithoutEnd > 0 {
-		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: for them the start counts", "")
+		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: their start counts instead", "")
 	}
 }
 
 // judgeAhead says that what happens now is alerted only in hours.
 func (s *Source) judgeAhead(r *Report, which string) {
-	r.add(Broken, "time zone", which+", and are judged when that time has come: are the times in another time zone?", s.inUTC())
+	r.add(Broken, "time zone", which+", and are judged when that time comes; check whether the times are in another time zone", s.inUTC())
 }
 
 // many is how many granules a tick may read without a word: 64 of them are half
@@ -170,7 +170,7 @@ func (s *Source) judgeTick(r *Report) {
 	const prune = "map start_time to the column of the sort key, or set prune to a condition on that key, " +
 		"as in toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})"
 	cost := func(about, of string, granules uint64, remedy string) {
-		text := fmt.Sprintf("a scan of one second%s reads %d of %d granules, some %d rows", of, granules, r.Tick.Of, granules*granuleRows)
+		text := fmt.Sprintf("a scan of one second%s reads %d of %d granules, about %d rows", of, granules, r.Tick.Of, granules*granuleRows)
 		if granules <= many {
 			r.add(OK, about, text, "")
 			return
@@ -188,7 +188,7 @@ func (s *Source) judgeTick(r *Report) {
 	all := fmt.Sprintf(" of all %d tenants", r.Sample.Tenants)
 	if r.Layout != nil && r.Layout.beginsWith(s.mapping.TenantID) {
 		cost("many tenants", all, r.Tick.AllTenants, fmt.Sprintf("sort the table by %s first and %s second, as `tocsin source ddl` does: "+
-			"a scan then reads a granule or two of each part, however many tenants there are; docs/sources.md says how to move", s.mapping.StartTime, s.mapping.TenantID))
+			"a scan then reads one or two granules of each part, however many tenants there are; docs/sources.md says how to change the sort key", s.mapping.StartTime, s.mapping.TenantID))
 		return
 	}
 	cost("many tenants", all, r.Tick.AllTenants, prune)
@@ -225,7 +225,7 @@ func (s *Source) delay(ctx context.Context, r *Report, o CheckOptions, nowNS int
 func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 	d := r.Delay
 	if d == nil {
-		r.add(Warn, "delay", "no row became visible meanwhile; nothing is known of the delay", "check again while there is traffic, or with a longer --watch")
+		r.add(Warn, "delay", "no row became visible meanwhile, so the delay is not known", "check again while there is traffic, or with a longer --watch")
 		return
 	}
 	if d.ahead {
@@ -239,8 +239,8 @@ func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 			seconds(d.FromEnd.P50), seconds(d.FromEnd.P99), seconds(d.FromEnd.Max)), "")
 	}
 	if d.zone > 0 {
-		r.add(Broken, "time zone", fmt.Sprintf("what becomes visible ended some %s before, each row: are the times in another time zone?", seconds(d.zone.Seconds())),
-			s.inUTC()+fmt.Sprintf("; where rows really come that late, set lookBackSeconds to %d", d.AdvisedLookBackSeconds))
+		r.add(Broken, "time zone", fmt.Sprintf("each row becomes visible about %s after its end; check whether the times are in another time zone", seconds(d.zone.Seconds())),
+			s.inUTC()+fmt.Sprintf("; if rows really arrive that late, set lookBackSeconds to %d", d.AdvisedLookBackSeconds))
 		return
 	}
 	behind := fmt.Sprintf("%.3g %% of rows become visible behind the cursor (later than %s after their start)", 100*d.BehindCursor, o.Settle)
@@ -248,12 +248,12 @@ func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 	advised := fmt.Sprintf("set lookBackSeconds to %d", d.AdvisedLookBackSeconds)
 	switch {
 	case d.NeededSeconds > float64(rules.DefaultLookBackSeconds):
-		r.add(Warn, "look-back", fmt.Sprintf("%s; %s, beyond the default look-back of %d s: what is later than that is never alerted",
+		r.add(Warn, "look-back", fmt.Sprintf("%s; %s, beyond the default look-back of %d s: later exchanges raise no alert",
 			behind, needed, rules.DefaultLookBackSeconds), advised)
 	case d.AdvisedLookBackSeconds > rules.DefaultLookBackSeconds:
 		r.add(Warn, "look-back", fmt.Sprintf("%s; %s, close to the default look-back of %d s", behind, needed, rules.DefaultLookBackSeconds), advised)
 	default:
-		r.add(OK, "look-back", fmt.Sprintf("%s; %s; the default lookBackSeconds of %d covers it, %d would do",
+		r.add(OK, "look-back", fmt.Sprintf("%s; %s; the default lookBackSeconds of %d covers it, %d would be enough",
 			behind, needed, rules.DefaultLookBackSeconds, d.AdvisedLookBackSeconds), "")
 	}
 }

@@ -234,7 +234,7 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	for kind, pod := range pods {
 		for _, e := range pod.Containers[0].Env {
 			if !known[e.Name] {
-				t.Errorf("%s of the %s is no setting", e.Name, kind)
+				t.Errorf("%s of the %s is not a setting", e.Name, kind)
 			}
 		}
 	}
@@ -247,7 +247,7 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	}
 	for key := range file {
 		if !known["TOCSIN_"+strings.ToUpper(strings.ReplaceAll(key, "-", "_"))] {
-			t.Errorf("%s is no setting", key)
+			t.Errorf("%s is not a setting", key)
 		}
 	}
 }

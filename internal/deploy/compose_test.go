@@ -66,7 +66,7 @@ func TestTheComposeFileStartsEverythingInOrder(t *testing.T) {
 	for _, service := range []types.ServiceConfig{tocsin, migrate} {
 		for name, value := range service.Environment {
 			if !known[name] {
-				t.Errorf("%s of %s is no setting", name, service.Name)
+				t.Errorf("%s of %s is not a setting", name, service.Name)
 			}
 			if value != nil && strings.Contains(*value, "$") {
 				t.Errorf("%s is %q: something is not filled in", name, *value)

@@ -326,7 +326,7 @@ func TestABusyPoolerIsRecognised(t *testing.T) {
 	}
 	const tries = 5
 	for range tries {
-		says(t, false, "LISTEN hears nothing through a pooler in transaction mode; set TOCSIN_BUS_URL", tocsin(t, through, nil, "serve"))
+		says(t, false, "LISTEN receives nothing through a pooler in transaction mode; set TOCSIN_BUS_URL", tocsin(t, through, nil, "serve"))
 	}
 }
 
@@ -335,7 +335,7 @@ func TestAPoolerThatIsTooSmallIsRefused(t *testing.T) {
 	direct, _ := servers(t)
 	says(t, true, "", tocsin(t, direct.String(), nil, "migrate"))
 	through := poolerOf(t, "session", 0, 1)
-	says(t, false, "the pooler gives no second connection", tocsin(t, through, nil, "serve"))
+	says(t, false, "the pooler provides no second connection", tocsin(t, through, nil, "serve"))
 }
 
 func TestAPoolerInSessionModeWorks(t *testing.T) {

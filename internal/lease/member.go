@@ -103,7 +103,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		return fmt.Errorf("leave: %w", err)
 	}
 	if released.Partitions > 0 || released.Notifications > 0 {
-		m.Logger.InfoContext(ctx, "own leases released",
+		m.Logger.InfoContext(ctx, "leases of this replica released",
 			slog.Int("partitions", released.Partitions), slog.Int("notifications", released.Notifications))
 	}
 	return nil
@@ -115,7 +115,7 @@ func (m *Member) beat(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil && !m.failing:
-		m.Logger.WarnContext(ctx, "heartbeat failed; work goes on, and others may take it over", slog.Any("error", err))
+		m.Logger.WarnContext(ctx, "heartbeat failed; work continues, and other replicas may take it over", slog.Any("error", err))
 	case err == nil && m.failing:
 		m.Logger.InfoContext(ctx, "heartbeat works again")
 	}
@@ -144,6 +144,6 @@ func (m *Member) reap(ctx context.Context) {
 		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", reaped.Forgotten))
 	}
 	if err != nil && ctx.Err() == nil {
-		m.Logger.WarnContext(ctx, "dead replicas not looked for", slog.Any("error", err))
+		m.Logger.WarnContext(ctx, "dead replicas not searched for", slog.Any("error", err))
 	}
 }

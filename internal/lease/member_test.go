@@ -248,7 +248,7 @@ func TestLeaving(t *testing.T) {
 		if err := a.Leave(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(m.leases)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="own leases released" partitions=2`) {
+		if len(m.leases)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="leases of this replica released" partitions=2`) {
 			t.Errorf("left %v, %v; log %s", m.leases, m.beatAt, logged)
 		}
 	})

@@ -196,7 +196,7 @@ func (s *Access) SetUp(ctx context.Context, code access.Hash, first access.NewAc
 			return err
 		}
 		if made {
-			return fault.New(fault.Conflict, "there is an administrator already; sign in")
+			return fault.New(fault.Conflict, "there is already an administrator; sign in")
 		}
 		valid, err := q.SetUpCodeValid(ctx, code[:])
 		if err != nil {
@@ -345,7 +345,7 @@ func insertAccount(ctx context.Context, q *pgq.Queries, a access.NewAccount) (ac
 	case isUnique(err, "account_email_once"):
 		return access.Account{}, fault.New(fault.Conflict, "the e-mail address %q is taken", a.Email)
 	case isUnique(err, "account_identity_once"):
-		return access.Account{}, fault.New(fault.Conflict, "that person has an account already")
+		return access.Account{}, fault.New(fault.Conflict, "this person already has an account")
 	case err != nil:
 		return access.Account{}, err
 	}

@@ -119,7 +119,7 @@ func lockAccount(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUI
 		return pgq.Account{}, notFound(err, "user")
 	}
 	if slices.Equal(admins, []uuid.UUID{id}) {
-		return pgq.Account{}, fault.New(fault.Conflict, "this is the last administrator; make another one first")
+		return pgq.Account{}, fault.New(fault.Conflict, "this is the last administrator; create another one first")
 	}
 	return row, nil
 }

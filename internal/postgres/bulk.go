@@ -265,7 +265,7 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 		a := row.AlertAction
 		switch {
 		case a.Actor != u.Actor:
-			return fault.New(fault.Conflict, "somebody else did this; only they can undo it")
+			return fault.New(fault.Conflict, "somebody else did this, and only that person can undo it")
 		case a.UndoneAt != nil:
 			done = api.UndoCounts{Restored: a.Restored, Skipped: a.Changed - a.Restored}
 			return nil

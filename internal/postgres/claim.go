@@ -215,7 +215,7 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 			return err
 		}
 	}
-	return c.discard(ctx, q, expired, "Not sent: it came too late to be of use, as an event that is older than the webhook wants, or a reminder after which the next one was due")
+	return c.discard(ctx, q, expired, "Not sent: it was too late to be useful, because the event is older than the webhook wants, or because the next reminder is due")
 }
 
 // discardNeedless ends escalations of alerts that somebody has looked after for so long that it cannot be
@@ -229,7 +229,7 @@ func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 		needless = append(needless, d.NotificationID)
 		return true
 	})
-	return c.discard(ctx, q, needless, "Not sent: the alert was acknowledged or resolved before")
+	return c.discard(ctx, q, needless, "Not sent: the alert has been acknowledged or resolved")
 }
 
 func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {

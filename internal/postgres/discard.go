@@ -34,7 +34,7 @@ func (s *Record) Discard(ctx context.Context, tenant string, id uuid.UUID, actor
 		case status == notify.Suppressed:
 			return fault.New(fault.Conflict, "a silence suppressed the message; there is nothing to discard")
 		default:
-			return fault.New(fault.Conflict, "an attempt is under way; discard when its outcome is known")
+			return fault.New(fault.Conflict, "an attempt is being made; discard the message when its outcome is known")
 		}
 	})
 	if err != nil {

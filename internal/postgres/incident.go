@@ -81,7 +81,7 @@ func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error 
 	found := incident{
 		tenant: off.TenantID, kind: incidentOff, webhook: t.WebhookID, message: t.NotificationID, reason: notify.ReasonWebhookOff,
 		title: "Webhook " + off.Name + " is switched off",
-		text:  "Its receiver is gone: " + reason + "\nNothing is sent to it until somebody enables it again; its messages wait.",
+		text:  "Its receiver is gone: " + reason + "\nNothing is sent to it until somebody enables it again. Its messages wait.",
 	}
 	_, err = found.raise(ctx, q)
 	return err
@@ -99,7 +99,7 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 		found := incident{
 			tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
 			title: "Webhook " + row.Name + " does not answer",
-			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait; one is tried from time to time.",
+			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait. One is tried from time to time.",
 		}
 		written := 0
 		err := s.db.inTx(ctx, func(q *pgq.Queries) error {

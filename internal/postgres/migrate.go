@@ -61,7 +61,7 @@ func CheckSchema(ctx context.Context, url string) (Schema, error) {
 		return Schema{}, fmt.Errorf("read what the schema works with: %w", err)
 	}
 	if least > want {
-		return Schema{}, fmt.Errorf("the database schema is at version %d, and works with programs that know %d at least; this one knows %d: run a newer program", have, least, want)
+		return Schema{}, fmt.Errorf("the database schema is at version %d, which needs a program for version %d or later; this one is for %d: run a newer program", have, least, want)
 	}
 	return Schema{have, want}, nil
 }

@@ -86,7 +86,7 @@ func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, er
 			return err
 		}
 		if from != nil && from.ShareOf == 0 {
-			return fault.New(fault.Conflict, "the tenant %s has partition %d of its own already", tenant, from.Partition)
+			return fault.New(fault.Conflict, "the tenant %s already has the separate partition %d", tenant, from.Partition)
 		}
 		p := pgq.PartitionInsertParams{}
 		if from != nil {
@@ -116,7 +116,7 @@ func (s *Partitions) Join(ctx context.Context, tenant string) (number int, err e
 			return err
 		}
 		if from == nil || from.ShareOf != 0 {
-			return fault.New(fault.Conflict, "the tenant %s has no partition of its own", tenant)
+			return fault.New(fault.Conflict, "the tenant %s has no separate partition", tenant)
 		}
 		to := m.shareOf(tenant)
 		if to == nil {
@@ -153,7 +153,7 @@ func (s *Partitions) Count(ctx context.Context, n int) error {
 			}
 		}
 		if len(former) == n {
-			return fault.New(fault.Conflict, "there are %d partitions already", n)
+			return fault.New(fault.Conflict, "there are already %d partitions", n)
 		}
 		assigned, err := m.q.TenantPartitions(ctx)
 		if err != nil {

@@ -122,11 +122,11 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 		t.Errorf("the former partition reads %+v, %v", set, err)
 	}
 	_, err = m.db.Partitions().Isolate(t.Context(), "acme")
-	m.refused(err, fault.Conflict, "of its own already")
+	m.refused(err, fault.Conflict, "already has the separate partition")
 	_, err = m.db.Partitions().Isolate(t.Context(), "nobody")
 	m.refused(err, fault.NotFound, "nobody has no rules")
 	_, err = m.db.Partitions().Join(t.Context(), others[0])
-	m.refused(err, fault.Conflict, "has no partition of its own")
+	m.refused(err, fault.Conflict, "has no separate partition")
 
 	// The tenant fell behind meanwhile; a commit of its last pass comes too late.
 	m.stand(number, minutesAgo(60), 0, 0)
@@ -145,7 +145,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 		t.Errorf("a commit of a partition that has ended = %v", err)
 	}
 	_, err = m.db.Partitions().Join(t.Context(), "acme")
-	m.refused(err, fault.Conflict, "has no partition of its own")
+	m.refused(err, fault.Conflict, "has no separate partition")
 }
 
 // TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
@@ -285,7 +285,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	if share := one[int](t, m.conn, `select share_index from checkpoint where partition = $1`, m.of("newcomer")); share != int(xxhash.Sum64String("newcomer")%20) {
 		t.Errorf("a newcomer is in share %d", share)
 	}
-	m.refused(m.db.Partitions().Count(t.Context(), 20), fault.Conflict, "20 partitions already")
+	m.refused(m.db.Partitions().Count(t.Context(), 20), fault.Conflict, "already 20 partitions")
 	m.refused(m.db.Partitions().Count(t.Context(), 0), fault.Invalid, "from 1 to 1024")
 	list, err := m.db.Partitions().List(t.Context())
 	if err != nil || len(list) != 21 || list[20].Tenant != "tenant-0" || list[20].Of != 0 || list[20].Tenants != 1 || list[20].Rules != 1 || list[0].Owner != "mover" {

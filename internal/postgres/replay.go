@@ -38,7 +38,7 @@ func (s *Rules) StartReplay(ctx context.Context, tenant, actor string, r api.Rep
 			Position: cursor.Position{StartTimeNS: r.FromNS}.String(),
 		})
 		if isUnique(err, "replay_once") {
-			return fault.New(fault.Conflict, "a replay of the rule is under way; wait for its end, or cancel it")
+			return fault.New(fault.Conflict, "a replay of the rule is running; wait until it has finished, or cancel it")
 		}
 		if err != nil {
 			return fmt.Errorf("insert replay: %w", err)

@@ -119,7 +119,7 @@ func unrouted(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.U
 		return fault.New(fault.Conflict, "%v; repair it first", err)
 	}
 	if names := p.Naming(webhook); len(names) > 0 {
-		return fault.New(fault.Conflict, "%s of the routing policy leads to the webhook; change that first", strings.Join(names, ", "))
+		return fault.New(fault.Conflict, "%s of the routing policy uses the webhook; change that first", strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 		if err := q.AlertDropPending(ctx, edit.ID); err != nil {
 			return err
 		}
-		if err := stopReplay(ctx, q, edit.ID, "The rule was disabled, or given another kind."); err != nil {
+		if err := stopReplay(ctx, q, edit.ID, "The rule was disabled, or its mode was changed."); err != nil {
 			return err
 		}
 		return c.arm(ctx, q, edit.ID, &edit.Definition)
@@ -363,7 +363,7 @@ func holdWebhooks(ctx context.Context, q *pgq.Queries, tenant string, webhooks [
 	there := setOf(held)
 	for _, id := range webhooks {
 		if !there[id] {
-			return fault.New(fault.Conflict, "webhook %s does not exist any more; bind another one", id)
+			return fault.New(fault.Conflict, "webhook %s no longer exists; choose another one", id)
 		}
 	}
 	return nil

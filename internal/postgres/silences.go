@@ -136,14 +136,14 @@ func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, n
 		return fmt.Errorf("look name up: %w", err)
 	}
 	if taken {
-		return fault.New(fault.Conflict, "another silence that is not over is called %q; edit or end that one, or choose another name", name)
+		return fault.New(fault.Conflict, "another active or future silence has the name %q; edit or end that one, or choose another name", name)
 	}
 	open, err := q.SilencesOpenCount(ctx, pgq.SilencesOpenCountParams{TenantID: tenant, Other: id})
 	if err != nil {
 		return fmt.Errorf("count silences: %w", err)
 	}
 	if open >= maxSilences {
-		return fault.New(fault.Conflict, "there are %d silences already that are not over; end one first", open)
+		return fault.New(fault.Conflict, "there are already %d active or future silences; end one first", open)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.Si
 		case was.Version != edit.Version:
 			return edit.ID, fault.New(fault.Stale, "the silence was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
 		case was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(row.Now):
-			return edit.ID, fault.New(fault.Conflict, "the silence is over; make a new one")
+			return edit.ID, fault.New(fault.Conflict, "the silence is over; create a new one")
 		}
 		d := edit.Definition
 		if err := mayHold(ctx, q, tenant, edit.ID, d.Name); err != nil {

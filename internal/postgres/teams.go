@@ -106,10 +106,10 @@ func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, was, list *te
 			continue
 		}
 		if !slices.Contains(names, team) {
-			return fault.New(fault.Conflict, "%s leads to the team %q; change that first", strings.Join(p.NamingTeam(team), ", "), team)
+			return fault.New(fault.Conflict, "%s uses the team %q; change that first", strings.Join(p.NamingTeam(team), ", "), team)
 		}
 		if one := []string{team}; len(list.WebhookIDs(one)) == 0 && len(was.WebhookIDs(one)) > 0 {
-			return fault.New(fault.Conflict, "%s leads to the team %q, which needs a webhook; change that first", strings.Join(p.NamingTeam(team), ", "), team)
+			return fault.New(fault.Conflict, "%s uses the team %q, which needs a webhook; change that first", strings.Join(p.NamingTeam(team), ", "), team)
 		}
 	}
 	return nil
@@ -131,10 +131,10 @@ func knownTeams(ctx context.Context, q *pgq.Queries, tenant string, p *routing.P
 	names := r.List.Names()
 	for _, team := range wanted {
 		if !slices.Contains(names, team) {
-			return fault.New(fault.Conflict, "team %q does not exist any more; name another one", team)
+			return fault.New(fault.Conflict, "team %q no longer exists; name another one", team)
 		}
 		if len(r.List.WebhookIDs([]string{team})) == 0 {
-			return fault.New(fault.Conflict, "team %q has no webhook; give it one or name another one", team)
+			return fault.New(fault.Conflict, "team %q has no webhook; add one, or name another team", team)
 		}
 	}
 	return nil

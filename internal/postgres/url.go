@@ -31,7 +31,7 @@ func CheckURL(setting, url string) error {
 // malformed says why a setting cannot be read. The error of pgx quotes the setting,
 // and does not find each password in it.
 func malformed(setting string, err error) error {
-	form := setting + " is not of the form postgres://user:password@host:5432/database"
+	form := setting + " must have the form postgres://user:password@host:5432/database"
 	broken, ok := errors.AsType[*pgconn.ParseConfigError](err)
 	if !ok {
 		return errors.New(form)
@@ -71,7 +71,7 @@ type unreached struct {
 }
 
 func (u unreached) Error() string {
-	return "Postgres lets nobody in at TOCSIN_POSTGRES_URL; does it run there, and are user, password and database right? " + u.reason
+	return "Postgres cannot be reached at TOCSIN_POSTGRES_URL; check that it runs there, and that user, password and database are right: " + u.reason
 }
 
 func (u unreached) Unwrap() error { return u.err }

@@ -57,9 +57,9 @@ func (s *Views) Save(ctx context.Context, tenant string, v api.ViewRecord) (api.
 		case err != nil:
 			return err
 		case others.Own >= maxOwnViews:
-			return fault.New(fault.Conflict, "there can be %d views of your own; delete one of them", maxOwnViews)
+			return fault.New(fault.Conflict, "you can have at most %d views; delete one of them", maxOwnViews)
 		case v.Shared && others.Shared >= maxSharedViews:
-			return fault.New(fault.Conflict, "there can be %d shared views; delete one of them", maxSharedViews)
+			return fault.New(fault.Conflict, "there can be at most %d shared views; delete one of them", maxSharedViews)
 		}
 		row, err := q.ViewWrite(ctx, pgq.ViewWriteParams{
 			ViewID: uuid.Must(uuid.NewV7()), TenantID: tenant, Owner: v.Owner, Name: v.Name, Search: v.Search, Shared: v.Shared,

@@ -126,7 +126,7 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 			return err
 		}
 		if len(bound) > 0 {
-			return fault.New(fault.Conflict, "the webhook is bound to %s; unbind it there first", strings.Join(bound, ", "))
+			return fault.New(fault.Conflict, "the webhook is used by %s; remove it there first", strings.Join(bound, ", "))
 		}
 		if err := unrouted(ctx, q, tenant, id); err != nil {
 			return err

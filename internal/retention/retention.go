@@ -75,8 +75,8 @@ func (k Keep) Validate() error {
 	return nil
 }
 
-// ErrBusy says that another replica sweeps just now.
-var ErrBusy = errors.New("another replica sweeps")
+// ErrBusy says that another replica is deleting just now.
+var ErrBusy = errors.New("another replica is deleting")
 
 // Mark is a place among the alerts that are over, ordered by (resolution, id).
 // The zero mark begins.
@@ -101,7 +101,7 @@ type Swept struct {
 	Next Mark
 }
 
-// Store deletes. Every method returns [ErrBusy] when another replica sweeps,
+// Store deletes. Every method returns [ErrBusy] when another replica is deleting,
 // and holds its locks no longer than some seconds.
 type Store interface {
 	// Bodies makes the partitions that bodies will soon be written to, drops one that is
@@ -172,7 +172,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrBusy):
 		case err != nil:
-			s.Logger.WarnContext(ctx, "not everything swept", slog.Any("error", err))
+			s.Logger.WarnContext(ctx, "not all expired data deleted", slog.Any("error", err))
 		}
 		if result != (Result{}) {
 			s.Logger.InfoContext(ctx, "swept", slog.Int("alerts", result.Alerts), slog.Int("attempt_trails", result.Trails))

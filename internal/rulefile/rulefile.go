@@ -60,18 +60,18 @@ func (d *Document) Add(name string, content []byte) error {
 	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
 	var root yaml.Node
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: is empty; a file without rules says `rules: []`", name)
+		return fmt.Errorf("%s: is empty; a file without rules contains `rules: []`", name)
 	} else if err != nil {
 		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var more yaml.Node
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: holds several documents; put all rules under one `rules:`", name)
+		return fmt.Errorf("%s: contains several documents; put all rules under one `rules:`", name)
 	}
 	r := reader{file: name, left: maxNodes}
 	top := root.Content[0]
 	if top.Kind != yaml.MappingNode || len(top.Content) == 0 {
-		return r.at(top, "want `rules:` and a list of rules, or `webhooks:` or `users:`")
+		return r.at(top, "must contain `rules:` and a list of rules, or `webhooks:` or `users:`")
 	}
 	given := map[string]bool{}
 	for i := 0; i+1 < len(top.Content); i += 2 {
@@ -82,7 +82,7 @@ func (d *Document) Add(name string, content []byte) error {
 		case given[key.Value]:
 			return r.at(key, "%s is given twice", key.Value)
 		case list.Kind != yaml.SequenceNode:
-			return r.at(key, "want a list under `%s:`; without any it is []", key.Value)
+			return r.at(key, "must have a list under `%s:`; an empty list is []", key.Value)
 		}
 		given[key.Value] = true
 		if err := d.add(key.Value, &r, list.Content); err != nil {
@@ -131,7 +131,7 @@ func target(n *yaml.Node) *yaml.Node {
 
 func (r *reader) value(n *yaml.Node) (any, error) {
 	if r.left--; r.left < 0 {
-		return nil, r.at(n, "the file says more than %d values", maxNodes)
+		return nil, r.at(n, "the file contains more than %d values", maxNodes)
 	}
 	switch n = target(n); n.Kind {
 	case yaml.MappingNode:
@@ -158,10 +158,10 @@ func (r *reader) mapping(n *yaml.Node) (any, error) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := target(n.Content[i])
 		if key.Tag == "!!merge" {
-			return nil, r.at(key, "<< is not understood; write the fields out")
+			return nil, r.at(key, "<< is not supported; write all fields")
 		}
 		if key.Kind != yaml.ScalarNode {
-			return nil, r.at(key, "want the name of a field")
+			return nil, r.at(key, "must be the name of a field")
 		}
 		if _, twice := fields[key.Value]; twice {
 			return nil, r.at(key, "%s is given twice", key.Value)
@@ -182,29 +182,29 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			return nil, r.at(n, "want true or false")
+			return nil, r.at(n, "must be true or false")
 		}
 		return b, nil
 	case "!!int":
 		var i int64
 		if err := n.Decode(&i); err != nil {
-			return nil, r.at(n, "%s is no whole number of 64 bits", n.Value)
+			return nil, r.at(n, "%s is not a 64-bit integer", n.Value)
 		}
 		return json.Number(strconv.FormatInt(i, 10)), nil
 	case "!!float":
 		var f float64
 		if err := n.Decode(&f); err != nil {
-			return nil, r.at(n, "%s is no number", n.Value)
+			return nil, r.at(n, "%s is not a number", n.Value)
 		}
 		number, err := json.Marshal(f)
 		if err != nil {
-			return nil, r.at(n, "%s is no number of JSON", n.Value)
+			return nil, r.at(n, "%s is not a number that JSON allows", n.Value)
 		}
 		return json.Number(number), nil
 	case "!!null":
 		return nil, r.at(n, "has no value; leave the field out, or write \"\" for an empty text")
 	default:
-		return nil, r.at(n, "%s is not understood", n.Tag)
+		return nil, r.at(n, "%s is not supported", n.Tag)
 	}
 }
 

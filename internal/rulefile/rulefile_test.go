@@ -91,19 +91,19 @@ func TestAFileIsRefused(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		"":                            "f.yaml: is empty",
-		"rules:":                      "f.yaml:1:1: want a list",
-		"- a":                         "f.yaml:1:1: want `rules:`",
+		"rules:":                      "f.yaml:1:1: must have a list",
+		"- a":                         "f.yaml:1:1: must contain `rules:`",
 		"rules: []\nprune: true":      `f.yaml:2:1: unknown key "prune"`,
-		"rules: []\n---\nrules: []":   "f.yaml: holds several documents",
+		"rules: []\n---\nrules: []":   "f.yaml: contains several documents",
 		"rules: []\nrules: []":        "f.yaml:2:1: rules is given twice",
-		"webhooks: a":                 "f.yaml:1:1: want a list under `webhooks:`",
+		"webhooks: a":                 "f.yaml:1:1: must have a list under `webhooks:`",
 		"rules:\n  - a: 1\n    a: 2":  "f.yaml:3:5: a is given twice",
 		"rules:\n  - name:":           "f.yaml:2:10: has no value",
-		"rules:\n  - <<: {a: 1}":      "f.yaml:2:5: << is not understood",
-		"rules:\n  - a: !!binary aGk": "f.yaml:2:8: !!binary is not understood",
-		"rules:\n  - a: .nan":         "f.yaml:2:8: .nan is no number of JSON",
+		"rules:\n  - <<: {a: 1}":      "f.yaml:2:5: << is not supported",
+		"rules:\n  - a: !!binary aGk": "f.yaml:2:8: !!binary is not supported",
+		"rules:\n  - a: .nan":         "f.yaml:2:8: .nan is not a number that JSON allows",
 		"rules:\n\t- a":               "f.yaml: line 2",
-		bomb:                          "says more than",
+		bomb:                          "contains more than",
 	} {
 		var d rulefile.Document
 		if err := d.Add("f.yaml", []byte(content)); err == nil || !strings.Contains(err.Error(), want) {

@@ -30,7 +30,7 @@ const (
 const HeadBytes = 1 + idBytes
 
 // ErrSealed is wrapped by every error about a value that does not open.
-var ErrSealed = errors.New("sealed value does not open")
+var ErrSealed = errors.New("encrypted value cannot be decrypted")
 
 // Box seals and opens. It is safe for concurrent use.
 type Box struct{ keys []key }
@@ -47,7 +47,7 @@ func New(text string) (*Box, error) {
 	for i, part := range strings.Split(text, ",") {
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
 		if err != nil || len(raw) != keyBytes {
-			return nil, fmt.Errorf("key %d is not base64 of %d bytes, as `openssl rand -base64 %d` prints", i+1, keyBytes, keyBytes)
+			return nil, fmt.Errorf("key %d must be base64 of %d bytes, as printed by `openssl rand -base64 %d`", i+1, keyBytes, keyBytes)
 		}
 		block, err := aes.NewCipher(raw)
 		if err != nil {
@@ -85,7 +85,7 @@ func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
 		}
 		plain, err := k.aead.Open(nil, nil, sealed[headBytes:], associated(head, row))
 		if err != nil {
-			return nil, fmt.Errorf("%w: damaged, or sealed for another row", ErrSealed)
+			return nil, fmt.Errorf("%w: damaged, or encrypted for another row", ErrSealed)
 		}
 		return plain, nil
 	}

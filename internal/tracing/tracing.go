@@ -53,7 +53,7 @@ func Check(address string, share float64) error {
 	u, err := url.Parse(address)
 	// The address is no place for a secret: the exporter takes headers from OTEL_EXPORTER_OTLP_HEADERS.
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return errors.New("the URL must be of the form http://collector:4318, without user and parameters")
+		return errors.New("the URL must have the form http://collector:4318, without user and parameters")
 	}
 	if math.IsNaN(share) || share < 0 || share > 1 {
 		return fmt.Errorf("the share is %v; it must be from 0 to 1", share)

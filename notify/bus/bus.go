@@ -209,7 +209,7 @@ type outage struct {
 func (o *outage) failed(ctx context.Context, err error) {
 	o.Observer.WakeUp(Failed)
 	if !o.lasts {
-		o.Logger.WarnContext(ctx, "the wake-up bus does not work; what is due is found by polling",
+		o.Logger.WarnContext(ctx, "the wake-up bus does not work; due messages and rules are found by polling",
 			slog.String("doing", o.doing), slog.Any("error", err))
 	}
 	o.lasts = true

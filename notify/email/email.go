@@ -72,7 +72,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errors.New("the mail server says more than 64 KiB")
+		return 0, errors.New("the mail server's answer is longer than 64 KiB")
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n
@@ -89,7 +89,7 @@ const quitting = time.Second
 func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Address, reached []string, content []byte) (notify.Outcome, error) {
 	left := slices.DeleteFunc(addresses(to), func(a string) bool { return slices.Contains(reached, key(a)) })
 	if len(left) == 0 {
-		return notify.Outcome{Verdict: notify.VerdictDelivered, NothingSent: true, Response: "All recipients have the message"}, nil
+		return notify.Outcome{Verdict: notify.VerdictDelivered, NothingSent: true, Response: "All recipients have received the message"}, nil
 	}
 	conn, err := s.Dial(ctx, "tcp", s.Address)
 	if err != nil {
@@ -167,7 +167,7 @@ func (t *transaction) run(ctx context.Context, conn net.Conn, from string, to []
 	if len(t.taken) == 0 {
 		if len(t.later) == 0 && !slices.ContainsFunc(t.refused, func(a turnedAway) bool { return !a.policy() }) {
 			// Nobody would get anything from this sender: that is no matter of the recipients.
-			return gone("The mail server takes no message from here: " + list(t.refused) + "; check the sender, and sign in if it asks for that").outcome()
+			return gone("The mail server accepts no message from here: " + list(t.refused) + "; check the sender, and set a user and password if it requires them").outcome()
 		}
 		return t.partly(notify.Outcome{}), nil
 	}
@@ -221,7 +221,7 @@ func (t *transaction) encrypt() *failure {
 		return nil
 	}
 	if offered, _ := t.client.Extension("STARTTLS"); !offered {
-		return gone("The mail server does not offer STARTTLS; choose TLS with its port, or have the server encrypt")
+		return gone("The mail server does not offer STARTTLS; choose TLS with its port, or enable encryption on the server")
 	}
 	if err := t.client.StartTLS(t.server.config()); err != nil {
 		return failed("STARTTLS", err, notify.VerdictRetry)
@@ -247,11 +247,11 @@ func (t *transaction) signIn() *failure {
 	case slices.Contains(offers, "SCRAM-SHA-256"):
 		auth = smtp.ScramSHA256Auth(s.User, s.Password)
 	default:
-		return gone("The mail server offers neither PLAIN nor LOGIN nor SCRAM-SHA-256 to sign in; remove user and password, or use another port")
+		return gone("The mail server does not offer PLAIN, LOGIN or SCRAM-SHA-256 for signing in; remove user and password, or use another port")
 	}
 	if err := t.client.Auth(auth); err != nil {
 		f := failed("AUTH", err, notify.VerdictGone)
-		f.remedy = "; check user and password, and enter them anew"
+		f.remedy = "; check user and password, and enter them again"
 		return f
 	}
 	return nil
@@ -260,7 +260,7 @@ func (t *transaction) signIn() *failure {
 func (t *transaction) mail(from string) *failure {
 	if err := t.client.Mail("<" + from + ">"); err != nil {
 		f := failed("MAIL FROM", err, notify.VerdictGone)
-		f.remedy = "; enter a sender that it lets you use, and sign in if it asks for that"
+		f.remedy = "; enter a sender that you may use there, and set a user and password if it requires them"
 		return f
 	}
 	return nil
@@ -294,10 +294,10 @@ func (t *transaction) partly(o notify.Outcome) notify.Outcome {
 	}
 	var why []string
 	if n := len(t.reached); n > 0 {
-		why = append(why, fmt.Sprintf("%d of %d recipients have the message", n, t.all))
+		why = append(why, fmt.Sprintf("%d of %d recipients have received the message", n, t.all))
 	}
 	if len(t.later) > 0 {
-		why = append(why, "not yet taken: "+list(t.later))
+		why = append(why, "not accepted yet: "+list(t.later))
 	}
 	if len(t.refused) > 0 {
 		why = append(why, "refused: "+list(t.refused)+"; correct or remove these recipients")

@@ -123,10 +123,10 @@ func TestRefusals(t *testing.T) {
 		says   string
 	}{
 		"STARTTLS is not offered":     {client: func(s *email.Server) { s.StartTLS = true }, want: notify.VerdictGone, says: "does not offer STARTTLS"},
-		"signing in is not offered":   {server: mailtest.Options{TLS: serverTLS}, client: func(s *email.Server) { s.StartTLS, s.User = true, "kim" }, want: notify.VerdictGone, says: "to sign in"},
+		"signing in is not offered":   {server: mailtest.Options{TLS: serverTLS}, client: func(s *email.Server) { s.StartTLS, s.User = true, "kim" }, want: notify.VerdictGone, says: "for signing in"},
 		"a password in the clear":     {server: mailtest.Options{User: "kim"}, client: func(s *email.Server) { s.User = "kim" }, want: notify.VerdictGone, says: "never sent without encryption"},
-		"a wrong password":            {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", "wrong" }, want: notify.VerdictGone, code: 535, says: "enter them anew"},
-		"signing in is needed":        {server: mailtest.Options{User: "kim"}, want: notify.VerdictGone, code: 530, says: "sign in if it asks"},
+		"a wrong password":            {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", "wrong" }, want: notify.VerdictGone, code: 535, says: "enter them again"},
+		"signing in is needed":        {server: mailtest.Options{User: "kim"}, want: notify.VerdictGone, code: 530, says: "set a user and password"},
 		"signing in is not possible":  {server: mailtest.Options{TLS: serverTLS, User: "kim", Password: password}, step: mailtest.Auth, answer: mailtest.Answer{Code: 454, Text: "4.7.0 later"}, client: func(s *email.Server) { s.StartTLS, s.User, s.Password = true, "kim", password }, want: notify.VerdictRetry, code: 454},
 		"the sender is refused":       {step: mailtest.Mail, answer: mailtest.Answer{Code: 550, Text: "5.7.1 not yours"}, want: notify.VerdictGone, code: 550, says: "not yours"},
 		"the sender has to wait":      {step: mailtest.Mail, answer: mailtest.Answer{Code: 451, Text: "4.3.0 busy"}, want: notify.VerdictRetry, code: 451},
@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 		"it ends the conversation":    {step: mailtest.Mail, answer: mailtest.Answer{Code: 421, Text: "4.3.2 closing"}, want: notify.VerdictRetry, code: 0},
 		"it is closing at RCPT":       {step: mailtest.Recipient, answer: mailtest.Answer{Code: 421, Text: "4.3.2 closing"}, want: notify.VerdictRetry, code: 0},
 		"all recipients are refused":  {step: mailtest.Recipient, answer: mailtest.Answer{Code: 550, Text: "5.1.1 unknown", Always: true}, want: notify.VerdictRefused, code: 550, says: "a@example.com: 550 5.1.1 unknown; b@example.com: 550 5.1.1 unknown"},
-		"all recipients are greylist": {step: mailtest.Recipient, answer: mailtest.Answer{Code: 450, Text: "4.7.1 greylisted", Always: true}, want: notify.VerdictRetry, code: 450, says: "Not yet taken: a@example.com"},
+		"all recipients are greylist": {step: mailtest.Recipient, answer: mailtest.Answer{Code: 450, Text: "4.7.1 greylisted", Always: true}, want: notify.VerdictRetry, code: 450, says: "Not accepted yet: a@example.com"},
 		"the message is refused":      {step: mailtest.Data, answer: mailtest.Answer{Code: 554, Text: "5.6.0 spam"}, want: notify.VerdictRefused, code: 554, says: "spam"},
 		"the message is too large":    {step: mailtest.Data, answer: mailtest.Answer{Code: 552, Text: "5.3.4 too big"}, want: notify.VerdictRefused, code: 552},
 		"the disk is full":            {step: mailtest.Data, answer: mailtest.Answer{Code: 452, Text: "4.3.1 full"}, want: notify.VerdictRetry, code: 452},
@@ -176,7 +176,7 @@ func TestRecipientsHaveVerdictsOfTheirOwn(t *testing.T) {
 	if err != nil || o.Verdict != notify.VerdictRetry || o.StatusCode != 450 || !slices.Equal(o.Reached, []string{"now@example.com"}) {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if want := "1 of 3 recipients have the message; not yet taken: later@example.com: 450 4.2.0 greylisted; refused: gone@example.com: 550 5.1.1 no such user; correct or remove these recipients"; o.Error != want {
+	if want := "1 of 3 recipients have received the message; not accepted yet: later@example.com: 450 4.2.0 greylisted; refused: gone@example.com: 550 5.1.1 no such user; correct or remove these recipients"; o.Error != want {
 		t.Errorf("%q", o.Error)
 	}
 	reached := o.Reached

@@ -45,7 +45,7 @@ func (p *Preset) Check() Report {
 				problem("%s: %v", event, err)
 			}
 			if err := p.Valid(body.Content); err != nil {
-				problem("%s: the body does not keep to the preset's schema: %v", event, err)
+				problem("%s: the body does not match the preset's schema: %v", event, err)
 			}
 			for _, cut := range cuts {
 				if key := string(event) + cut.Pointer; !seen[key] {

@@ -108,7 +108,7 @@ func Parse(file string, text []byte) (*Preset, error) {
 		return nil, r.syntax(err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, r.fail(1, "The file holds more than one document; put each preset into a file of its own")
+		return nil, r.fail(1, "The file contains more than one document; put each preset into a separate file")
 	}
 	r.lines = linesOf(text)
 	for _, step := range []func() error{r.head, r.inputs, r.events, r.limits, r.answers, r.schedule, r.captured} {
@@ -141,14 +141,14 @@ func linesOf(text []byte) map[string]int {
 func (r *reader) syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if errors.Is(err, io.EOF) {
-		return r.fail(1, "The file is empty; see `tocsin receivers schema` for what belongs there")
+		return r.fail(1, "The file is empty; `tocsin receivers schema` shows its fields")
 	}
 	line := 1
 	if at := regexp.MustCompile(`line (\d+): `).FindStringSubmatch(text); at != nil {
 		line, _ = strconv.Atoi(at[1])
 		text = text[strings.Index(text, at[0])+len(at[0]):]
 	}
-	text = regexp.MustCompile(`field (.+) not found in type \S+`).ReplaceAllString(text, "there is no field $1; `tocsin receivers schema` lists all")
+	text = regexp.MustCompile(`field (.+) not found in type \S+`).ReplaceAllString(text, "unknown field $1; `tocsin receivers schema` lists all")
 	return r.fail(line, "%s", strings.Join(strings.Fields(text), " "))
 }
 
@@ -158,7 +158,7 @@ func (r *reader) head() error {
 	case !regexp.MustCompile(`^[a-z][a-z0-9-]{1,39}$`).MatchString(d.ID):
 		return r.fail(r.lines["id"], "id must be 2 to 40 lower-case letters, digits and dashes, and begin with a letter")
 	case d.Name == "" || d.About == "":
-		return r.fail(cmp.Or(r.lines["about"], r.lines["name"]), "name and about must not be empty; write what the receiver is called, and in a sentence what it gets")
+		return r.fail(cmp.Or(r.lines["about"], r.lines["name"]), "name and about must not be empty; write the name of the receiver, and one sentence about what it gets")
 	case d.TotalBytes < 0 || d.TotalBytes > template.MaxJSONBytes*4:
 		return r.fail(r.lines["totalBytes"], "totalBytes must be from 0 to %d", template.MaxJSONBytes*4)
 	case d.RatePerSecond < 0 || d.DigestAbove < 0 || d.DigestAbove > notify.MaxDigestAbove:
@@ -229,7 +229,7 @@ func (r *reader) events() error {
 	for event := range r.d.Events {
 		if !slices.Contains(Events(), event) {
 			node := r.d.Events[event]
-			return r.fail(node.Line, "there is no event %q; there are fired, reminder, acknowledged, resolved, reopened and digest", event)
+			return r.fail(node.Line, "unknown event %q; the events are fired, reminder, acknowledged, resolved, reopened and digest", event)
 		}
 	}
 	for _, event := range Events() {
@@ -240,11 +240,11 @@ func (r *reader) events() error {
 		word := node.Value
 		switch {
 		case !given && (event == Fired || event == Resolved):
-			return r.fail(r.lines["events"], "the event %s is missing; say what is sent", event)
+			return r.fail(r.lines["events"], "the event %s is missing; write same, skip, or a body", event)
 		case event == Fired && word != "":
 			return r.fail(node.Line, "fired needs a body; the other events may be same")
 		case event == Digest && r.preset.Keyed && given && word != wordSkip:
-			return r.fail(node.Line, "a keyed receiver gets no digests; write digest: skip, or leave it out")
+			return r.fail(node.Line, "a keyed receiver gets no digests; write digest: skip, or leave digest out")
 		case word == wordSkip && (event == Resolved || event == Reminder):
 			return r.fail(node.Line, "%s cannot be skipped; write same, or a body", event)
 		case word == wordSkip, !given && event != Reminder:
@@ -267,7 +267,7 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 	var entry eventEntry
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if key := node.Content[i]; !slices.Contains([]string{"url", "method", "body"}, key.Value) {
-			return nil, r.fail(key.Line, "%s: there is no field %s; there are url, method and body", event, key.Value)
+			return nil, r.fail(key.Line, "%s: unknown field %s; the fields are url, method and body", event, key.Value)
 		}
 	}
 	if err := node.Decode(&entry); err != nil {
@@ -286,7 +286,7 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 	}
 	if r.preset.Mails() {
 		if !entry.URL.IsZero() || entry.Method != "" {
-			return nil, r.fail(node.Line, "%s: an e-mail has neither url nor method; remove them", event)
+			return nil, r.fail(node.Line, "%s: an e-mail has no url and no method; remove them", event)
 		}
 		made.method = MethodMail
 	} else if made.url, err = r.url(string(event), node, &entry.URL); err != nil {
@@ -336,7 +336,7 @@ func (r *reader) limits() error {
 		r.preset.shrink = append(r.preset.shrink, node.Value)
 	}
 	if r.preset.totalBytes > 0 && len(r.preset.shrink) == 0 {
-		return r.fail(r.lines["totalBytes"], "totalBytes needs shrink: the pointers of what gives way")
+		return r.fail(r.lines["totalBytes"], "totalBytes needs shrink: pointers to the texts that are shortened first")
 	}
 	return nil
 }

@@ -40,10 +40,10 @@ func (r *reader) answers() error {
 			return r.fail(entry.Verdict.Line, "verdict must be DELIVERED, RETRY, THROTTLED, REFUSED or GONE, not %q", entry.Verdict.Value)
 		}
 		if v.verdict != notify.VerdictDelivered && v.remedy == "" {
-			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy: what a person does about it")
+			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy, which tells a person what to do")
 		}
 		if v.forget && v.verdict != notify.VerdictRetry {
-			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY: the next attempt is made without what was there")
+			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY, because the next attempt is made without the stored id")
 		}
 		if v.pointer == "" && v.equals != "" {
 			return r.fail(entry.Verdict.Line, "equals needs a pointer into the answer")

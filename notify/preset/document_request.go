@@ -33,7 +33,7 @@ func (r *reader) captured() error {
 	case r.d.Capture != "" && !strings.HasPrefix(r.d.Capture, "/"):
 		return r.fail(r.lines["capture"], "capture is a pointer into the answer, such as /id")
 	case r.d.Capture != "" && r.preset.Mails():
-		return r.fail(r.lines["capture"], "a mail server names nothing; remove capture")
+		return r.fail(r.lines["capture"], "an answer of a mail server has no id; remove capture")
 	case update != nil:
 		made := &request{}
 		var err error
@@ -61,11 +61,11 @@ func (r *reader) url(event string, at, node *yaml.Node) (*address, error) {
 	if base, found := strings.CutPrefix(text, "{{input."); found {
 		name, rest, _ := strings.Cut(base, "}}")
 		if in := r.preset.input(name); in == nil || !in.leads() {
-			return nil, r.fail(node.Line, "a URL begins with https:// or with an input of type url; %q is neither", name)
+			return nil, r.fail(node.Line, "a URL must begin with https:// or with an input of type url; %q does not", name)
 		}
 		made.base, text = name, rest
 	} else if !strings.HasPrefix(text, "https://") {
-		return nil, r.fail(node.Line, "a URL begins with https:// or with an input of type url")
+		return nil, r.fail(node.Line, "a URL must begin with https:// or with an input of type url")
 	}
 	path, query, _ := strings.Cut(text, "?")
 	var err error
@@ -87,7 +87,7 @@ func (r *reader) simple(node *yaml.Node, text string) (*template.Template, error
 	}
 	for _, name := range parsed.Names() {
 		if name != "event.key" && name != "event.reference" && !strings.HasPrefix(name, "input.") {
-			return nil, r.fail(node.Line, "URLs and headers may show inputs, event.key and event.reference, not %s", name)
+			return nil, r.fail(node.Line, "URLs and headers may contain inputs, event.key and event.reference, but not %s", name)
 		}
 	}
 	return parsed, r.known(node, parsed)
@@ -97,7 +97,7 @@ func (r *reader) simple(node *yaml.Node, text string) (*template.Template, error
 func (r *reader) known(node *yaml.Node, t *template.Template) error {
 	for _, name := range t.Inputs() {
 		if r.preset.input(name) == nil {
-			return r.fail(node.Line, "there is no input %q; name it under inputs", name)
+			return r.fail(node.Line, "unknown input %q; add it to inputs", name)
 		}
 	}
 	return nil

@@ -180,26 +180,26 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ from, to, want string }{
 		{"id: own", "id: Own Preset", "own.yaml:1: id must be"},
-		{"about: Gets a text.", "abuot: Gets a text.", "own.yaml:3: there is no field abuot"},
-		{`text: "{{alert.title}}"`, `text: "{{alert.titel}}"`, `own.yaml:14: There is no variable "alert.titel"; did you mean "alert.title"?`},
-		{`text: "{{alert.title}}"`, `text: "{{input.kee}}"`, `own.yaml:14: there is no input "kee"; name it`},
+		{"about: Gets a text.", "abuot: Gets a text.", "own.yaml:3: unknown field abuot"},
+		{`text: "{{alert.title}}"`, `text: "{{alert.titel}}"`, `own.yaml:14: Unknown variable "alert.titel"; did you mean "alert.title"?`},
+		{`text: "{{alert.title}}"`, `text: "{{input.kee}}"`, `own.yaml:14: unknown input "kee"; add it`},
 		{`text: "{{alert.title}}"`, `text: "Key {{input.key}}"`, "own.yaml:14: the secret \"key\" must be the whole value"},
 		{`value: "{{rule.owner}}"`, `value: "{{input.key}}"`, "own.yaml:22: a secret cannot be in a list"},
-		{"$severity", "$weight", "own.yaml:15: there is no $weight"},
+		{"$severity", "$weight", "own.yaml:15: unknown operator $weight"},
 		{"$needs: [value], name: Owner", "$needs: [worth], name: Owner", "own.yaml:22: $needs names \"worth\""},
 		{"pointer: /text", "pointer: /txt", "own.yaml:25: /txt: no body has a text there"},
 		{"unit: utf16", "unit: letters", "own.yaml:25: /text: max must be"},
 		{"  resolved: same\n", "", "own.yaml:11: the event resolved is missing"},
 		{"resolved: same", "resolved: skip", "own.yaml:23: resolved cannot be skipped"},
-		{"resolved: same", "resolved: same\n  closed: same", "own.yaml:24: there is no event \"closed\""},
-		{`url: "{{input.server}}`, `url: "http://example.com`, "own.yaml:9: a URL begins with https://"},
-		{`url: "{{input.server}}`, `url: "{{input.key}}`, "own.yaml:9: a URL begins with https:// or with an input of type url"},
-		{"about={{event.key}}", "about={{alert.title}}", "own.yaml:9: URLs and headers may show inputs, event.key and event.reference, not alert.title"},
+		{"resolved: same", "resolved: same\n  closed: same", "own.yaml:24: unknown event \"closed\""},
+		{`url: "{{input.server}}`, `url: "http://example.com`, "own.yaml:9: a URL must begin with https://"},
+		{`url: "{{input.server}}`, `url: "{{input.key}}`, "own.yaml:9: a URL must begin with https:// or with an input of type url"},
+		{"about={{event.key}}", "about={{alert.title}}", "own.yaml:9: URLs and headers may contain inputs, event.key and event.reference, but not alert.title"},
 		{"about: Gets a text.", "about: Gets a text.\nschedule: [30s, soon]", "own.yaml:4: each pause of schedule must be a time such as 30s"},
 		{"about: Gets a text.", "about: Gets a text.\nmaxAge: 5s", "own.yaml:4: maxAge must be a time such as 6h"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: id", "own.yaml:4: capture is a pointer into the answer"},
 		{"about: Gets a text.", "about: Gets a text.\nupdate: {url: \"{{input.server}}/x\"}", "own.yaml:4: update and forget need capture"},
-		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.key}}/x\"}", "own.yaml:5: a URL begins with https:// or with an input of type url"},
+		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.key}}/x\"}", "own.yaml:5: a URL must begin with https:// or with an input of type url"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.server}}/x\", method: DELETE}", "own.yaml:5: update: method must be POST, PUT or PATCH"},
 		{"example: abcdefgh", "example: abcdefgh, link: javascript:alert(1)", "own.yaml:4: input \"key\" has a link that is neither"},
 		{"example: abcdefgh", "example: abcdefgh, link: \"{{input.room}}/keys\"", "own.yaml:4: input \"key\" has a link that is neither"},
@@ -261,7 +261,7 @@ func TestOperatorsAddReceivers(t *testing.T) {
 		t.Error("the program's are gone")
 	}
 	write("again.yaml", minimal)
-	if _, err := preset.Load(dir); err == nil || !strings.Contains(err.Error(), "is also that of") {
+	if _, err := preset.Load(dir); err == nil || !strings.Contains(err.Error(), "is also used by") {
 		t.Errorf("twice the same id: %v", err)
 	}
 	write("again.yaml", strings.Replace(minimal, "id: own", "id: other", 1)+"schema: {required: [nothing]}\n")

@@ -51,7 +51,7 @@ func newEscaper(replace map[string]string) (escaper, error) {
 		return escaper{}, nil
 	}
 	if len(replace) > maxEscapes || replace[""] != "" {
-		return escaper{}, errors.New("escape maps texts to what stands for them; an empty text cannot be replaced")
+		return escaper{}, errors.New("escape maps texts to their replacements; an empty text cannot be replaced")
 	}
 	var pairs []string
 	// The longest first, which the replacer prefers.

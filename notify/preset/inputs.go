@@ -37,7 +37,7 @@ func (r *reader) inputs() error {
 		case in.Type != InputText && in.Type != InputURL && in.Type != InputChoice:
 			problem = "must be of type text, url or choice"
 		case (in.Type == InputChoice) != (len(in.Choices) > 0):
-			problem = "needs choices if it is of type choice, and only then"
+			problem = "needs choices if its type is choice, and must not have them otherwise"
 		case patternErr != nil:
 			problem = "has a pattern that cannot be read: " + patternErr.Error()
 		case in.Link != "" && !r.linkValid(in.Link):
@@ -45,7 +45,7 @@ func (r *reader) inputs() error {
 		case in.Secret && in.Default != "":
 			problem = "is a secret and cannot have a default"
 		case in.Example == "" && !in.Optional:
-			problem = "needs an example, with which the preset is tried"
+			problem = "needs an example, which is used to test the preset"
 		}
 		if problem == "" && in.Example != "" {
 			if fields := in.check(in.Example); len(fields) > 0 {
@@ -111,7 +111,7 @@ func (in *Input) check(value string) []fault.Field {
 	case len(value) > maxInputBytes:
 		problem, code = fmt.Sprintf("Must be at most %d bytes", maxInputBytes), "out_of_range"
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7F }) || strings.TrimSpace(value) != value:
-		problem, code = "Holds line breaks, control characters, or spaces at an end; remove them", "text"
+		problem, code = "Contains line breaks, control characters, or spaces at the beginning or end; remove them", "text"
 	case in.Secret && len(value) < minSecretBytes:
 		problem = fmt.Sprintf("Too short for a secret: at least %d characters", minSecretBytes)
 	case in.Type == InputURL:
@@ -120,11 +120,11 @@ func (in *Input) check(value string) []fault.Field {
 		}
 	case in.Type == InputChoice:
 		if !slices.ContainsFunc(in.Choices, func(c Choice) bool { return c.Value == value }) {
-			problem, code = "Must be one of the values that are offered", "unknown_value"
+			problem, code = "Must be one of the offered values", "unknown_value"
 		}
 	}
 	if problem == "" && value != "" && in.Pattern != "" && !regexp.MustCompile(`^(?:`+in.Pattern+`)$`).MatchString(value) {
-		problem = "Not of the form that is expected; " + in.Help
+		problem = "Does not have the expected form; " + in.Help
 	}
 	if problem == "" {
 		return nil

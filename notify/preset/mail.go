@@ -104,7 +104,7 @@ func (p *Preset) mail(inputs map[string]string) (made Mail, fields []fault.Field
 	case made.User != "" && made.Security == SecurityNone:
 		bad(inputUser, "not_applicable", "A password is never sent without encryption; remove user and password, or choose STARTTLS or TLS")
 	case made.User == "" && made.Password != "":
-		bad(inputUser, "required", "Enter the user to whom the password belongs, or remove the password")
+		bad(inputUser, "required", "Enter the user of this password, or remove the password")
 	case made.User != "" && made.Password == "":
 		bad(inputPassword, "required", "Enter the user's password, or remove the user")
 	}
@@ -124,7 +124,7 @@ func (p *Preset) mail(inputs map[string]string) (made Mail, fields []fault.Field
 	for i, a := range to {
 		switch key := strings.ToLower(a.Address); {
 		case !plain(a):
-			bad(inputTo, "address", fmt.Sprintf("Address %d cannot be used; write it with letters of ASCII, an international domain as xn--…", i+1))
+			bad(inputTo, "address", fmt.Sprintf("Address %d cannot be used; write it in ASCII, with an international domain as xn--…", i+1))
 		case seen[key]:
 			bad(inputTo, "address", fmt.Sprintf("Address %d appears twice; remove one", i+1))
 		default:

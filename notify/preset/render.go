@@ -109,7 +109,7 @@ func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, c
 		content = r.encode(of.body)
 	}
 	if p.totalBytes > 0 && len(content) > p.totalBytes {
-		r.failed(fmt.Errorf("the body has %d bytes, %s takes %d", len(content), p.Name, p.totalBytes))
+		r.failed(fmt.Errorf("the body has %d bytes, but %s accepts only %d", len(content), p.Name, p.totalBytes))
 	}
 	contentType := "application/json"
 	if p.encoding == encodingForm {
@@ -168,7 +168,7 @@ func (p *Preset) Reveal(body []byte, inputs map[string]string) ([]byte, error) {
 	if p.encoding == encodingForm {
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
-			return nil, errors.New("the stored body is no form")
+			return nil, errors.New("the stored body is not a form")
 		}
 		for name, input := range p.secretAt {
 			if values.Has(name) {
@@ -181,7 +181,7 @@ func (p *Preset) Reveal(body []byte, inputs map[string]string) ([]byte, error) {
 	decoder.UseNumber()
 	var root any
 	if err := decoder.Decode(&root); err != nil {
-		return nil, errors.New("the stored body is no JSON")
+		return nil, errors.New("the stored body is not JSON")
 	}
 	for path, input := range p.secretAt {
 		names := strings.Split(path, "\x00")
@@ -253,12 +253,12 @@ func (p *Preset) Target(e Event, about About, inputs map[string]string) (Target,
 	}
 	var err error
 	if made.URL, err = url.Parse(address); err != nil || made.URL.Hostname() == "" || made.URL.Scheme != "https" && made.URL.Scheme != "http" {
-		return Target{}, errors.New("the inputs do not make a URL that can be called; check them")
+		return Target{}, errors.New("the inputs do not result in a valid URL; check them")
 	}
 	for _, h := range of.headers {
 		value := text(h.template, nil)
 		if !httpguts.ValidHeaderFieldValue(value) {
-			return Target{}, fmt.Errorf("the inputs do not make a valid header %s; check them", h.name)
+			return Target{}, fmt.Errorf("the inputs do not result in a valid header %s; check them", h.name)
 		}
 		if value != "" {
 			made.Header.Set(h.name, value)
@@ -287,7 +287,7 @@ func checkBase(text string) error {
 	case u.Hostname() == "":
 		return errors.New("The URL names no host") //nolint:staticcheck // a sentence for a form
 	case u.Fragment != "" || u.User != nil:
-		return errors.New("Must hold neither a user nor a fragment") //nolint:staticcheck // a sentence for a form
+		return errors.New("Must not contain a user or a fragment") //nolint:staticcheck // a sentence for a form
 	}
 	return nil
 }

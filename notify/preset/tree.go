@@ -150,10 +150,10 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 			continue
 		}
 		if strings.HasPrefix(key.Value, "$") {
-			return nil, r.fail(key.Line, "%s must be alone; there are $number, $severity, $url, $html, $plain, $json, $first, and $needs beside others", key.Value)
+			return nil, r.fail(key.Line, "%s must be the only member; the operators are $number, $severity, $url, $html, $plain, $json and $first, and $needs, which may have other members beside it", key.Value)
 		}
 		if strings.Contains(key.Value, "{{") {
-			return nil, r.fail(key.Line, "the name of a member cannot hold a variable; put it into the value")
+			return nil, r.fail(key.Line, "the name of a member cannot contain a variable; put the variable into the value")
 		}
 		if slices.ContainsFunc(made.members, func(m member) bool { return m.name == key.Value }) {
 			return nil, r.fail(key.Line, "the member %q appears twice; remove one", key.Value)
@@ -165,14 +165,14 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 		if r.preset.encoding == encodingForm {
 			switch child.(type) {
 			case object, list:
-				return nil, r.fail(value.Line, "a form holds texts and numbers alone; write %s as $json", key.Value)
+				return nil, r.fail(value.Line, "a form contains only texts and numbers; write %s as $json", key.Value)
 			}
 		}
 		made.members = append(made.members, member{key.Value, child})
 	}
 	for _, name := range made.needs {
 		if !slices.ContainsFunc(made.members, func(m member) bool { return m.name == name }) {
-			return nil, r.fail(n.Line, "$needs names %q, which is no member", name)
+			return nil, r.fail(n.Line, "$needs names %q, which is not a member", name)
 		}
 	}
 	return made, nil
@@ -194,7 +194,7 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 	case keyFirst:
 		made := first{}
 		if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-			return nil, r.fail(n.Line, "$first is a list of values, of which the first that is not empty counts")
+			return nil, r.fail(n.Line, "$first must be a list of values; the first one that is not empty is used")
 		}
 		for _, element := range n.Content {
 			value, err := r.tree(element, place{path: at.path, inside: true, depth: at.depth + 1})
@@ -224,7 +224,7 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 		r.leaves[l.pointer] = append(r.leaves[l.pointer], l)
 		return link{l}, nil
 	}
-	return nil, r.fail(n.Line, "there is no %s; there are $number, $severity, $url, $html, $plain, $json, $first, and $needs beside others", key)
+	return nil, r.fail(n.Line, "unknown operator %s; the operators are $number, $severity, $url, $html, $plain, $json and $first, and $needs, which may have other members beside it", key)
 }
 
 // parsed reads a template that shows no secret.
@@ -253,7 +253,7 @@ func (r *reader) leaf(n *yaml.Node, at place) (node, error) {
 			}
 			pointer := strings.Join(at.path, "\x00")
 			if was, found := r.preset.secretAt[pointer]; found && was != in.Name {
-				return nil, r.fail(n.Line, "the secrets %q and %q are at the same place of two bodies; give them one", was, in.Name)
+				return nil, r.fail(n.Line, "the secrets %q and %q are at the same place of two bodies; use one secret for both", was, in.Name)
 			}
 			r.preset.secretAt[pointer] = in.Name
 			return secret{in.Name}, nil

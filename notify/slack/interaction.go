@@ -29,7 +29,7 @@ const (
 const SignatureWindow = 5 * time.Minute
 
 // ErrForged says that a request does not prove to come from Slack, or not in time.
-var ErrForged = errors.New("not signed by the Slack app, or not in time")
+var ErrForged = errors.New("not signed by the Slack app, or too old")
 
 // Proof is what a request says about where it comes from.
 type Proof struct{ Timestamp, Signature string }
@@ -196,7 +196,7 @@ func (p *Press) read(action pressedAction) (bool, error) {
 		p.Deed = DeedSnooze
 		var err error
 		if p.For, err = time.ParseDuration(chosen); err != nil || p.For <= 0 {
-			return false, errors.New("the choice is no time to snooze")
+			return false, errors.New("the choice is not a duration of a snooze")
 		}
 		if p.At = instantOf(action.At); p.At.IsZero() {
 			return false, errors.New("the choice does not say when it was made")
@@ -206,7 +206,7 @@ func (p *Press) read(action pressedAction) (bool, error) {
 	}
 	var err error
 	if p.AlertID, err = uuid.Parse(value); err != nil {
-		return false, errors.New("the button's value is no alert's id")
+		return false, errors.New("the button's value is not the id of an alert")
 	}
 	return true, nil
 }

@@ -325,10 +325,10 @@ func TestValidRefuses(t *testing.T) {
 		"many buttons":       {`{"blocks":[{"type":"actions","elements":[` + repeated(`{"type":"button","text":{"type":"plain_text","text":"x"}}`, 26) + `]}]}`, "1 to 25 elements"},
 		"long button":        {`{"blocks":[{"type":"actions","elements":[{"type":"button","text":{"type":"plain_text","text":"` + strings.Repeat("x", 76) + `"}}]}]}`, "more than 75"},
 		"long link":          {`{"blocks":[{"type":"actions","elements":[{"type":"button","url":"` + strings.Repeat("x", 3001) + `","text":{"type":"plain_text","text":"x"}}]}]}`, "url is longer"},
-		"unknown block":      {`{"blocks":[{"type":"sektion"}]}`, "no type of block"},
+		"unknown block":      {`{"blocks":[{"type":"sektion"}]}`, "no such type of block"},
 		"no type":            {`{"blocks":[{}]}`, "type is required"},
 		"same id twice":      {`{"blocks":[` + repeated(`{"type":"divider","block_id":"a"}`, 2) + `]}`, "appears twice"},
-		"too much in all":    {`{"blocks":[` + repeated(section(strings.Repeat("x", 2900)), 5) + `]}`, "the blocks hold 14500"},
+		"too much in all":    {`{"blocks":[` + repeated(section(strings.Repeat("x", 2900)), 5) + `]}`, "the blocks have 14500"},
 		"text of other form": {`{"blocks":[{"type":"section","text":"x"}]}`, "block 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

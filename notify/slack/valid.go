@@ -100,7 +100,7 @@ func Valid(body []byte) error {
 		total += length
 	}
 	if total > maxAllBlockText {
-		return fmt.Errorf("slack message: the blocks hold %d characters, more than %d", total, maxAllBlockText)
+		return fmt.Errorf("slack message: the blocks have %d characters, more than %d", total, maxAllBlockText)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (b *receivedBlock) check() (length int, err error) {
 	case "":
 		return 0, errors.New("type is required")
 	default:
-		return 0, errors.New("no type of block that Slack knows")
+		return 0, errors.New("Slack has no such type of block")
 	}
 }
 
@@ -215,7 +215,7 @@ func (t *receivedText) check(limit int) (length int, err error) {
 	length = Length(t.Text)
 	switch {
 	case t.Type != "plain_text" && t.Type != "mrkdwn":
-		return 0, errors.New("a text's type is plain_text or mrkdwn")
+		return 0, errors.New("the type of a text must be plain_text or mrkdwn")
 	case length == 0:
 		return 0, errors.New("a text is empty")
 	case length > limit:

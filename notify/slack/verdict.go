@@ -45,21 +45,21 @@ func ThreadGone(word string) bool {
 func Remedy(word string) string {
 	switch word {
 	case "channel_not_found":
-		return "check the channel; the app sees a private one only when it was invited there"
+		return "check the channel; the app sees a private channel only if it was invited"
 	case "thread_not_found", "cannot_reply_to_message":
-		return "the thread is there no more; the next attempt posts into the channel"
+		return "the thread no longer exists; the next attempt posts into the channel"
 	case "not_in_channel":
 		return "invite the app to the channel, with /invite @its-name"
 	case "is_archived", "channel_is_archived":
 		return "the channel is archived; choose another one"
 	case "not_authed", "invalid_auth", "account_inactive", "token_revoked":
-		return "the bot token is not valid any more; install the app again and enter the token it shows"
+		return "the bot token is no longer valid; install the app again and enter the new token"
 	case "token_expired":
-		return "the bot token has expired; turn token rotation off in the app, install it again and enter the token it shows"
+		return "the bot token has expired; turn token rotation off in the app, install it again and enter the new token"
 	case "missing_scope":
-		return "give the app the scope chat:write, install it again and enter the token it shows"
+		return "give the app the scope chat:write, install it again and enter the new token"
 	case "restricted_action", "restricted_action_read_only_channel":
-		return "the channel does not let the app post; its settings say who may"
+		return "the app may not post in the channel; allow it in the channel's settings"
 	}
 	return ""
 }

@@ -43,7 +43,7 @@ func ParseJSON(text string, scope Scope) (*JSON, error) {
 		return nil, err
 	}
 	if _, err := p.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, p.fail("Something follows the JSON value; remove it")
+		return nil, p.fail("There is text after the JSON value; remove it")
 	}
 	return &JSON{root: root, names: p.names}, nil
 }
@@ -223,7 +223,7 @@ func (p *jsonParser) object(depth int) (node, error) {
 			return nil, p.fail("A member of an object needs a name in quotes")
 		}
 		if strings.Contains(key, openTag) {
-			return nil, p.fail("The name of a member cannot hold a variable; put it into the value")
+			return nil, p.fail("The name of a member cannot contain a variable; put the variable into the value")
 		}
 		if seen[key] {
 			return nil, p.fail("The member %q appears twice; remove one", abbreviated(key))

@@ -25,7 +25,7 @@ func TestParseJSONRefuses(t *testing.T) {
 		"cut off":            {`{"a": "b"`, 1, "ends too early"},
 		"not JSON":           {"{\n'a': 1}", 2, "not valid JSON"},
 		"variable unquoted":  {"{\n\"a\": {{exchange.durationMs}}}", 2, "write it in quotes"},
-		"trailing":           {"{} {}", 1, "Something follows"},
+		"trailing":           {"{} {}", 1, "There is text after"},
 		"variable in name":   {`{"{{exchange.route}}": 1}`, 1, "name of a member"},
 		"member twice":       {`{"a": 1, "a": 2}`, 1, `"a" appears twice`},
 		"unknown variable":   {"{\n\"a\":\n\"{{exchange.rout}}\"}", 3, `did you mean "exchange.route"?`},

@@ -25,9 +25,9 @@ func Resolution(a *alerts.Instance) string {
 		}
 		return text + " completed"
 	case r != nil && r.Reason == alerts.ByAge:
-		return "open for as long as its rule lets it be"
+		return "open for longer than its rule allows"
 	case r != nil && r.Reason == alerts.ByEdit:
-		return "its rule was edited, and no longer counts what the alert is about"
+		return "its rule was edited, and no longer counts the group of the alert"
 	case c != nil && c.Fired != nil:
 		return "the value is " + whole(c) + ", and was " + whole(c.Fired) + " when it fired; the threshold is " + CountThreshold(c)
 	}

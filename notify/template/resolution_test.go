@@ -18,8 +18,8 @@ func TestResolution(t *testing.T) {
 		"done later: a-7, begun at 2026-11-24 01:02:03 UTC, completed": {State: alerts.Resolved, Resolution: &alerts.Resolution{
 			Reason: alerts.ByEvidence, ExecutionID: "a-7", StartTimeNS: new(int64(1795482123_000000001)),
 		}},
-		"open for as long as its rule lets it be":                           {State: alerts.Resolved, Resolution: &alerts.Resolution{Reason: alerts.ByAge}},
-		"its rule was edited, and no longer counts what the alert is about": {State: alerts.Resolved, Resolution: &alerts.Resolution{Reason: alerts.ByEdit}},
+		"open for longer than its rule allows":                             {State: alerts.Resolved, Resolution: &alerts.Resolution{Reason: alerts.ByAge}},
+		"its rule was edited, and no longer counts the group of the alert": {State: alerts.Resolved, Resolution: &alerts.Resolution{Reason: alerts.ByEdit}},
 		"the value is 2, and was 7 when it fired; the threshold is 5": {State: alerts.Resolved, Count: &alerts.Count{
 			Observed: 2, Threshold: 5, WindowSeconds: 60, Fired: fired,
 		}},

@@ -141,7 +141,7 @@ func (s *scanner) end(at int, name string) error {
 	}
 	last := s.open[len(s.open)-1]
 	if last.written != name {
-		return s.fail(at, "Found {{/%s}} where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.written)
+		return s.fail(at, "Found {{/%s}} where {{/%s}} is expected; close the section that was opened last first", name, last.written)
 	}
 	s.open = s.open[:len(s.open)-1]
 	s.out.WriteString(openTag + "/" + last.engine + closeTag)
@@ -160,7 +160,7 @@ func (s *scanner) variable(at int, name string) error {
 	case e.items != nil:
 		return s.fail(at, "%s is a list; write {{#%s}}%s{{/%s}}", e.name, e.name, e.example(), e.name)
 	case e.text == nil:
-		return s.fail(at, "%s holds several values; name one, as {{%s%s}}", e.name, e.prefix, e.example())
+		return s.fail(at, "%s contains several values; name one, such as {{%s%s}}", e.name, e.prefix, e.example())
 	}
 	if !slices.Contains(s.shown, e.name) {
 		s.shown = append(s.shown, e.name)
@@ -287,11 +287,11 @@ func (s *scanner) global(name string) (e entity, problem string) {
 			continue
 		}
 		if s.scope == InTexts && !known.InTexts {
-			return e, fmt.Sprintf("%s is not known when title and message are written; use it in a webhook's body", name)
+			return e, fmt.Sprintf("%s is not available in titles and messages; use it in a webhook's body", name)
 		}
 		return entity{name: name, text: known.get}, ""
 	}
-	problem = fmt.Sprintf("There is no variable %q", abbreviated(name))
+	problem = fmt.Sprintf("Unknown variable %q", abbreviated(name))
 	if near := nearest(name, s.known, s.scope); near != "" {
 		return e, fmt.Sprintf("%s; did you mean %q?", problem, near)
 	}

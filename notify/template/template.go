@@ -58,7 +58,7 @@ var (
 	// errOutput stops a rendering that writes more than any message can hold.
 	errOutput = errors.New("the output is too long")
 	// errSteps stops one that takes too long.
-	errSteps = errors.New("the template repeats too much; nest no lists, and write less in them")
+	errSteps = errors.New("the template repeats too much; do not nest lists, and write less in them")
 )
 
 // Template is a parsed template. It is safe for concurrent use.

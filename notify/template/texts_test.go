@@ -39,7 +39,7 @@ func TestTexts(t *testing.T) {
 		"no error message":   {"", "", noMessage, "orders · to-erp: FAILED", "Timeout, without a message, after 1.5 s", ""},
 		"own":                {"{{rule.name}}!", "{{exchange.route}}\n{{exchange.errorMessage}}", failed, "R!", "to-erp\nno answer", ""},
 		"broken title":       {"{{>x}}", "m", failed, "orders · to-erp: FAILED", "m", "titleTemplate: line 1, column 1: Partials"},
-		"broken message":     {"t", "{{exchange.nope}}", failed, "t", "Timeout: no answer", "messageTemplate: line 1, column 1: There is no variable"},
+		"broken message":     {"t", "{{exchange.nope}}", failed, "t", "Timeout: no answer", "messageTemplate: line 1, column 1: Unknown variable"},
 		"comes to nothing":   {"{{exchange.attributes.none}}", " \n", failed, "orders · to-erp: FAILED", "Timeout: no answer", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestCheckRule(t *testing.T) {
 	if len(fields) != 2 || fields[0].Field != "titleTemplate" || fields[1].Field != "messageTemplate" {
 		t.Fatalf("CheckRule: %v", fields)
 	}
-	if want := `There is no variable "exchange.rout"; did you mean "exchange.route"? (line 1, column 1)`; fields[0].Message != want {
+	if want := `Unknown variable "exchange.rout"; did you mean "exchange.route"? (line 1, column 1)`; fields[0].Message != want {
 		t.Errorf("message %q, want %q", fields[0].Message, want)
 	}
 	if !strings.Contains(fields[1].Message, "(line 2, column 1)") {

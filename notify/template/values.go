@@ -44,8 +44,8 @@ func Variables() []Variable {
 		list = append(list, k.Variable)
 	}
 	return append(list,
-		Variable{labelPrefix + "KEY", "The label KEY of the rule, empty where it has none", true},
-		Variable{attributePrefix + "KEY", "The attribute KEY of the exchange, empty where it has none", true},
+		Variable{labelPrefix + "KEY", "The label KEY of the rule, empty if it has none", true},
+		Variable{attributePrefix + "KEY", "The attribute KEY of the exchange, empty if it has none", true},
 		Variable{attributeList, "A section for each attribute, in the order of their keys: {{key}} and {{value}}", true},
 		Variable{stackLines, "A section for each line of the stack trace: {{.}}", true},
 	)
@@ -178,11 +178,11 @@ func exchangeVariables() []variable {
 	return []variable{
 		text("application", "The application that ran the exchange", maxNameBytes, func(e *rules.Exchange) string { return e.Application }),
 		text("route", "The route, job or request", maxNameBytes, func(e *rules.Exchange) string { return e.Route }),
-		text("environment", "Where it ran, such as production", maxNameBytes, func(e *rules.Exchange) string { return e.Environment }),
+		text("environment", "The environment, such as production", maxNameBytes, func(e *rules.Exchange) string { return e.Environment }),
 		text("executionId", "The identifier of the execution", maxNameBytes, func(e *rules.Exchange) string { return e.ExecutionID }),
 		text("status", "COMPLETED or FAILED", maxNameBytes, func(e *rules.Exchange) string { return string(e.Status) }),
 		inTexts("startTime", "When it started, RFC 3339 with nanoseconds, UTC", func(e *rules.Exchange) string { return Time(e.StartTimeNS) }),
-		inTexts("endTime", "When it ended, as startTime; empty where the source does not say", func(e *rules.Exchange) string {
+		inTexts("endTime", "When it ended, in the format of startTime; empty if the source does not tell", func(e *rules.Exchange) string {
 			if e.EndTimeNS == nil {
 				return ""
 			}
@@ -190,10 +190,10 @@ func exchangeVariables() []variable {
 		}),
 		inTexts("duration", "How long it took, for people: 12 ms, 1.234 s", func(e *rules.Exchange) string { return Duration(e.DurationNS) }),
 		inTexts("durationMs", "How long it took, in milliseconds", func(e *rules.Exchange) string { return Milliseconds(e.DurationNS) }),
-		text("errorType", "The type of the error, empty where there is none", maxNameBytes, func(e *rules.Exchange) string { return e.ErrorType }),
+		text("errorType", "The type of the error, empty if there is none", maxNameBytes, func(e *rules.Exchange) string { return e.ErrorType }),
 		text("errorMessage", "The error's message", maxTextBytes, func(e *rules.Exchange) string { return e.ErrorMessage }),
 		text("errorStack", "The error's stack trace", maxStackBytes, func(e *rules.Exchange) string { return e.ErrorStack }),
-		text("stackTop", "The first line of the stack that is not a framework's", maxNameBytes, func(e *rules.Exchange) string { return StackTop(e.ErrorStack) }),
+		text("stackTop", "The first line of the stack that is not from a framework", maxNameBytes, func(e *rules.Exchange) string { return StackTop(e.ErrorStack) }),
 		text("correlationId", "The id that related exchanges share", maxNameBytes, func(e *rules.Exchange) string { return e.CorrelationID }),
 	}
 }
@@ -208,10 +208,10 @@ func countVariables() []variable {
 		}}
 	}
 	return []variable{
-		inTexts("observed", "How many exchanges matched within the window; of durations, how many lasted as long as the threshold", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
-		inTexts("value", "What is compared with the threshold, for people: 7, 12.5 %, 2.4 s", CountValue),
-		inTexts("threshold", "What is needed, for people: 5, 10 %, 2 s", CountThreshold),
-		inTexts("volume", "How many exchanges a ratio or a percentile is of", func(c *alerts.Count) string { return measured(c, strconv.FormatInt(c.Volume, 10)) }),
+		inTexts("observed", "How many exchanges matched within the window; for durations, how many lasted at least as long as the threshold", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
+		inTexts("value", "The value that is compared with the threshold, for people: 7, 12.5 %, 2.4 s", CountValue),
+		inTexts("threshold", "The threshold, for people: 5, 10 %, 2 s", CountThreshold),
+		inTexts("volume", "The number of exchanges from which a ratio or a percentile was calculated", func(c *alerts.Count) string { return measured(c, strconv.FormatInt(c.Volume, 10)) }),
 		inTexts("percentile", "The percentile of a rule on durations, such as 95", func(c *alerts.Count) string {
 			if c.Mode != rules.DurationInWindow {
 				return ""
@@ -220,7 +220,7 @@ func countVariables() []variable {
 		}),
 		inTexts("window", "The window, for people: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
 		inTexts("windowSeconds", "The window in seconds", func(c *alerts.Count) string { return strconv.Itoa(c.WindowSeconds) }),
-		inTexts("group", "What was counted together: the route, application, environment, error type or value of an attribute", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
+		inTexts("group", "The group: the route, application, environment, error type or value of an attribute", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
 	}
 }
 
@@ -287,9 +287,9 @@ func alertVariables() []variable {
 		inBody("title", "The alert's title", func(v *Values) string { return rules.CleanText(v.alert.Title, maxNameBytes) }),
 		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
 		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),
-		inBody("url", "Where the alert is seen; empty where no public address is configured", func(v *Values) string { return v.alertURL }),
+		inBody("url", "The address of the alert; empty if no public address is configured", func(v *Values) string { return v.alertURL }),
 		inBody("reason", "Why the message is sent: FIRED, REMINDER, SNOOZE_ENDED, ESCALATED, ACKNOWLEDGED, RESOLVED or REOPENED", func(v *Values) string { return string(v.reason) }),
-		inBody("resolution", "Why the alert is resolved: by whom, or why Tocsin did; empty while it is not", func(v *Values) string { return Resolution(v.alert) }),
+		inBody("resolution", "Why the alert is resolved: by whom, or why Tocsin resolved it; empty while it is not resolved", func(v *Values) string { return Resolution(v.alert) }),
 	}
 }
 
@@ -304,14 +304,14 @@ func requestVariables() []variable {
 		}}
 	}
 	return []variable{
-		of("key", "What the receiver knows the alert by: the same in every message about it", func(r *Request) string { return r.Key }),
-		of("reference", "The receiver's own id of what an earlier message has opened, where a preset captures it; empty where it is not known", func(r *Request) string { return r.Reference }),
+		of("key", "The key by which the receiver knows the alert: the same in every message about it", func(r *Request) string { return r.Key }),
+		of("reference", "The receiver's own id of what an earlier message opened, if a preset captures it; empty if it is not known", func(r *Request) string { return r.Reference }),
 		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
 		of("word", "The event for people, such as Acknowledged", func(r *Request) string { return r.Word }),
-		of("severity", "The severity in the receiver's own words, where these are texts", func(r *Request) string { return r.Severity }),
-		of("by", "Who acknowledged, resolved or reopened the alert; empty where Tocsin did", func(r *Request) string { return rules.CleanText(r.By, maxNameBytes) }),
+		of("severity", "The severity in the receiver's own words, if these are texts", func(r *Request) string { return r.Severity }),
+		of("by", "Who acknowledged, resolved or reopened the alert; empty if Tocsin did", func(r *Request) string { return rules.CleanText(r.By, maxNameBytes) }),
 		of("time", "When it happened, RFC 3339, UTC", func(r *Request) string { return r.At.UTC().Format("2006-01-02T15:04:05.000Z") }),
-		of("until", "When what is told is over by itself, RFC 3339, UTC: in the year 2199 where a message about its end follows", func(r *Request) string { return r.Until.UTC().Format(time.RFC3339) }),
+		of("until", "When the alert ends by itself, RFC 3339, UTC: in the year 2199 if a message about its end follows", func(r *Request) string { return r.Until.UTC().Format(time.RFC3339) }),
 		of("clock", "When it happened, as 2006-01-02 15:04:05, UTC", func(r *Request) string { return r.At.UTC().Format(time.DateTime) }),
 	}
 }

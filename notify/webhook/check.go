@@ -38,7 +38,7 @@ func CheckURL(text string) []fault.Field {
 	case err != nil:
 		problem = sentence(err.Error())
 	case u.Fragment != "":
-		problem = "Must not have a fragment; remove what follows the #"
+		problem = "Must not have a fragment; remove the # and the text after it"
 	}
 	if problem == "" {
 		return nil
@@ -60,14 +60,14 @@ func CheckTarget(w *notify.Webhook) []fault.Field {
 		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
 	}
 	if w.Kind != notify.KindSlack {
-		add("slack", "not_applicable", "Only a webhook of kind slack posts as a Slack app; remove it or change the kind")
+		add("slack", "not_applicable", "Only a webhook of kind slack can post as a Slack app; remove it or change the kind")
 		return fields
 	}
 	if w.URL != "" {
 		add("url", "not_applicable", "A webhook has either a URL or a bot token; remove one of them")
 	}
 	if w.SigningSecret != "" {
-		add("signingSecret", "not_applicable", "Slack does not look at signatures; remove it, or enter the Slack app's as slack.signingSecret")
+		add("signingSecret", "not_applicable", "Slack does not check signatures; remove it, or enter that of the Slack app as slack.signingSecret")
 	}
 	if problem := channelProblem(w.Slack.Channel); problem != "" {
 		add("slack.channel", "channel", problem)
@@ -90,7 +90,7 @@ func CheckCertificate(w *notify.Webhook) []fault.Field {
 		return nil
 	}
 	if w.Slack.Used() || strings.HasPrefix(w.URL, "http://") {
-		return []fault.Field{{Field: field, Code: "not_applicable", Message: "Only a webhook with an https:// URL can show a certificate; remove it"}}
+		return []fault.Field{{Field: field, Code: "not_applicable", Message: "Only a webhook with an https:// URL can use a client certificate; remove it"}}
 	}
 	if _, err := tls.X509KeyPair([]byte(w.ClientCertificate), []byte(w.ClientCertificate)); err != nil {
 		return []fault.Field{{Field: field, Code: "certificate", Message: "Must be a certificate and its private key, without a passphrase, both as PEM"}}
@@ -103,13 +103,13 @@ func channelProblem(channel string) string {
 	name, named := strings.CutPrefix(channel, "#")
 	switch {
 	case channel == "":
-		return "Enter the channel's id, such as C0123456789, or its name behind a #"
+		return "Enter the channel's id, such as C0123456789, or its name after a #"
 	case named && (name == "" || len([]rune(name)) > maxName || strings.ContainsAny(name, " \t\r\n#,@<>&|\"'")):
-		return "Not a name that a channel can have; copy it from Slack, or enter the channel's id"
+		return "Not a valid name of a channel; copy it from Slack, or enter the channel's id"
 	case named:
 	case len(channel) < minID || len(channel) > maxName || !strings.ContainsRune("CGD", rune(channel[0])) ||
 		strings.Trim(channel, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "":
-		return "Must be a channel's id, which begins with C, G or D (in Slack: the channel's name, About), or its name behind a #"
+		return "Must be a channel's id, which begins with C, G or D (in Slack: the channel's name, About), or its name after a #"
 	}
 	return ""
 }
@@ -142,7 +142,7 @@ func CheckHeaders(headers map[string]string) []fault.Field {
 		problem := ""
 		switch {
 		case !httpguts.ValidHeaderFieldName(name) || len(name) > MaxHeaderNameBytes:
-			problem = "Not a name that a header can have"
+			problem = "Not a valid name of a header"
 		case reserved(name):
 			problem = "Tocsin sets this header itself; remove it"
 		case seen[http.CanonicalHeaderKey(name)]:
@@ -150,7 +150,7 @@ func CheckHeaders(headers map[string]string) []fault.Field {
 		case len(headers[name]) > MaxHeaderValueBytes:
 			problem = fmt.Sprintf("The value must be at most %d bytes", MaxHeaderValueBytes)
 		case !httpguts.ValidHeaderFieldValue(headers[name]):
-			problem = "The value holds line breaks or control characters; remove them"
+			problem = "The value contains line breaks or control characters; remove them"
 		}
 		seen[http.CanonicalHeaderKey(name)] = true
 		if problem != "" {
@@ -221,7 +221,7 @@ func checkBody(kind notify.WebhookKind, text string) error {
 		}
 		if kind == notify.KindSlack {
 			if err := slack.Valid(content); err != nil {
-				return fmt.Errorf("with a long or odd exchange, Slack would refuse the message: %w", err)
+				return fmt.Errorf("with a long or unusual exchange, Slack would refuse the message: %w", err)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func newDialer(allowed []netip.Prefix, proxy Proxy, config *tls.Config) (*dialer
 	}
 	u, err := url.Parse(proxy.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || (u.Path != "" && u.Path != "/") {
-		return nil, errors.New("TOCSIN_OUTGOING_PROXY is not of the form http://proxy.example.com:3128")
+		return nil, errors.New("TOCSIN_OUTGOING_PROXY must have the form http://proxy.example.com:3128")
 	}
 	d.proxy = u
 	d.through = (&httpproxy.Config{HTTPProxy: proxy.URL, HTTPSProxy: proxy.URL, NoProxy: proxy.Except}).ProxyFunc()

@@ -43,14 +43,14 @@ func CheckExchangeURL(address string) error {
 	}
 	for _, name := range placeholders().FindAllStringSubmatch(address, -1) {
 		if _, known := exchangeField(&rules.Exchange{}, name[1]); !known {
-			return fmt.Errorf("TOCSIN_EXCHANGE_URL: unknown name {%s}; there are tenantId, executionId, correlationId, environment, application and route", name[1])
+			return fmt.Errorf("TOCSIN_EXCHANGE_URL: unknown name {%s}; the names are tenantId, executionId, correlationId, environment, application and route", name[1])
 		}
 	}
 	u, err := url.Parse(placeholders().ReplaceAllString(address, "x"))
 	whole := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 	authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://"), "/")
 	if !whole || strings.ContainsAny(authority, "{}") {
-		return fmt.Errorf("TOCSIN_EXCHANGE_URL %q is not of the form https://traces.example.com/trace/{correlationId}", address)
+		return fmt.Errorf("TOCSIN_EXCHANGE_URL %q must have the form https://traces.example.com/trace/{correlationId}", address)
 	}
 	return nil
 }

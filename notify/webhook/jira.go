@@ -73,7 +73,7 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	case found == "":
 		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: o.StatusCode, Response: "There is no issue for the alert"}
 	case event == preset.Fired:
-		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: o.StatusCode, Response: "The issue " + found + " is there already", Reference: &found}
+		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: o.StatusCode, Response: "The issue " + found + " exists already", Reference: &found}
 	}
 	known.Reference = found
 	if o = j.comment(ctx); o.Verdict == notify.VerdictDelivered && (event == preset.Resolved || event == preset.Reopened) {
@@ -82,7 +82,7 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	o.NothingSent = o.NothingSent && !j.sent
 	switch {
 	case o.StatusCode == http.StatusNotFound:
-		o.Verdict, o.Reference, o.Error = notify.VerdictRetry, new(string), "The issue "+found+" is there no more; the next attempt searches for another one"
+		o.Verdict, o.Reference, o.Error = notify.VerdictRetry, new(string), "The issue "+found+" no longer exists; the next attempt searches for another one"
 	case o.Verdict == notify.VerdictDelivered && d.Reference == "":
 		o.Reference = &found
 	}
@@ -110,7 +110,7 @@ func (j *jiraAttempt) stopped(err error) notify.Outcome {
 	if j.written == 0 {
 		return stopped(err)
 	}
-	return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: j.written, Error: "Stopped halfway: " + err.Error() + "; the next attempt goes on from there"}
+	return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: j.written, Error: "Stopped halfway: " + err.Error() + "; the next attempt continues from there"}
 }
 
 // exchange makes a call, unless the claim may be over.
@@ -184,7 +184,7 @@ func (j *jiraAttempt) call(ctx context.Context, method, path string, query url.V
 	}
 	j.s.common(r.Header, j.d, j.at)
 	if o, body = j.exchange(ctx, r); o.Verdict == notify.VerdictDelivered && into != nil && json.Unmarshal(body, into) != nil {
-		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "What answered is not Jira: enter its address as the site"}
+		o = notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: o.StatusCode, Head: o.Head, Response: o.Response, Error: "The answer is not from Jira; enter Jira's address as the site"}
 	}
 	return o, body
 }
@@ -218,7 +218,7 @@ func (j *jiraAttempt) search(ctx context.Context) (key string, o notify.Outcome)
 	if len(found.Issues) > 0 {
 		key = found.Issues[0].Key
 		if !preset.IsReference(key) {
-			o.Verdict, o.Error = notify.VerdictRetry, "The answer names an issue that cannot be one of Jira's; check the site"
+			o.Verdict, o.Error = notify.VerdictRetry, "The answer names an issue that cannot be from Jira; check the site"
 			return "", o
 		}
 	}

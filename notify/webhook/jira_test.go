@@ -211,7 +211,7 @@ func TestAnswersOfJira(t *testing.T) {
 		{"a token that is not accepted", "/search/jql", presettest.Answer{Status: 401, Body: secretToken}, notify.VerdictGone, "User or token is not accepted"},
 		{"a project that is not there", "/search/jql", presettest.Answer{Status: 400}, notify.VerdictGone, "project key"},
 		{"another edition", "/search/jql", presettest.Answer{Status: 404}, notify.VerdictGone, "edition"},
-		{"a page that is no Jira", "/search/jql", presettest.Answer{Status: 200, Body: "<html>"}, notify.VerdictRetry, "not Jira"},
+		{"a page that is no Jira", "/search/jql", presettest.Answer{Status: 200, Body: "<html>"}, notify.VerdictRetry, "not from Jira"},
 		{"a burst", "/search/jql", presettest.Answer{Status: 429, Header: map[string]string{"Retry-After": "7"}}, notify.VerdictThrottled, ""},
 		{"a burst of writes", "/issue", presettest.Answer{Status: 429, Header: map[string]string{"Retry-After": "7"}}, notify.VerdictThrottled, ""},
 		{"a field that is missing", "/issue", presettest.Answer{Status: 400, Body: `{"errors":{"labels":"Field 'labels' cannot be set."}}`}, notify.VerdictRefused, "put Labels on the screen"},

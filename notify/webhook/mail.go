@@ -71,7 +71,7 @@ func (s *Sender) mailMessage(p *preset.Preset, d *notify.Delivery, at time.Time)
 	}
 	var body map[string]string
 	if err := json.Unmarshal(d.Body.Content, &body); err != nil {
-		return preset.Mail{}, nil, errors.New("the stored body is no e-mail")
+		return preset.Mail{}, nil, errors.New("the stored body is not an e-mail")
 	}
 	return to, &email.Message{
 		From: to.From, To: to.To, ID: d.MessageID(), About: preset.Key(d), Date: at, Agent: s.agent,

@@ -113,7 +113,7 @@ func explain(status int, said string, header http.Header) string {
 		}
 	}
 	if status >= 300 && status <= 399 {
-		text += ": redirects are not followed; enter the URL to which it leads"
+		text += ": redirects are not followed; enter the URL that it leads to"
 		if to := redirectHost(header.Get("Location")); to != "" {
 			text += ", at " + to
 		}

@@ -34,7 +34,7 @@ func TestStatusDecides(t *testing.T) {
 		{name: "204", status: 204, verdict: delivered},
 		{name: "299", status: 299, verdict: delivered},
 		{name: "200, ok false, but not Slack", status: 200, body: `{"ok":false}`, verdict: delivered},
-		{name: "301", status: 301, header: map[string]string{"Location": "https://new.example/secret"}, verdict: refused, error: "redirects are not followed; enter the URL to which it leads, at https://new.example"},
+		{name: "301", status: 301, header: map[string]string{"Location": "https://new.example/secret"}, verdict: refused, error: "redirects are not followed; enter the URL that it leads to, at https://new.example"},
 		{name: "304", status: 304, verdict: refused, error: "304 Not Modified"},
 		{name: "308 within the host", status: 308, header: map[string]string{"Location": "/elsewhere"}, verdict: refused, error: "308 Permanent Redirect"},
 		{name: "400", status: 400, body: "bad", verdict: refused, error: "400 Bad Request"},

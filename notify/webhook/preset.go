@@ -15,7 +15,7 @@ import (
 // errUnknownPreset is about a preset that is not among this replica's: a file that an
 // operator has removed, or not given to each replica. The webhook is switched off, and its
 // messages wait until it is enabled.
-var errUnknownPreset = errors.New("This replica does not have the webhook's receiver: give every replica its file, which TOCSIN_RECEIVERS names, restart them, and enable the webhook") //nolint:staticcheck // a sentence for people
+var errUnknownPreset = errors.New("This replica does not have the webhook's receiver; name its file in TOCSIN_RECEIVERS on every replica, restart them, and enable the webhook") //nolint:staticcheck // a sentence for people
 
 // renderPreset returns the body that the webhook's preset makes, without secrets; none
 // where the preset is unknown.
@@ -92,14 +92,14 @@ func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 	p := presets.Get(w.Preset)
 	if p == nil {
-		return []fault.Field{{Field: "preset.id", Code: "unknown_value", Message: "There is no such receiver; GET /receivers lists all"}}
+		return []fault.Field{{Field: "preset.id", Code: "unknown_value", Message: "Unknown receiver; GET /receivers lists all"}}
 	}
 	fields := p.CheckInputs(w.Inputs)
 	add := func(field, code, message string) {
 		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
 	}
 	if w.Kind != notify.KindGeneric {
-		add("kind", "not_applicable", "A webhook with a receiver is of the kind generic")
+		add("kind", "not_applicable", "A webhook with a receiver must have the kind generic")
 	}
 	for _, not := range []struct {
 		field string
@@ -113,7 +113,7 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		{"signingSecret", w.SigningSecret != ""},
 	} {
 		if not.given {
-			add(not.field, "not_applicable", fmt.Sprintf("%s has a way of its own; remove it, or choose no receiver", p.Name))
+			add(not.field, "not_applicable", fmt.Sprintf("The receiver %s decides this itself; remove it, or choose no receiver", p.Name))
 		}
 	}
 	if !p.Sends(preset.Digest) && w.DigestAbove > 0 {

@@ -17,7 +17,7 @@ import (
 const contentType = "application/json"
 
 // errNoAlertID refuses a body by which a receiver cannot recognise a repeat.
-var errNoAlertID = errors.New("{{alert.id}} must be somewhere in the body, so that a receiver can tell a repeat; for Slack, as the block_id of a block")
+var errNoAlertID = errors.New("{{alert.id}} must be in the body, so that a receiver can recognise a repeat; for Slack, use it as the block_id of a block")
 
 // RendererOptions configure a [Renderer].
 type RendererOptions struct {
@@ -72,7 +72,7 @@ func NewRenderer(o RendererOptions) (*Renderer, error) {
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return nil, errors.New("TOCSIN_PUBLIC_URL is not of the form https://tocsin.example.com")
+			return nil, errors.New("TOCSIN_PUBLIC_URL must have the form https://tocsin.example.com")
 		}
 	}
 	if err := CheckExchangeURL(o.ExchangeURL); err != nil {

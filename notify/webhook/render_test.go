@@ -140,7 +140,7 @@ func TestRenderFallsBack(t *testing.T) {
 		"broken":                 {notify.KindGeneric, `{"a": "{{>x}}"}`, "body template: line 1, column 7: Partials"},
 		"broken, Slack":          {notify.KindSlack, `{`, "body template: line 1"},
 		"not for Slack":          {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
-		"unknown block of Slack": {notify.KindSlack, `{"blocks": [{"type": "sektion"}]}`, "no type of block"},
+		"unknown block of Slack": {notify.KindSlack, `{"blocks": [{"type": "sektion"}]}`, "no such type of block"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := delivery("", func(d *notify.Delivery) { d.Webhook.Kind, d.Webhook.BodyTemplate = c.kind, c.text })

@@ -26,7 +26,7 @@ func slackAPIURL(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(strings.TrimRight(text, "/"))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the URL of Slack's API must be of the form %s", DefaultSlackAPI)
+		return nil, fmt.Errorf("the URL of Slack's API must have the form %s", DefaultSlackAPI)
 	}
 	return u, nil
 }
@@ -98,7 +98,7 @@ func (c *slackCall) content() ([]byte, error) {
 }
 
 // notTheAPI is said of an answer in which nothing is the Web API's.
-const notTheAPI = "what answered is not Slack's API"
+const notTheAPI = "the answer is not from Slack's API"
 
 // byWebAPI judges the answer of a method. What was read of it says what became of
 // the message, whatever befell the rest.

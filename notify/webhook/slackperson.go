@@ -42,7 +42,7 @@ func (s *Sender) SlackMember(ctx context.Context, w *notify.Webhook, user string
 func (s *Sender) SlackTell(ctx context.Context, w *notify.Webhook, press slack.Press, text string) error {
 	content, err := json.Marshal(map[string]string{"text": slack.Escape(text, maxError)})
 	if err != nil {
-		return fmt.Errorf("tell a user: %w", err)
+		return fmt.Errorf("notify a user: %w", err)
 	}
 	place := map[string]any{"channel": press.Message.Channel, "user": press.User.ID}
 	if press.Thread != "" {
@@ -50,14 +50,14 @@ func (s *Sender) SlackTell(ctx context.Context, w *notify.Webhook, press slack.P
 	}
 	r, err := s.slackRequest(w.Slack, slackCall{method: "chat.postEphemeral", body: &notify.Body{Content: content}, place: place})
 	if err != nil {
-		return fmt.Errorf("tell a user: %w", err)
+		return fmt.Errorf("notify a user: %w", err)
 	}
 	o, _, err := s.askSlack(ctx, w, r)
 	switch {
 	case err != nil:
-		return fmt.Errorf("tell a user: %w", err)
+		return fmt.Errorf("notify a user: %w", err)
 	case o.Verdict != notify.VerdictDelivered:
-		return fmt.Errorf("tell a user: %s", o.Error)
+		return fmt.Errorf("notify a user: %s", o.Error)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (t *target) withTransport(of func(*tls.Certificate) *http.Transport) *targe
 	}
 	certificate, err := tls.X509KeyPair([]byte(t.made.ClientCertificate), []byte(t.made.ClientCertificate))
 	if err != nil {
-		t.err = errors.New("the client certificate cannot be read; enter certificate and key anew, as PEM")
+		t.err = errors.New("the client certificate cannot be read; enter certificate and key again, as PEM")
 		return t
 	}
 	t.transport, t.own = of(&certificate), true

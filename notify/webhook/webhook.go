@@ -219,7 +219,7 @@ func unanswered(caller context.Context, over, err error, nothingSent bool, timeo
 	case errors.Is(over, context.DeadlineExceeded):
 		return notify.VerdictRetry, fmt.Sprintf("No answer within %v", timeout)
 	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
-		return notify.VerdictRetry, "The URL leads to an address that is not public; an administrator can allow its network by TOCSIN_OUTGOING_ALLOW"
+		return notify.VerdictRetry, "The URL leads to an address that is not public; an administrator can allow its network with TOCSIN_OUTGOING_ALLOW"
 	}
 	return notify.VerdictRetry, rules.CleanText(err.Error(), maxError)
 }

@@ -109,13 +109,13 @@ type Provider struct {
 func New(o Options) (*Provider, error) {
 	issuer, err := url.Parse(o.Issuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && issuer.Scheme != "http" {
-		return nil, fmt.Errorf("OpenID Connect: TOCSIN_OIDC_ISSUER %q is not of the form https://host", o.Issuer)
+		return nil, fmt.Errorf("OpenID Connect: TOCSIN_OIDC_ISSUER %q must have the form https://host", o.Issuer)
 	}
 	if o.ClientID == "" {
-		return nil, errors.New("OpenID Connect: set TOCSIN_OIDC_CLIENT_ID to the id under which the provider knows Tocsin")
+		return nil, errors.New("OpenID Connect: set TOCSIN_OIDC_CLIENT_ID to Tocsin's client id at the provider")
 	}
 	if o.RedirectURL == "" {
-		return nil, errors.New("OpenID Connect: set TOCSIN_PUBLIC_URL, to which the provider sends people back")
+		return nil, errors.New("OpenID Connect: set TOCSIN_PUBLIC_URL; the provider redirects people to it")
 	}
 	if o.RoleClaim == "" && len(o.RoleMap) > 0 {
 		return nil, errors.New("OpenID Connect: TOCSIN_OIDC_ROLE_MAP maps roles; set TOCSIN_OIDC_ROLE_CLAIM to the claim that gives them")
@@ -181,7 +181,7 @@ func (p *Provider) attemptOf(cookie, state string) (attempt, error) {
 	var a attempt
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil || cookie == "" {
-		return a, errors.New("this browser did not begin to sign in")
+		return a, errors.New("this browser did not start the sign-in")
 	}
 	plain, err := p.Open(sealed)
 	if err != nil {
@@ -191,7 +191,7 @@ func (p *Provider) attemptOf(cookie, state string) (attempt, error) {
 		return a, fmt.Errorf("decode attempt: %w", err)
 	}
 	if subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 || a.State == "" {
-		return a, errors.New("the state is of another attempt")
+		return a, errors.New("the state belongs to another attempt")
 	}
 	if !p.Now().Before(a.ExpiresAt) {
 		return a, errors.New("the attempt took too long")
@@ -219,7 +219,7 @@ func (p *Provider) redeem(ctx context.Context, a attempt, code string) (access.N
 		return access.NewAccount{}, &Error{Unusable, fmt.Errorf("verify id_token: %w", err)}
 	}
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
-		return access.NewAccount{}, &Error{Unusable, errors.New("the nonce is of another attempt")}
+		return access.NewAccount{}, &Error{Unusable, errors.New("the nonce belongs to another attempt")}
 	}
 	var claims map[string]any
 	if err := token.Claims(&claims); err != nil {
@@ -233,13 +233,13 @@ func (p *Provider) account(issuer, subject string, claims map[string]any) (acces
 	text := func(name string) string { s, _ := claims[name].(string); return s }
 	who := access.NewAccount{TenantID: p.Tenant, Issuer: issuer, Subject: subject, Email: text("email"), Name: text("name"), Groups: p.groups(claims)}
 	if access.CheckEmail(who.Email) != nil {
-		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; ask for the scope that gives one")}
+		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; request the scope that provides one")}
 	}
 	if who.Name == "" || len(who.Name) > 200 {
 		who.Name = who.Email
 	}
 	if who.Role = p.role(claims); who.Role == "" {
-		return who, &Error{NotAdmitted, fmt.Errorf("no value of the claim %q gives a role", p.RoleClaim)}
+		return who, &Error{NotAdmitted, fmt.Errorf("no value of the claim %q maps to a role", p.RoleClaim)}
 	}
 	return who, nil
 }

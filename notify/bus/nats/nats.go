@@ -70,7 +70,7 @@ func New(o Options) (*Driver, error) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		// The error may quote the URL, with its password.
-		return nil, errors.New("TOCSIN_BUS_URL is not a URL of NATS, as nats://user:password@host:4222")
+		return nil, errors.New("TOCSIN_BUS_URL must have the form nats://user:password@host:4222")
 	}
 	stream, err := jetstream.New(conn)
 	if err != nil {

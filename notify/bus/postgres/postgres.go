@@ -55,7 +55,7 @@ func New(o Options) (*Driver, error) {
 	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		// The error quotes the URL, perhaps with its password.
-		return nil, errors.New("TOCSIN_BUS_URL is not a URL of Postgres, as postgres://user:password@host:5432/database")
+		return nil, errors.New("TOCSIN_BUS_URL must have the form postgres://user:password@host:5432/database")
 	}
 	config := pool.ConnConfig
 	config.RuntimeParams["application_name"] = "tocsin wake-ups"
@@ -96,7 +96,7 @@ func (d *Driver) tryOut(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		heard, err := conn.WaitForNotification(ctx)
 		if err != nil {
-			return fmt.Errorf("LISTEN does not hear what is published; TOCSIN_BUS_URL must lead to the same database, "+
+			return fmt.Errorf("LISTEN does not receive what is published; TOCSIN_BUS_URL must lead to the same database, "+
 				"without a pooler in transaction mode: %w", err)
 		}
 		if heard.Payload == probe {

@@ -81,7 +81,7 @@ func (o *Options) config() (*redis.Options, error) {
 	config, err := redis.ParseURL(o.URL)
 	if err != nil {
 		// The error may quote the URL, with its password.
-		return nil, errors.New("TOCSIN_BUS_URL is not a URL of Redis, as redis://user:password@host:6379/0")
+		return nil, errors.New("TOCSIN_BUS_URL must have the form redis://user:password@host:6379/0")
 	}
 	config.ClientName = "tocsin"
 	config.DialTimeout = 2 * time.Second

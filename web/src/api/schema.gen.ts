@@ -57,7 +57,7 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge an alert
-         * @description An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, nor a pending one, which is 409.
+         * @description An acknowledged alert stays as it is, with who was first. Resolved and pending alerts cannot be acknowledged: 409.
          */
         post: operations["acknowledgeAlert"];
         delete?: never;
@@ -79,8 +79,8 @@ export interface paths {
         put?: never;
         /**
          * Assign an alert to a person, or to nobody
-         * @description Somebody else may have assigned it since the caller looked: where `was` is not who it is assigned to, that is 409, and nothing
-         *     changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned, which is 409.
+         * @description Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
+         *     changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
          */
         post: operations["assignAlert"];
         delete?: never;
@@ -145,7 +145,7 @@ export interface paths {
          * Snooze an alert until an instant
          * @description When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
          *     alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-         *     state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed, which is 409.
+         *     state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
          */
         post: operations["snoozeAlert"];
         delete?: never;
@@ -187,7 +187,7 @@ export interface paths {
         };
         /**
          * How long exchanges like an alert's usually take
-         * @description Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
+         * @description From at most 10,000 completed exchanges of the same route, application and environment, the newest of those that
          *     started within 24 hours before the alert's exchange.
          */
         get: operations["getUsualDuration"];
@@ -210,9 +210,9 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge many alerts at once
-         * @description Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
-         *     that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
-         *     pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+         * @description The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
+         *     raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
+         *     resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
          */
         post: operations["acknowledgeAlerts"];
         delete?: never;
@@ -234,9 +234,10 @@ export interface paths {
         put?: never;
         /**
          * Undo what was done to many alerts
-         * @description Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
-         *     acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about is well
-         *     again. Possible for whoever did it, until `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+         * @description Restores those alerts that have not changed since. The others stay and are counted: somebody else acted on them,
+         *     another alert of the same rule and group is open, or the rule or the webhook that they are about works again. Only
+         *     the person who did it can undo it, until `undoableUntil`; after that it is a conflict. Undoing twice has the
+         *     effect of undoing once.
          */
         post: operations["undoAlertAction"];
         delete?: never;
@@ -254,8 +255,8 @@ export interface paths {
         };
         /**
          * Count the alerts raised in each minute of the last hour
-         * @description Alerts about exchanges, by the rule that raised them. Of more than 100,000 the oldest are not counted, and `complete`
-         *     is false.
+         * @description Alerts about exchanges, by the rule that raised them. If there are more than 100,000, the oldest are not counted,
+         *     and `complete` is false.
          */
         get: operations["getAlertActivity"];
         put?: never;
@@ -277,9 +278,9 @@ export interface paths {
         put?: never;
         /**
          * Assign many alerts to a person, or to nobody
-         * @description As the acknowledging of many. Alerts that neither nobody nor the caller handles stay with their assignees and count as
-         *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back to
-         *     whoever handled it.
+         * @description In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+         *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
+         *     to the person who handled it.
          */
         post: operations["assignAlerts"];
         delete?: never;
@@ -333,7 +334,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Fold alerts by rule or by error
+         * Group alerts by rule or by error
          * @description One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
          *     with the same filter and the group's `ruleId`, its `signature`, or its `signature`, `application` and `route` and
          *     `perExchange`.
@@ -380,7 +381,7 @@ export interface paths {
         put?: never;
         /**
          * Write a note on an issue
-         * @description The issue needs an alert; otherwise it is not found. A client that sends a `noteId` of its own may repeat the call when
+         * @description The issue needs an alert; otherwise it is not found. A client that sends its own `noteId` may repeat the call when
          *     the answer was lost; the id of another note is a conflict. Notes stay when retention deletes the alerts of their issue.
          */
         post: operations["createIssueNote"];
@@ -423,7 +424,7 @@ export interface paths {
         put?: never;
         /**
          * Mark alerts as read, or as unread
-         * @description For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+         * @description Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
          */
         post: operations["readAlerts"];
         delete?: never;
@@ -443,7 +444,7 @@ export interface paths {
         put?: never;
         /**
          * Resolve many alerts at once
-         * @description As the acknowledging of many. Pending alerts cannot be resolved.
+         * @description In the same way as acknowledging many. Pending alerts cannot be resolved.
          */
         post: operations["resolveAlerts"];
         delete?: never;
@@ -499,13 +500,12 @@ export interface paths {
         };
         /**
          * Follow the inbox by server-sent events
-         * @description The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-         *     id names the state of the inbox and begins with the number of its newest change. A client that returns with
-         *     `Last-Event-ID` gets nothing when nothing has changed, else one event for all that it has missed, with `missed`.
-         *
-         *     The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
-         *     that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
-         *     time: connect anew.
+         * @description The event `alerts` is sent once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`,
+         *     and its id names the state of the inbox and begins with the number of its newest change. A client that returns
+         *     with `Last-Event-ID` gets no event if nothing has changed, otherwise one event for everything that it has missed,
+         *     with `missed`. The event `beat` is sent at the beginning and every few seconds, without an id; its data is a
+         *     `BeatEvent`. A stream that sends nothing for longer than two beats has failed, even if nobody has ended it. The
+         *     stream may end at any time: connect again.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -546,8 +546,8 @@ export interface paths {
         };
         /**
          * Explain an exchange
-         * @description Tells for every rule why there is an alert about one exchange, or none. Rules with an alert come first, those whose
-         *     condition it does not meet last, each kind by name.
+         * @description Says for every rule why there is an alert about one exchange, or none. Rules with an alert come first, rules whose
+         *     condition the exchange does not meet come last, each sorted by name.
          */
         get: operations["explainExchange"];
         put?: never;
@@ -567,7 +567,7 @@ export interface paths {
         };
         /**
          * List the values that occur in a field
-         * @description The most frequent first, for an editor to offer. Of attributes, the keys.
+         * @description The most frequent first, as suggestions for an editor. For attributes, the keys.
          */
         get: operations["listExchangeFacets"];
         put?: never;
@@ -585,7 +585,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Ask who one is */
+        /** Read the caller */
         get: operations["getMe"];
         put?: never;
         post?: never;
@@ -604,9 +604,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Change one's password
-         * @description Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
-         *     is for whoever comes from a provider, unless an administrator has set a password.
+         * Change the caller's password
+         * @description Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+         *     for people who sign in at a provider, unless an administrator has set a password.
          */
         put: operations["changePassword"];
         post?: never;
@@ -625,7 +625,7 @@ export interface paths {
         };
         /**
          * List notifications, newest first
-         * @description Of the attempts only the verdicts; a single notification shows the rest.
+         * @description Attempts are shown only with their verdicts; read a single notification for the rest.
          */
         get: operations["listNotifications"];
         put?: never;
@@ -667,8 +667,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a notification up
-         * @description Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+         * Discard a notification
+         * @description Ends its message as `DISCARDED`; a member of a digest is discarded with the whole digest. It can be sent again.
          *     A message that was delivered, and one that is being attempted, are a conflict.
          */
         post: operations["discardNotification"];
@@ -691,11 +691,12 @@ export interface paths {
         put?: never;
         /**
          * Send a notification again
-         * @description Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
-         *     repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
-         *     then it is rendered anew. A notification of a settled digest leaves the digest and is sent on its own; while the digest is still
-         *     pending, the digest is made due. One that a silence suppressed is sent all the same. One that is due already stays as it is. An attempt under way, and a webhook that is
-         *     off or deleted, are a conflict.
+         * @description Makes it due at once, with a new schedule and a new `webhook-id`, so that the receiver does not treat it as a
+         *     repeat. The count of attempts continues. The body is that of the earlier attempts, unless it was refused or a
+         *     fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
+         *     individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
+         *     is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
+         *     being made, and if the webhook is off or deleted.
          */
         post: operations["retryNotification"];
         delete?: never;
@@ -713,7 +714,7 @@ export interface paths {
         };
         /**
          * Count messages by status
-         * @description What a digest tells does not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
+         * @description Members of digests do not count. Each number is exact up to 10,000, where counting ends. `delivered`, `discarded` and `suppressed` are
          *     those among the newest 20,000 messages.
          */
         get: operations["countNotifications"];
@@ -735,9 +736,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give many up
-         * @description Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
-         *     given up as a whole. What was delivered, and what is being attempted, stays as it is.
+         * Discard many
+         * @description Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and
+         *     is discarded as a whole. Messages that were delivered or are being attempted stay as they are.
          */
         post: operations["discardNotifications"];
         delete?: never;
@@ -757,9 +758,9 @@ export interface paths {
         put?: never;
         /**
          * Send many again
-         * @description As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
-         *     again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
-         *     Repeating the call changes nothing about those that are due already.
+         * @description In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+         *     message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
+         *     again one by one. Repeating the call does not change messages that are already due.
          */
         post: operations["retryNotifications"];
         delete?: never;
@@ -777,7 +778,7 @@ export interface paths {
         };
         /**
          * List the receivers that a webhook can be for
-         * @description Services with a dialect of their own, such as PagerDuty or Teams: what a person enters for each, and what they are
+         * @description Services with their own format, such as PagerDuty or Teams: what a person enters for each, and what they are
          *     notified of. Those of the program and those that operators have added (`TOCSIN_RECEIVERS`), by name.
          */
         get: operations["listReceivers"];
@@ -802,8 +803,8 @@ export interface paths {
         put?: never;
         /**
          * Show the requests that a receiver would get
-         * @description One for each event that it is notified of, about a made-up exchange, without secrets. Inputs that are left out or empty are
-         *     those of the receiver's example. Nothing is sent.
+         * @description One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+         *     or empty are those of the receiver's example. Nothing is sent.
          */
         post: operations["previewReceiver"];
         delete?: never;
@@ -825,7 +826,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a replay
-         * @description What it has raised stays, and its digests are sent. A replay that is over stays as it is.
+         * @description Alerts that it has raised stay, and its digests are sent. A replay that has ended stays as it is.
          */
         post: operations["cancelReplay"];
         delete?: never;
@@ -863,13 +864,13 @@ export interface paths {
         };
         /**
          * Read the routing policy
-         * @description There is always one. The policy that nobody has edited has version 1, and is empty.
+         * @description There is always a policy. Before the first edit, it has version 1 and is empty.
          */
         get: operations["getRoutingPolicy"];
         /**
          * Edit the routing policy
-         * @description Replaces the policy as a whole. Alerts that fire once this has been answered go by the new one; those that fired before keep
-         *     their routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the whole policy. It applies to alerts that fire after this answer; alerts that fired before keep their
+         *     routes. Without `If-Match` the answer is 428, with the tag of an older version 412.
          */
         put: operations["updateRoutingPolicy"];
         post?: never;
@@ -889,8 +890,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell who would be notified, and why
-         * @description Of an alert, or of the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
+         * Show who would be notified, and why
+         * @description For an alert, or for the alert that a rule would raise about an exchange. Nothing is stored and nothing is sent.
          */
         post: operations["testRouting"];
         delete?: never;
@@ -911,7 +912,7 @@ export interface paths {
         put?: never;
         /**
          * Create a rule
-         * @description The rule is armed by its creation. Exchanges that ended before are history to it.
+         * @description The rule is armed by its creation. It raises no alerts about exchanges that ended before.
          */
         post: operations["createRule"];
         delete?: never;
@@ -934,14 +935,14 @@ export interface paths {
         /**
          * Replace a rule's definition
          * @description Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-         *     `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+         *     `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
          *     version 412.
          */
         put: operations["updateRule"];
         post?: never;
         /**
          * Delete a rule
-         * @description The rule raises nothing more.
+         * @description The rule raises no more alerts.
          */
         delete: operations["deleteRule"];
         options?: never;
@@ -960,7 +961,8 @@ export interface paths {
         };
         /**
          * Count the alerts that a rule raised in the last 24 hours
-         * @description In steps of 15 minutes. Of more than 100,000 the oldest are not counted, and `complete` is false.
+         * @description In steps of 15 minutes. If there are more than 100,000 alerts, the oldest are not counted, and `complete` is
+         *     false.
          */
         get: operations["getRuleActivity"];
         put?: never;
@@ -1028,7 +1030,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a rule
-         * @description Arms the rule anew; what ended while it was disabled is not alerted. An enabled rule stays as it is.
+         * @description The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
          */
         post: operations["enableRule"];
         delete?: never;
@@ -1071,7 +1073,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what a rule would have raised
+         * Show what a rule would have raised
          * @description As for a definition.
          */
         post: operations["previewRule"];
@@ -1093,10 +1095,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell which alerts an edit would add and remove
-         * @description Judges the exchanges of the last hours by the rule as it is stored and by the definition, had either been armed at their beginning. An
-         *     alert about an exchange is the same where that is; of two alerts of window rules, those of one group that fire within one window.
-         *     Nothing is stored.
+         * Show which alerts an edit would add and remove
+         * @description Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+         *     their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
+         *     if they are about one group and fire within one window. Nothing is stored.
          */
         post: operations["previewRuleEdit"];
         delete?: never;
@@ -1118,10 +1120,10 @@ export interface paths {
         put?: never;
         /**
          * Compare a rule's alerts with the exchanges that match
-         * @description Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
-         *     what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
-         *     missing; ask again. Of a rule over a window, it measures the windows again that alerts were about, and looks for times in
-         *     which the threshold was surely reached and no alert stood.
+         * @description Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
+         *     margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
+         *     just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+         *     alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
          */
         post: operations["reconcileRule"];
         delete?: never;
@@ -1146,13 +1148,14 @@ export interface paths {
         get: operations["listReplays"];
         put?: never;
         /**
-         * Have a rule judge a range of the past again
-         * @description Raises an alert for each exchange that began in the range, matches the rule as it is now, and has no alert of the rule yet: whenever the
-         *     rule was armed, and however far it looks back. Replayed again, it raises nothing twice. What the rule would raise by itself all the same
-         *     keeps its messages, whatever `messages` says. It runs in the time that evaluation has left. A change of the scope or
-         *     filter of the rule stops it, as do disabling and deleting it. It is a conflict while a replay of the rule is under way, while
-         *     the rule is disabled, for rules over a window, and with digests where a webhook of the rule, or one that the routing policy may choose, is
-         *     for a receiver that knows alerts by a key. A range that begins before the time of which retention has deleted alerts is refused.
+         * Replay a rule over a past range
+         * @description Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+         *     yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
+         *     the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
+         *     evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+         *     deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
+         *     window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+         *     that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
          */
         post: operations["startReplay"];
         delete?: never;
@@ -1173,9 +1176,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what a replay would raise
-         * @description Counts the exchanges that a replay of the range would find, and those of them that have an alert of the rule already. It is bounded in
-         *     time and rows: `truncated` says that a bound was met.
+         * Show what a replay would raise
+         * @description Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
+         *     rule. Time and rows are limited: `truncated` says that a limit was reached.
          */
         post: operations["previewReplay"];
         delete?: never;
@@ -1197,8 +1200,8 @@ export interface paths {
         put?: never;
         /**
          * Evaluate a rule at once
-         * @description Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
-         *     again, operators are notified anew. A disabled rule is a conflict.
+         * @description Clears the reason why the rule could not be evaluated, resolves the alert about it, and makes the rule due. If it
+         *     fails again, operators are notified again. A disabled rule is a conflict.
          */
         post: operations["retryRule"];
         delete?: never;
@@ -1220,8 +1223,8 @@ export interface paths {
         put?: never;
         /**
          * Send a test notification to a rule's webhooks
-         * @description Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
-         *     raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+         * @description Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+         *     raised, and nothing is recorded. A rule without webhooks is a conflict.
          */
         post: operations["testRule"];
         delete?: never;
@@ -1240,12 +1243,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make rules be as a document says
-         * @description Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
-         *     another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
-         *     not touched: its version stays. A rule that cannot be read is replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins, and the
-         *     answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
-         *     `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+         * Apply a document of rules
+         * @description Creates and edits the rules that differ from the document, all or none, in one transaction. A rule is identified
+         *     by its name: another name is another rule. Rules that are not in the document stay as they are, or are deleted
+         *     with `prune`. Rules that equal the document are not touched: their version stays. A rule that cannot be read is
+         *     replaced, with a warning. Edits by others since the document was written are overwritten: the last writer wins,
+         *     and the answer shows what was there. With `dryRun`, nothing is written. A field error names the place in the
+         *     document, such as `rules[3].filter.statuses[0]`. The body may have up to 16 MiB.
          */
         post: operations["applyRules"];
         delete?: never;
@@ -1263,9 +1267,9 @@ export interface paths {
         };
         /**
          * Export all rules as a document
-         * @description Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
-         *     document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing. While a rule cannot
-         *     be read (`unreadable`), the answer is 409 and names it.
+         * @description Every rule of the tenant, sorted by name (compared as bytes), without defaults and with webhooks by name: a
+         *     document that `POST /rules/apply` accepts, here or elsewhere. Applied where it was exported, it changes nothing.
+         *     While a rule cannot be read (`unreadable`), the answer is 409 and names it.
          */
         get: operations["exportRules"];
         put?: never;
@@ -1286,9 +1290,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what a definition would have raised
-         * @description Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
-         *     stored. It is bounded in time and rows: `truncated` says that a bound was met.
+         * Show what a definition would have raised
+         * @description Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+         *     Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
          */
         post: operations["previewRuleDefinition"];
         delete?: never;
@@ -1304,7 +1308,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Ask how one signs in */
+        /** Read how to sign in */
         get: operations["getSession"];
         put?: never;
         /**
@@ -1333,10 +1337,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a browser show pages with a token
-         * @description For a screen at which nobody signs in: the cookie of the answer carries the token, which must be one of the role viewer.
-         *     It holds for as long as the token does: revoking that ends it at once. Another token is 403, one that does not hold 401, and
-         *     a browser in which somebody is signed in keeps that: 409.
+         * Show pages in a browser with a token
+         * @description For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
+         *     It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+         *     one 401. If somebody is signed in with the browser, the session stays: 409.
          */
         post: operations["beginDisplay"];
         delete?: never;
@@ -1356,7 +1360,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a one-time link
-         * @description The secret is what follows `#` in the link. It is used up.
+         * @description The secret is the part after `#` in the link. It can be used once.
          */
         post: operations["redeemLink"];
         delete?: never;
@@ -1375,8 +1379,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make the first administrator
-         * @description Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
+         * Create the first administrator
+         * @description Needs the code that the log shows while there is no administrator. If there is one, the answer is 409.
          */
         post: operations["setUp"];
         delete?: never;
@@ -1394,14 +1398,14 @@ export interface paths {
         };
         /**
          * List silences, newest first
-         * @description Those that are not over are one page of at most 500.
+         * @description Silences that are active or upcoming are one page of at most 500.
          */
         get: operations["listSilences"];
         put?: never;
         /**
          * Create a silence
-         * @description It begins now at the earliest. Every message that is written from then on, about an alert that matches, is `SUPPRESSED`; what
-         *     waits to be sent stays.
+         * @description It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
+         *     Messages that already wait are sent.
          */
         post: operations["createSilence"];
         delete?: never;
@@ -1423,8 +1427,8 @@ export interface paths {
         get: operations["getSilence"];
         /**
          * Edit a silence
-         * @description Replaces the definition of a silence that is not over; of one that is, the answer is 409. One that has begun keeps its
-         *     `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
+         *     its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
          */
         put: operations["updateSilence"];
         post?: never;
@@ -1466,9 +1470,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tell what a silence would have suppressed
-         * @description Of the alerts that fired in the last 24 hours, the newest 10,000 at most, as if the silence had been in force all the time, or
-         *     within the windows of its recurrence. Nothing is stored.
+         * Show what a silence would have suppressed
+         * @description For the alerts that fired in the last 24 hours, at most the newest 10,000, as if the silence had been in force all
+         *     the time, or within the windows of its recurrence. Nothing is stored.
          */
         post: operations["previewSilence"];
         delete?: never;
@@ -1486,8 +1490,9 @@ export interface paths {
         };
         /**
          * Read the state of the system
-         * @description Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
-         *     no one can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` tells everybody what is missing.
+         * @description Answers 200 whatever is unavailable, as long as the caller can be authenticated; see `dependencies` and `ready`.
+         *     With sign-in, nobody can be authenticated while Postgres is unavailable, and the answer is 503; `/readyz` shows
+         *     everybody what is missing.
          */
         get: operations["getStatus"];
         put?: never;
@@ -1506,9 +1511,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the system was in the last 24 hours
-         * @description Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server takes a sample
-         *     each minute; a step shows the worst of its samples.
+         * Read the state of the system in the last 24 hours
+         * @description Lag, partitions and replicas are those of the whole system, messages those of the caller's tenant. The server
+         *     takes a sample each minute; a step shows the worst of its samples.
          */
         get: operations["getSystemHistory"];
         put?: never;
@@ -1528,7 +1533,8 @@ export interface paths {
         };
         /**
          * List the teams
-         * @description There is always a list. The one that nobody has edited has version 1, and is empty. Viewers read no `members` and `groups`, as `membersHidden` says.
+         * @description There is always a list. Before the first edit, it has version 1 and is empty. Viewers do not see `members` and
+         *     `groups`; `membersHidden` says so.
          */
         get: operations["getTeams"];
         /**
@@ -1553,9 +1559,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Show the message that templates make
-         * @description Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
-         *     webhook would get, its secrets masked. Nothing is sent.
+         * Preview a message from templates
+         * @description Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+         *     get, with its secrets masked. Nothing is sent.
          */
         post: operations["previewTemplates"];
         delete?: never;
@@ -1576,7 +1582,7 @@ export interface paths {
         put?: never;
         /**
          * Create a token
-         * @description Its role is not above the caller's. The secret is in this answer only.
+         * @description Its role must not be higher than the caller's. The secret is only in this answer.
          */
         post: operations["createToken"];
         delete?: never;
@@ -1616,7 +1622,7 @@ export interface paths {
         put?: never;
         /**
          * Create a user
-         * @description Without a password the user comes in by a one-time link, and sets one then.
+         * @description Without a password, the user signs in with a one-time link and then sets one.
          */
         post: operations["createUser"];
         delete?: never;
@@ -1645,7 +1651,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Ends every session of the user. What the user did stays on record. The last administrator stays, which is 409.
+         * @description Ends every session of the user. What the user did stays on record. The last administrator cannot be deleted: 409.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -1665,8 +1671,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a link by which a user signs in once
-         * @description It is shown in this answer only, and holds for a day, or until the user's password is set.
+         * Create a link with which a user can sign in once
+         * @description It is shown only in this answer, and is valid for a day, or until the user's password is set.
          */
         post: operations["createUserLink"];
         delete?: never;
@@ -1706,7 +1712,7 @@ export interface paths {
         };
         /**
          * List saved views by name
-         * @description The caller's own, and those that others share. There are at most 100 of one's own and 200 that are shared.
+         * @description The caller's own views, and those that others share. A caller can have at most 100 views; 200 can be shared.
          */
         get: operations["listViews"];
         put?: never;
@@ -1735,7 +1741,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a saved view
-         * @description Possible for its owner and, where it is shared, for administrators.
+         * @description Only its owner can do this and, if it is shared, administrators.
          */
         delete: operations["deleteView"];
         options?: never;
@@ -1774,16 +1780,16 @@ export interface paths {
         get: operations["getWebhook"];
         /**
          * Edit a webhook
-         * @description Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
-         *     as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
-         *     `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and
+         *     `signingSecret` stay as they are if they are left out. The kind cannot change. Enabling clears the reason why
+         *     Tocsin switched the webhook off. Without `If-Match` the answer is 428, with the tag of an older version 412.
          */
         put: operations["updateWebhook"];
         post?: never;
         /**
          * Delete a webhook
-         * @description A webhook to which rules are bound stays; the answer is 409 and names them. Messages to it that wait, were refused or
-         *     exhausted are discarded.
+         * @description A webhook that rules use is not deleted; the answer is 409 and names them. Messages to it that wait, were refused
+         *     or exhausted are discarded.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -1801,9 +1807,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How deliveries to a webhook went in the last 24 hours
-         * @description Of the attempts at messages that were created in that time, by the hour in which they began. Of a tenant's messages the
-         *     newest 50,000 are looked at; with more, `complete` is false.
+         * Read the deliveries to a webhook in the last 24 hours
+         * @description Attempts to send messages that were created in that time, by the hour in which the attempts began. The newest
+         *     50,000 messages of a tenant are examined; if there are more, `complete` is false.
          */
         get: operations["getWebhookActivity"];
         put?: never;
@@ -1849,8 +1855,8 @@ export interface paths {
         put?: never;
         /**
          * Enable a webhook
-         * @description What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
-         *     stays as it is.
+         * @description Messages that waited for it are sent. Clears the reason why Tocsin switched it off, and a pause that its receiver
+         *     asked for. An enabled webhook stays as it is.
          */
         post: operations["enableWebhook"];
         delete?: never;
@@ -1872,7 +1878,7 @@ export interface paths {
         put?: never;
         /**
          * Drop the former signing secret
-         * @description From then on the present secret alone signs. Without a former secret nothing changes.
+         * @description From then on, only the present secret signs. Without a former secret, nothing changes.
          */
         post: operations["retireWebhookSecret"];
         delete?: never;
@@ -1894,8 +1900,8 @@ export interface paths {
         put?: never;
         /**
          * Replace the signing secret
-         * @description Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
-         *     secret and by the former one, so that the receiver can change over at any time meanwhile.
+         * @description Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
+         *     by the new secret and by the former one, so that the receiver can change at any time.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -1917,8 +1923,9 @@ export interface paths {
         put?: never;
         /**
          * Send a test message
-         * @description Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
-         *     signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+         * @description Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+         *     layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
+         *     tested, too.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -1938,23 +1945,23 @@ export interface components {
             /** Format: date-time */
             assignedAt?: string;
             assignedBy?: string;
-            /** @description Who handles it; absent where nobody does. */
+            /** @description Who handles it; absent if nobody does. */
             assignee?: string;
             count?: components["schemas"]["WindowCount"];
             delivery?: components["schemas"]["DeliverySummary"];
             /**
              * @description An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
-             *     follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, where there is a message.
+             *     follows their first line, as `filter.errorMessageNotMatches` takes it. In the answer for one alert, if there is a message.
              */
             errorPattern?: string;
             /**
-             * @description The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
-             *     there is none.
+             * @description The execution that the alert is about. For a count, it is the newest one that matched, as an example; absent
+             *     if there is none.
              */
             exchange?: components["schemas"]["Exchange"];
             /**
              * Format: uri
-             * @description Where people see the exchange, by what `TOCSIN_EXCHANGE_URL` says. In the answer for one alert, where there is such a
+             * @description The address at which people see the exchange, from `TOCSIN_EXCHANGE_URL`. In the answer for one alert, if there is such a
              *     place.
              */
             exchangeUrl?: string;
@@ -1970,21 +1977,21 @@ export interface components {
             health: boolean;
             /**
              * Format: date-time
-             * @description Of a rule over a window: until when nothing is raised for the group, as the person who resolved it chose. In the answer for one
-             *     alert.
+             * @description For a rule over a window: until when nothing is raised for the group, as chosen by the person who resolved it.
+             *     In the answer for one alert.
              */
             heldUntil?: string;
             /** Format: uuid */
             id: string;
-            /** @description The rule's present labels; absent where it has none. */
+            /** @description The rule's present labels; absent if it has none. */
             labels?: {
                 [key: string]: string;
             };
-            /** @description The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not. */
+            /** @description The exchange became visible behind the rule's cursor, and the look-back found it. Absent if not. */
             late?: boolean;
             /**
              * Format: double
-             * @description The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
+             * @description The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
              *     where the alert is not about one exchange.
              */
             lateBySeconds?: number;
@@ -1999,9 +2006,9 @@ export interface components {
             resolution?: components["schemas"]["AlertResolution"];
             /** Format: date-time */
             resolvedAt?: string;
-            /** @description Absent where no person resolved it. */
+            /** @description Absent if no person resolved it. */
             resolvedBy?: string;
-            /** @description How the alert was routed. In the answer for one alert, where its rule used the routing policy when it fired. */
+            /** @description How the alert was routed. In the answer for one alert, if its rule used the routing policy when it fired. */
             routing?: components["schemas"]["AlertRouting"];
             /** Format: uuid */
             ruleId: string;
@@ -2016,14 +2023,14 @@ export interface components {
             runbookUrl?: string;
             severity: components["schemas"]["Severity"];
             /**
-             * @description What the alert's issue is named by, beside application and route. In the answer for one alert, where that is about one
-             *     exchange; empty where the exchange has no error.
+             * @description The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
+             *     exchange; empty if the exchange has no error.
              */
             signature?: string;
             snoozedBy?: string;
             /**
              * Format: date-time
-             * @description When somebody wants to be reminded of it; absent where it is not snoozed.
+             * @description When somebody wants to be reminded of it; absent if it is not snoozed.
              */
             snoozedUntil?: string;
             state: components["schemas"]["AlertState"];
@@ -2041,7 +2048,7 @@ export interface components {
             /** @description Of all rules together. */
             buckets: number[];
             bucketSeconds: number;
-            /** @description False where the oldest alerts are not counted. */
+            /** @description False if the oldest alerts are not counted. */
             complete: boolean;
             /**
              * Format: date-time
@@ -2053,13 +2060,13 @@ export interface components {
         };
         AlertAssignment: {
             /**
-             * @description The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+             * @description The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
              *     cannot be assigned.
              * @default
              */
             assignee?: string;
             /**
-             * @description Who it is assigned to as the caller saw it; empty stands for nobody.
+             * @description The assignee that the caller saw; empty means nobody.
              * @default
              */
             was?: string;
@@ -2159,11 +2166,12 @@ export interface components {
             nextCursor?: string;
         };
         /**
-         * @description Which alerts something is about. All parts must hold; an absent part is no restriction, and at least one is needed. Scope and filter
-         *     are about the exchange as the alert shows it; a filter without statuses takes every status. An alert of a rule over a window stands
-         *     for many exchanges: a condition on its environment, application, route or error type holds where the rule counts by that field, or
-         *     names values without wildcards that all meet it; one on an attribute, where the rule counts by that attribute and the group has a
-         *     value. Any other condition on the exchange never holds for such an alert.
+         * @description A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
+         *     and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
+         *     of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+         *     holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
+         *     if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
+         *     for such an alert.
          */
         AlertMatch: {
             filter?: components["schemas"]["Filter"];
@@ -2176,16 +2184,16 @@ export interface components {
         AlertPage: {
             /**
              * Format: date-time
-             * @description The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
-             *     that came later. By Postgres's clock.
+             * @description The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
+             *     later. By Postgres's clock.
              */
             asOf: string;
             items: components["schemas"]["Alert"][];
             nextCursor?: string;
             /**
              * Format: date-time
-             * @description Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
-             *     at. Go on with `nextCursor`.
+             * @description For a search for a text that continues although the page is short or empty: every alert that fired after this
+             *     instant was searched. Continue with `nextCursor`.
              */
             searchedTo?: string;
         };
@@ -2205,7 +2213,7 @@ export interface components {
         AlertRouting: {
             answer: components["schemas"]["RoutingAnswer"];
             defaultEscalation?: components["schemas"]["EscalationStep"][];
-            /** @description The webhooks of the default, where it took none. */
+            /** @description The webhooks of the default, if the alert took no route. */
             defaultWebhookIds: string[];
             /** Format: int64 */
             policyVersion: number;
@@ -2221,7 +2229,7 @@ export interface components {
              */
             actionId?: string;
             /**
-             * @description The e-mail address of a user who may act on alerts, or the caller as alerts show the caller. Empty stands for nobody. A token
+             * @description The e-mail address of a user who may act on alerts, or the name of the caller as alerts show it. Empty means nobody. A token
              *     cannot be assigned.
              * @default
              */
@@ -2235,7 +2243,7 @@ export interface components {
             reassign?: boolean;
             /**
              * Format: date-time
-             * @description The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+             * @description The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
              */
             upTo?: string;
         };
@@ -2250,23 +2258,23 @@ export interface components {
             filter?: components["schemas"]["AlertFilter"];
             /**
              * Format: date-time
-             * @description Of resolve: until when nothing is raised for the groups of those alerts that are of rules over a window, whatever their values
-             *     do; then they may fire again. In the future, at most 30 days from now. Absent holds each group until its value has been back
-             *     once. Other alerts are about one exchange each, and hold nothing.
+             * @description For resolve: until when nothing is raised for the groups of alerts of rules over a window, whatever their
+             *     values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
+             *     until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
              */
             holdUntil?: string;
             ids?: string[];
             /**
              * Format: date-time
-             * @description The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+             * @description The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
              */
             upTo?: string;
         };
         /** @description The data of the event `alerts`. */
         AlertsEvent: {
             /**
-             * @description The alerts that were raised or changed since the event before, and a few that changed shortly before that. Absent where
-             *     that is not known or too much: then everything may have changed. Never in the first event of a stream.
+             * @description The alerts that were raised or changed since the previous event, and a few that changed shortly before. Absent
+             *     if that is not known or too much: then everything may have changed. Never in the first event of a stream.
              */
             changed?: string[];
             counts: components["schemas"]["AlertCounts"];
@@ -2288,7 +2296,7 @@ export interface components {
             items: string[];
         };
         /**
-         * @description One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+         * @description One HTTP request. Its headers and the answer's body are deleted some time after the message is settled (30 days by
          *     default); the rest stays as long as the alert.
          */
         Attempt: {
@@ -2318,7 +2326,7 @@ export interface components {
          * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
          *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
          *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
          *     been over.
          * @enum {string}
          */
@@ -2330,7 +2338,7 @@ export interface components {
         AttributeMatch: {
             key: string;
             /**
-             * @description Turns the condition around. It then holds exactly where it would not hold otherwise, also where the attribute is not there.
+             * @description Inverts the condition. It then holds exactly if it would not hold otherwise, also if the attribute does not exist.
              * @default false
              */
             not?: boolean;
@@ -2338,11 +2346,11 @@ export interface components {
             op: "EQUALS" | "IN" | "EXISTS" | "MATCHES" | "GREATER_THAN" | "AT_LEAST" | "LESS_THAN" | "AT_MOST";
             /** @description The text for EQUALS, an RE2 expression for MATCHES, a number for a comparison. Absent for EXISTS and IN. */
             value?: string;
-            /** @description The texts of which the attribute is one, for IN alone. */
+            /** @description The possible values of the attribute; only for IN. */
             values?: string[];
         };
         AuditEntry: {
-            /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done. */
+            /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done. */
             action: string;
             /** @description The e-mail address of a user, the name of a token. */
             actor: string;
@@ -2410,8 +2418,8 @@ export interface components {
             unknown: number;
         };
         /**
-         * @description The hours of some weekdays, as clocks show them in a time zone. Where clocks are put forward, the hour that is left out is not
-         *     there; where they are put back, the hour that comes twice counts twice.
+         * @description The hours of some weekdays, by the clocks of a time zone. If clocks are put forward, the skipped hour does not
+         *     exist; if they are put back, the repeated hour counts twice.
          */
         Calendar: {
             /** @example 08:00 */
@@ -2435,8 +2443,8 @@ export interface components {
             newest: components["schemas"]["Alert"][];
         };
         /**
-         * @description How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
-         *     and while Postgres cannot be reached.
+         * @description The comparison of alerts with the exchanges that match, over the rules of all tenants. Absent before the first
+         *     comparison, and while Postgres cannot be reached.
          */
         CompletenessStatus: {
             /**
@@ -2482,7 +2490,7 @@ export interface components {
             failed: number;
             /**
              * Format: double
-             * @description How long the accepted ones took. Absent where there are none.
+             * @description How long accepted attempts took. Absent if there are none.
              */
             medianMs?: number;
             /**
@@ -2575,13 +2583,13 @@ export interface components {
          */
         EncryptionKeyState: "ACTIVE" | "IN_USE" | "UNUSED" | "MISSING" | "UNKNOWN";
         /**
-         * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void where the alert is acknowledged,
+         * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
          *     resolved or snoozed when it is due.
          */
         EscalationStep: {
             /** @description More than those of the step before. */
             afterMinutes: number;
-            /** @description Teams are notified by the webhooks that they have when the step is due. A step names at least one webhook or team. */
+            /** @description Teams are notified by the webhooks that they have when the step is due. A step needs at least one webhook or team. */
             teams?: string[];
             webhookIds?: string[];
         };
@@ -2597,7 +2605,7 @@ export interface components {
             durationNs: string;
             /**
              * Format: date-time
-             * @description Absent where the source does not say.
+             * @description Absent if the source does not say.
              */
             endTime?: string;
             environment: string;
@@ -2640,10 +2648,10 @@ export interface components {
             verdict: components["schemas"]["ExplainVerdict"];
         };
         /**
-         * @description ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, and is still to be judged. FAILING: it
-         *     is left out until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, and became visible too late. EXPIRED: it matches, and
-         *     retention may have deleted its alert. NOT_ARMED: it ended before the rule was armed. DISABLED: the rule is. NOT_MATCHED: it does
-         *     not meet the condition of its time.
+         * @description ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
+         *     judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+         *     visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
+         *     rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
          * @enum {string}
          */
         ExplainVerdict: "ALERTED" | "COUNTED" | "WAITING" | "FAILING" | "BEYOND_LOOK_BACK" | "EXPIRED" | "NOT_ARMED" | "DISABLED" | "NOT_MATCHED";
@@ -2672,11 +2680,11 @@ export interface components {
             attributes?: components["schemas"]["AttributeMatch"][];
             /** @description Case matters. */
             errorMessageContains?: string;
-            /** @description An RE2 expression, found anywhere in the message. */
+            /** @description An RE2 expression; it may match anywhere in the message. */
             errorMessageMatches?: string;
             /** @description Texts of which the error message contains none. Case matters. */
             errorMessageNotContains?: string[];
-            /** @description RE2 expressions of which none is found anywhere in the message. */
+            /** @description RE2 expressions; none of them may match anywhere in the message. */
             errorMessageNotMatches?: string[];
             errorTypes?: string[];
             /** Format: int64 */
@@ -2689,11 +2697,12 @@ export interface components {
             statuses?: ("COMPLETED" | "FAILED")[];
         };
         /**
-         * @description `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one, or one for each group, for as long as
-         *     something holds of the exchanges that ended within `windowSeconds`: `COUNT_IN_WINDOW`, that at least `threshold` match;
-         *     `RATIO_IN_WINDOW`, that at least `percent` of all exchanges of the scope match; `DURATION_IN_WINDOW`, that the
-         *     `percentile` of the durations of those that match is at least `durationMs`; `ABSENT_IN_WINDOW`, that fewer than `threshold`
-         *     match, of one of the groups that are expected. Its window ends as long before the present as exchanges became visible late.
+         * @description `PER_EXCHANGE` raises one alert for each matching exchange. The others raise one alert, or one for each group,
+         *     while a condition holds for the exchanges that ended within `windowSeconds`. `COUNT_IN_WINDOW`: at least
+         *     `threshold` match. `RATIO_IN_WINDOW`: at least `percent` of all exchanges of the scope match.
+         *     `DURATION_IN_WINDOW`: the `percentile` of the durations of those that match is at least `durationMs`.
+         *     `ABSENT_IN_WINDOW`: fewer than `threshold` match, for one of the expected groups; its window ends before the
+         *     present, by the time after which exchanges became visible.
          * @enum {string}
          */
         FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW" | "ABSENT_IN_WINDOW";
@@ -2807,7 +2816,7 @@ export interface components {
             hasPassword?: boolean;
             /**
              * Format: uuid
-             * @description Of the user or the token; absent where there is neither.
+             * @description Of the user or the token; absent if there is neither.
              */
             id?: string;
             /** @description The OpenID Connect provider that the user comes from. */
@@ -2859,7 +2868,7 @@ export interface components {
             role: components["schemas"]["Role"];
         };
         NewUser: {
-            /** @description What the user signs in with. Of all tenants, one user has it. */
+            /** @description E-mail address with which the user signs in. Of all tenants, one user has it. */
             email: string;
             /** @description How alerts call the user. */
             name: string;
@@ -2911,7 +2920,7 @@ export interface components {
             nextAttemptAt?: string;
             /**
              * Format: date-time
-             * @description Until when the quiet hours of the webhook hold the notification; absent where they do not. Retrying it sends it at once.
+             * @description Until when the quiet hours of the webhook hold the notification; absent if they do not. Retrying it sends it at once.
              */
             quietUntil?: string;
             reason: components["schemas"]["NotificationReason"];
@@ -2954,16 +2963,18 @@ export interface components {
             nextCursor?: string;
             /**
              * Format: date-time
-             * @description How far back a search for a text has looked. Absent where the page is full or the search is through.
+             * @description How far back a search for a text has looked. Absent if the page is full or the search has finished.
              */
             searchedTo?: string;
         };
         /**
-         * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `SNOOZE_ENDED`: it
-         *     is still open, and the instant has come until which somebody had snoozed it. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the count fell below its threshold, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid what
-         *     others were notified of. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
-         *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
+         * @description `FIRED`: the alert was raised. `REMINDER`: it is still firing, and nobody has acknowledged it. `SNOOZE_ENDED`: its
+         *     snooze has ended, and it is still open. `ESCALATED`: nobody has acknowledged it in time. `RESOLVED`: the condition
+         *     no longer holds, or a person resolved the alert. `ACKNOWLEDGED` and `REOPENED`: a person acknowledged it, or undid
+         *     an event that others were notified of. `RULE_FAILING` and `RULE_RECOVERED` notify operators that the rule itself
+         *     cannot be evaluated, and that it can be again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source;
+         *     `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that a webhook has
+         *     not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` combines many
          *     notifications in one message.
          * @enum {string}
          */
@@ -2974,10 +2985,11 @@ export interface components {
             by: string;
         };
         /**
-         * @description `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
-         *     accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
-         *     lasts, and `DISCARDED` given up by a person, or by Tocsin because it was older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent,
-         *     because a silence was in force when it was written.
+         * @description `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
+         *     `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+         *     allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
+         *     older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
+         *     when it was written.
          * @enum {string}
          */
         NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED" | "SUPPRESSED";
@@ -3030,19 +3042,19 @@ export interface components {
         };
         /**
          * @description The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
-         *     and bodies of its own: `bodyTemplate` and `signingSecret` do not apply. Where left out, `ratePerSecond` and `digestAbove`
+         *     and its own bodies: `bodyTemplate` and `signingSecret` do not apply. If left out, `ratePerSecond` and `digestAbove`
          *     are the receiver's, and one that knows alerts by a key is notified of all `events` that it takes.
          */
         PresetDefinition: {
             /** @description As `GET /receivers` names it. */
             id: string;
-            /** @description By their names; `GET /receivers` tells which there are. They are stored encrypted, and those that are secret never shown again. */
+            /** @description By name; `GET /receivers` lists them. They are stored encrypted, and secret ones are never shown again. */
             inputs?: {
                 [key: string]: string;
             };
         };
         /**
-         * @description Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones anew,
+         * @description Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
          *     because permission to edit a webhook does not include reading them.
          */
         PresetEdit: {
@@ -3053,7 +3065,7 @@ export interface components {
         PreviewedHeader: {
             masked: boolean;
             name: string;
-            /** @description Absent where it is masked. */
+            /** @description Absent if it is masked. */
             value?: string;
         };
         PreviewedRequest: {
@@ -3096,9 +3108,9 @@ export interface components {
         PreviewShare: {
             /** Format: int64 */
             alerts: number;
-            /** @description Empty where alerts are about counts over several. */
+            /** @description Empty if alerts are about counts over several. */
             application: string;
-            /** @description Empty where alerts are about counts over several. */
+            /** @description Empty if alerts are about counts over several. */
             route: string;
         };
         /** @description Problem details (RFC 9457). */
@@ -3106,7 +3118,7 @@ export interface components {
             /**
              * @description The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
              *     unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
-             *     another one for a status that has no kind of its own.
+             *     another one for a status without a separate kind.
              */
             code: string;
             /** @description What happened, for people. Absent when the fault is Tocsin's. */
@@ -3118,15 +3130,16 @@ export interface components {
             /** @description The HTTP status in words. */
             title: string;
             /**
-             * @description Always about:blank; `code` tells the kinds apart.
+             * @description Always about:blank; `code` distinguishes the kinds.
              * @example about:blank
              */
             type: string;
         };
         /**
-         * @description When a webhook is not notified of alerts that are not critical: the hours of each entry. What would be sent within them is held until
-         *     they are over. Then it is sent if the alert still fires and nobody has acknowledged, resolved or snoozed it; what is of no use any more ends as
-         *     `DISCARDED`. Absent or empty is never; an edit without it ends quiet hours.
+         * @description When a webhook is not notified of alerts that are not critical: the hours of each entry. Messages of these hours
+         *     are held until the hours are over. Then a message is sent if the alert is still firing and nobody has
+         *     acknowledged, resolved or snoozed it; messages that are no longer useful end as `DISCARDED`. Absent or empty means
+         *     never; an edit without it ends quiet hours.
          */
         QuietHours: components["schemas"]["Calendar"][];
         /** @description Either `ids` or `filter`. */
@@ -3140,7 +3153,7 @@ export interface components {
             unread?: boolean;
             /**
              * Format: date-time
-             * @description The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+             * @description The `asOf` of the list that the caller looked at. Alerts that fired later stay as they are. With `filter` only.
              */
             upTo?: string;
         };
@@ -3204,7 +3217,7 @@ export interface components {
             };
         };
         ReceiverRequest: {
-            /** @description `[redacted]` stands for what is secret. */
+            /** @description Secrets are replaced by `[redacted]`. */
             body: string;
             contentType: string;
             /** @description Which texts were shortened to fit. */
@@ -3214,7 +3227,7 @@ export interface components {
             headers: components["schemas"]["PreviewedHeader"][];
             /** @description An HTTP method, or `SMTP` for an e-mail, whose body has `subject`, `text` and `html`. */
             method: string;
-            /** @description `redacted` stands for what is secret. */
+            /** @description Secrets are replaced by `redacted`. */
             url: string;
         };
         Reconciliation: {
@@ -3225,7 +3238,7 @@ export interface components {
             alerted: number;
             /**
              * Format: int64
-             * @description Alerts of a rule over a window that counted something else than is there.
+             * @description Alerts of a rule over a window that counted something else than the table contains.
              */
             different?: number;
             /** @description What was found about the alerts of a rule over a window, the first few of each kind. */
@@ -3279,8 +3292,8 @@ export interface components {
             unchecked?: number;
             /**
              * Format: int64
-             * @description Alerts whose exchange is no longer among those that match; it was deleted or its row changed. Of a rule over a window, alerts
-             *     that fired, stand or were resolved without a reason.
+             * @description Alerts whose exchange no longer matches, because it was deleted or its row changed. For a rule over a window,
+             *     alerts that fired, are open or were resolved without a reason.
              */
             unexpected: number;
         };
@@ -3329,7 +3342,7 @@ export interface components {
         };
         /** @description One process. Its instants are of Postgres's clock. */
         Replica: {
-            /** @description Whether it has not been silent for so long that others take over its work. */
+            /** @description Whether its heartbeats are recent enough that others do not take over its work. */
             alive: boolean;
             /**
              * Format: int64
@@ -3371,8 +3384,8 @@ export interface components {
             items: components["schemas"]["Replica"][];
         };
         /**
-         * @description What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
-         *     `host` is empty and own headers are left out where the webhook was edited since.
+         * @description What was sent, or was about to be sent when the process died, without secrets. It is derived from the body and the
+         *     webhook: `host` is empty and the own headers of the webhook are left out if it was edited since.
          */
         RequestHead: {
             bodyBytes: number;
@@ -3389,7 +3402,7 @@ export interface components {
             alertId: string;
             /** Format: date-time */
             at: string;
-            /** @description Absent where no person did it. */
+            /** @description Absent if no person did it. */
             by?: string;
         };
         /** @description The head of the answer, at most 4 KiB, without secrets. */
@@ -3438,7 +3451,7 @@ export interface components {
         RotatedSecret: {
             /**
              * Format: date-time
-             * @description Until when the former one signs too; absent where there is none.
+             * @description Until when the former secret also signs; absent if there is none.
              */
             formerSecretUntil?: string;
             /** @description The new secret, `whsec_` and base64. It is not shown again. */
@@ -3450,8 +3463,8 @@ export interface components {
             webhookIds: string[];
         };
         /**
-         * @description `TAKEN` matches. `NOT_MATCHED` does not, and `unmet` says which conditions. `NOT_REACHED` comes after a route that was taken and does
-         *     not continue.
+         * @description `TAKEN` matches. `NOT_MATCHED` does not match, and `unmet` lists the conditions that do not hold. `NOT_REACHED`
+         *     comes after a route that was taken and does not continue.
          * @enum {string}
          */
         RouteVerdict: "TAKEN" | "NOT_MATCHED" | "NOT_REACHED";
@@ -3482,9 +3495,10 @@ export interface components {
             version: number;
         };
         /**
-         * @description What a person writes of the routing policy. An alert walks the routes from the first one on: it takes each that matches it, and stops
-         *     at the first of these that does not continue. One that took no route goes to the default. Each webhook gets one message, however
-         *     many routes lead to it. A policy names at most 100 webhooks in all.
+         * @description The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
+         *     each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+         *     to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
+         *     in all.
          */
         RoutingPolicyDefinition: {
             defaultEscalation?: components["schemas"]["EscalationStep"][];
@@ -3542,7 +3556,7 @@ export interface components {
         };
         /**
          * @description What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
-         *     the exchange belongs); or an exchange alone, with the severity and the labels that a rule would have.
+         *     the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
          */
         RoutingTestRequest: {
             /** Format: uuid */
@@ -3572,7 +3586,7 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description Until when its quiet hours would hold the message at present; absent where they would not.
+             * @description Until when its quiet hours would hold the message at present; absent if they would not.
              */
             quietUntil?: string;
             /** @description The names of the routes that lead to it; empty of the default, and of a rule's own webhooks. */
@@ -3624,14 +3638,14 @@ export interface components {
             threshold: number;
             titleTemplate: string;
             /**
-             * @description Why the stored definition cannot be read; absent of any other rule. Then the rule is not evaluated, `scope`, `filter`, `targets`,
-             *     `labels`, `owner`, `runbookUrl` and `note` may be missing, and it can be replaced, disabled and deleted, but not enabled,
-             *     previewed, duplicated or exported. Replacing the definition arms the rule anew.
+             * @description Why the stored definition cannot be read; absent for other rules. The rule is then not evaluated, and `scope`,
+             *     `filter`, `targets`, `labels`, `owner`, `runbookUrl` and `note` may be missing. It can be replaced, disabled
+             *     and deleted, but not enabled, previewed, duplicated or exported. Replacing the definition arms the rule again.
              */
             unreadable?: string;
             /** Format: date-time */
             updatedAt: string;
-            /** @description The routing policy says who is notified. Absent where the rule names webhooks itself. */
+            /** @description The routing policy decides who is notified. Absent if the rule names webhooks itself. */
             useRoutingPolicy?: boolean;
             /** Format: int64 */
             version: number;
@@ -3647,7 +3661,7 @@ export interface components {
         };
         RuleApplication: {
             /**
-             * @description Whether to tell what would be done, and do nothing.
+             * @description Whether to show what would be done, without doing it.
              * @default false
              */
             dryRun?: boolean;
@@ -3660,7 +3674,7 @@ export interface components {
             pruneLabels?: {
                 [key: string]: string;
             };
-            /** @description With `prune`, only rules with one of these names are deleted; `*` stands for any run of characters. Empty means all. */
+            /** @description With `prune`, only rules with one of these names are deleted; `*` matches any characters. Empty means all. */
             pruneNames?: string[];
             /** @description Each name once. */
             rules: components["schemas"]["RuleDefinition"][];
@@ -3672,7 +3686,7 @@ export interface components {
             changes?: components["schemas"]["RuleFieldChange"][];
             /**
              * Format: uuid
-             * @description Absent where a rule would be created.
+             * @description Absent if a rule would be created.
              */
             id?: string;
             name: string;
@@ -3701,7 +3715,7 @@ export interface components {
             };
             /** Format: int64 */
             id: number;
-            /** @description The operation of this API; absent where it was done in another way. */
+            /** @description The operation of this API; absent if it was done in another way. */
             operation?: string;
         };
         RuleChangePage: {
@@ -3711,7 +3725,7 @@ export interface components {
         RuleDay: {
             buckets: number[];
             bucketSeconds: number;
-            /** @description False where the oldest alerts are not counted. */
+            /** @description False if the oldest alerts are not counted. */
             complete: boolean;
             /**
              * Format: date-time
@@ -3721,19 +3735,22 @@ export interface components {
         };
         /** @description What a person writes of a rule. */
         RuleDefinition: {
-            /** @description Of ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only where the whole window lies in these hours. Absent is always. */
+            /**
+             * @description For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
+             *     hours. Absent means always.
+             */
             calendar?: components["schemas"]["Calendar"];
             /**
              * Format: int64
-             * @description Of DURATION_IN_WINDOW: what the percentile must be, at least. Exchanges of both statuses are measured unless
+             * @description For DURATION_IN_WINDOW: the minimum value of the percentile. Exchanges of both statuses are measured unless
              *     `filter.statuses` says otherwise.
              */
             durationMs?: number;
             /** @default true */
             enabled?: boolean;
             /**
-             * @description Of ABSENT_IN_WINDOW with `groupBy`: the full names of the groups of which exchanges are expected. Either they are listed
-             *     here, or `learnDays` says from how many days they are learned.
+             * @description For ABSENT_IN_WINDOW with `groupBy`: the full names of the groups whose exchanges are expected. Either list
+             *     them here, or set `learnDays`.
              */
             expected?: string[];
             filter?: components["schemas"]["Filter"];
@@ -3744,18 +3761,19 @@ export interface components {
              */
             forDurationSeconds?: number;
             /**
-             * @description Absent counts all exchanges together. Absent on PER_EXCHANGE. A rule has open alerts of at most 1,000 groups; where more
-             *     reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
+             * @description Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
+             *     groups; if more reach the threshold, `health.lastError` says so, and the alerts of groups beyond the 1,000
+             *     largest stay as they are.
              */
             groupBy?: components["schemas"]["GroupBy"];
             /**
-             * @description Of `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those of which it is empty, are one group, the
-             *     one without a name. A value longer than 256 bytes is known by its SHA-256.
+             * @description For `groupBy` ATTRIBUTE: the key of the attribute. Exchanges without it, and those with an empty value, are
+             *     one group, which has no name. A value longer than 256 bytes is identified by its SHA-256.
              * @default
              */
             groupByAttribute?: string;
             /**
-             * @description How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
+             * @description How often the rule is evaluated. 1, the minimum, means at every pass of an evaluator, even if passes are
              *     shorter than a second.
              * @default 1
              */
@@ -3765,13 +3783,13 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Of ABSENT_IN_WINDOW with `groupBy`: exchanges are expected of each group that had a matching one within so many days, at
-             *     most 1,000 groups. They are learned anew every hour. Absent learns none.
+             * @description For ABSENT_IN_WINDOW with `groupBy`: expects exchanges of each group that had a matching one within this
+             *     number of days, at most 1,000 groups. They are learned again every hour. Absent learns none.
              */
             learnDays?: number;
             /**
-             * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
-             *     PER_EXCHANGE. 0 on the other modes, which look at their whole window each time.
+             * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 for
+             *     PER_EXCHANGE. 0 for the other modes, which look at their whole window each time.
              */
             lookBackSeconds?: number;
             /**
@@ -3780,16 +3798,16 @@ export interface components {
              */
             messageTemplate?: string;
             /**
-             * @description Of RATIO_IN_WINDOW and DURATION_IN_WINDOW: how many exchanges there must be in the window, at least 1. Fewer say too
-             *     little: no alert fires, and one that does resolves.
+             * @description For RATIO_IN_WINDOW and DURATION_IN_WINDOW: the minimum number of exchanges in the window, at least 1. With
+             *     fewer, no alert fires, and a firing one resolves.
              */
             minVolume?: number;
             name: string;
             /** @description What people should know who handle its alerts. */
             note?: string;
             /**
-             * @description Whether a notification is sent when Tocsin resolves an alert: of a rule over a window when the count falls below the threshold,
-             *     on PER_EXCHANGE by what `resolution` says. False on PER_EXCHANGE without one.
+             * @description Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
+             *     longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
              * @default false
              */
             notifyOnResolve?: boolean;
@@ -3797,32 +3815,38 @@ export interface components {
             owner?: string;
             /**
              * Format: double
-             * @description Of RATIO_IN_WINDOW: the least share of the exchanges of the scope that match, of a hundred, from 0.001 on, with at most
-             *     three decimals. Grouped by error type, each group is compared with all exchanges of the scope. Absent on other modes.
+             * @description For RATIO_IN_WINDOW: the minimum share of the exchanges of the scope that match, in percent, from 0.001, with
+             *     at most three decimals. If the rule groups by error type, each group is compared with all exchanges of the
+             *     scope. Absent for other modes.
              */
             percent?: number;
             /** @description Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value. */
             percentile?: number;
             /**
-             * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
+             * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
              *     PER_EXCHANGE, which fires exactly once.
              * @default 0
              */
             reNotifyMinutes?: number;
-            /** @description Of PER_EXCHANGE: what resolves its open alerts beside people, those of before as well. Absent is nothing. */
+            /**
+             * @description For PER_EXCHANGE: what resolves its open alerts in addition to people, including earlier ones. Absent means
+             *     nothing.
+             */
             resolution?: components["schemas"]["RuleResolution"];
             /** @description Where people read what to do about its alerts, http or https. */
             runbookUrl?: string;
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
             /**
-             * @description Of RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must reach `percent` as
-             *     well. The alert then fires only while things are bad now, and resolves soon after they get better. Absent is none.
+             * @description For RATIO_IN_WINDOW: a second window, at least 10 and shorter than the first, in which the share must also
+             *     reach `percent`. The alert then fires only while the problem lasts, and resolves soon after it is over. Absent
+             *     means none.
              */
             shortWindowSeconds?: number;
             targets?: components["schemas"]["Target"][];
             /**
-             * @description Of COUNT_IN_WINDOW, how many exchanges must match; of ABSENT_IN_WINDOW, how many are expected. At least 1; 0 on other modes.
+             * @description For COUNT_IN_WINDOW, how many exchanges must match; for ABSENT_IN_WINDOW, how many are expected. At least 1; 0
+             *     for other modes.
              * @default 0
              */
             threshold?: number;
@@ -3890,16 +3914,16 @@ export interface components {
             ruleId: string;
             ruleName: string;
             /**
-             * @description The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. Of a rule that is disabled or was not armed,
-             *     those of its present condition.
+             * @description The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
+             *     disabled or was not armed, those of its present condition.
              */
             unmet?: string[];
             verdict: components["schemas"]["ExplainVerdict"];
         };
         RuleFieldChange: {
-            /** @description The value; absent where the document has the default. */
+            /** @description The value; absent if the document has the default. */
             after?: unknown;
-            /** @description The value; absent where the rule has the default. */
+            /** @description The value; absent if the rule has the default. */
             before?: unknown;
             /** @description The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name. */
             field: string;
@@ -3908,13 +3932,14 @@ export interface components {
         RuleHealth: {
             /**
              * Format: date-time
-             * @description The start time from which on something behind the cursor is still to be judged, beside what is new. So it is
-             *     for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
+             * @description The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
+             *     happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+             *     disabled.
              */
             backfillFrom?: string;
             /**
              * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
-             *     that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+             *     that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
              *     before the first evaluation, while the rule is disabled, and for rules over a window.
              */
             cursor?: string;
@@ -3942,7 +3967,7 @@ export interface components {
             /**
              * Format: int64
              * @description Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
-             *     what becomes visible later than it reaches raises nothing.
+             *     exchanges that become visible later than the look-back raise nothing.
              */
             lateLastHour?: number;
             /**
@@ -4015,7 +4040,7 @@ export interface components {
              * @description Absent while it is under way.
              */
             endedAt?: string;
-            /** @description Who cancelled it; absent where nobody did. */
+            /** @description Who cancelled it; absent if nobody did. */
             endedBy?: string;
             /** Format: date-time */
             from: string;
@@ -4027,7 +4052,7 @@ export interface components {
              */
             matched: number;
             messages: components["schemas"]["RuleReplayMessages"];
-            /** @description Why it was stopped or failed, or does not come further; absent where nothing is wrong. */
+            /** @description Why it was stopped or failed, or does not progress; absent if nothing is wrong. */
             problem?: string;
             state: components["schemas"]["RuleReplayState"];
             /** Format: date-time */
@@ -4081,14 +4106,14 @@ export interface components {
             to: string;
         };
         /**
-         * @description RUNNING: it is under way. DONE: all of the range is judged. CANCELLED: a person ended it. STOPPED: the rule was disabled, deleted, or
-         *     given another condition. FAILED: what it would raise cannot be stored.
+         * @description RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+         *     rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
          * @enum {string}
          */
         RuleReplayState: "RUNNING" | "DONE" | "CANCELLED" | "STOPPED" | "FAILED";
         /**
-         * @description What resolves alerts beside people: an age, evidence, or whichever comes first. Nobody has to acknowledge them before. The next
-         *     exchange that fails raises an alert of its own.
+         * @description What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
+         *     them first. The next exchange that fails raises a separate alert.
          */
         RuleResolution: {
             /** @description How long after it was raised an alert is resolved, by Postgres's clock. Absent never does. */
@@ -4096,9 +4121,10 @@ export interface components {
             /** @description Of ATTRIBUTE: the key of the attribute. */
             attribute?: string;
             /**
-             * @description By which exchange an alert is resolved: one that COMPLETED and began after the failed one had ended (had begun, where the source
-             *     does not tell the end), with the same correlation id, or of the same environment, application and route with the same value of
-             *     `attribute`. Absent is by none. Not of rules whose `filter.statuses` has COMPLETED.
+             * @description Which exchange resolves an alert: one that COMPLETED and began after the failed one had ended (had begun, if
+             *     the source does not tell the end), of the same environment, application and route, with the same correlation
+             *     id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
+             *     COMPLETED.
              * @enum {string}
              */
             evidence?: "CORRELATION_ID" | "ATTRIBUTE";
@@ -4113,7 +4139,7 @@ export interface components {
         RuleStatus: {
             /**
              * Format: date-time
-             * @description The start time from which on the first of them has still to judge. Absent where there is none.
+             * @description The earliest start time that one of them still has to judge. Absent if there is none.
              */
             backfillFrom?: string;
             /**
@@ -4155,7 +4181,7 @@ export interface components {
             exchange?: components["schemas"]["ExchangeRef"];
         };
         /**
-         * @description Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. What a `not` list names is left
+         * @description Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
          *     out, whatever the other lists say.
          */
         Scope: {
@@ -4193,10 +4219,10 @@ export interface components {
         SignInLink: {
             /** Format: date-time */
             expiresAt: string;
-            /** @description Absolute where Tocsin knows its public URL, else a path. */
+            /** @description Absolute if Tocsin knows its public URL, otherwise a path. */
             url: string;
         };
-        /** @description An OpenID Connect provider; absent where there is none. */
+        /** @description An OpenID Connect provider; absent if there is none. */
         SignInProvider: {
             /** @description What the button says. */
             name: string;
@@ -4264,7 +4290,7 @@ export interface components {
         SilenceDefinition: {
             /**
              * Format: date-time
-             * @description At most 366 days after the start. It may be absent where the silence recurs, and is then never.
+             * @description At most 366 days after the start. It may be absent if the silence recurs, and is then never.
              */
             endsAt?: string;
             match: components["schemas"]["AlertMatch"];
@@ -4288,7 +4314,7 @@ export interface components {
              * @description Alerts that fired in the last 24 hours.
              */
             alerts: number;
-            /** @description False where only the newest alerts were looked at. */
+            /** @description False if only the newest alerts were looked at. */
             complete: boolean;
             /**
              * Format: int64
@@ -4319,9 +4345,9 @@ export interface components {
             recurrence?: components["schemas"]["SilenceRecurrence"];
         };
         /**
-         * @description Windows in which a silence is in force. Each begins at a time of day of some weekdays, by the clocks of the time zone, and lasts as
-         *     long as it says, whatever clocks do meanwhile. Where the time of day is skipped, the window begins as much later as clocks are moved;
-         *     where it comes twice, the first time.
+         * @description Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
+         *     zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+         *     window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
          */
         SilenceRecurrence: {
             durationMinutes: number;
@@ -4350,14 +4376,14 @@ export interface components {
             hasSigningSecret: boolean;
             /** @description The path of the app's interactivity request URL, below this server's public URL. */
             interactionsPath: string;
-            /** @description Whether the messages of an issue share a thread; left out where they do not. */
+            /** @description Whether the messages of an issue share a thread; left out if they do not. */
             threads?: boolean;
         };
         /** @description Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts. */
         SlackAppDefinition: {
             /** @description The app's Bot User OAuth Token, `xoxb-…`. */
             botToken: string;
-            /** @description The channel's id, such as C0123456789, or its name behind a #. */
+            /** @description The channel's id, such as C0123456789, or its name after a #. */
             channel: string;
             /**
              * @description The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
@@ -4374,7 +4400,7 @@ export interface components {
         SlackAppEdit: {
             /** @description Left out, the present one stays. */
             botToken?: string;
-            /** @description The channel's id, such as C0123456789, or its name behind a #. */
+            /** @description The channel's id, such as C0123456789, or its name after a #. */
             channel: string;
             /** @description Left out, the present one stays; empty, messages have no buttons. */
             signingSecret?: string;
@@ -4389,7 +4415,7 @@ export interface components {
             outbox?: components["schemas"]["OutboxStatus"];
             /** @description Absent while Postgres cannot be reached. */
             partitions?: components["schemas"]["PartitionStatus"][];
-            /** @description Whether every dependency can be reached. `/readyz` answers 200 also while ClickHouse alone cannot. */
+            /** @description Whether every dependency can be reached. `/readyz` also answers 200 while only ClickHouse cannot. */
             ready: boolean;
             /** @description The process that answers. */
             replicaId: string;
@@ -4420,7 +4446,7 @@ export interface components {
             steps: components["schemas"]["SystemStep"][];
             stepSeconds: number;
         };
-        /** @description Empty where there is no sample, because nothing ran. */
+        /** @description Empty if there is no sample, because nothing ran. */
         SystemStep: {
             /**
              * Format: double
@@ -4434,7 +4460,7 @@ export interface components {
             messages?: number;
             /**
              * Format: double
-             * @description The age of the oldest of them; 0 where there was none.
+             * @description The age of the oldest of them; 0 if there was none.
              */
             oldestSeconds?: number;
             partitions?: number;
@@ -4450,8 +4476,8 @@ export interface components {
             name: string;
         };
         /**
-         * @description Some people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules; the alerts of these
-         *     rules are its members' (`mine`). An alert can escalate to it.
+         * @description A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+         *     the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
          */
         Team: {
             /** @description Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names. */
@@ -4464,12 +4490,12 @@ export interface components {
             webhookIds?: string[];
         };
         TeamList: {
-            /** @description True where `members` and `groups` are left out, because the caller's role does not read who is in the teams; else absent. */
+            /** @description True if `members` and `groups` are left out, because the caller's role may not see who is in a team; otherwise absent. */
             membersHidden?: boolean;
             teams: components["schemas"]["Team"][];
             /**
              * Format: date-time
-             * @description Absent where nobody has edited them.
+             * @description Absent if nobody has edited them.
              */
             updatedAt?: string;
             updatedBy?: string;
@@ -4629,7 +4655,7 @@ export interface components {
              * @description How many were looked at.
              */
             exchanges: number;
-            /** @description Absent where fewer than 20 were found. */
+            /** @description Absent if fewer than 20 were found. */
             medianNs?: string;
             /** @description What 95 of a hundred do not exceed. Absent as the median is. */
             p95Ns?: string;
@@ -4675,7 +4701,7 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             /**
              * Format: date-time
-             * @description Until when a former signing secret signs too; absent where there is none.
+             * @description Until when a former signing secret also signs; absent if there is none.
              */
             formerSecretUntil?: string;
             hasClientCertificate?: boolean;
@@ -4700,9 +4726,10 @@ export interface components {
             /** Format: double */
             ratePerSecond: number;
             /**
-             * @description Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
-             *     damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
-             *     `signingSecret` anew, of a Slack app `botToken` and `signingSecret`; else it is a conflict. Disabling needs no secrets.
+             * @description Why Tocsin cannot decrypt the URL, headers and secrets of the webhook: their encryption key is missing, or
+             *     they are damaged. Absent if it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`,
+             *     `headers` and `signingSecret` again, or for a Slack app `botToken` and `signingSecret`; otherwise it is a
+             *     conflict. Disabling needs no secrets.
              */
             secretsProblem?: string;
             slack?: components["schemas"]["SlackApp"];
@@ -4728,7 +4755,7 @@ export interface components {
             from: string;
             /**
              * Format: date-time
-             * @description When the newest message that was delivered in that time had been. Absent where none was.
+             * @description When the newest message of that time was delivered. Absent if none was.
              */
             lastSuccessAt?: string;
         };
@@ -4745,8 +4772,9 @@ export interface components {
              */
             clientCertificate?: string;
             /**
-             * @description How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
-             *     up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+             * @description How many notifications may wait for their first attempt. If there are more, they are combined into digests,
+             *     one message for up to 5,000 of them; a body template does not apply to digests. 0 means never. The default is
+             *     20 for slack, otherwise 0.
              */
             digestAbove?: number;
             /** @default true */
@@ -4757,9 +4785,10 @@ export interface components {
              */
             eventMaxAgeSeconds?: number;
             /**
-             * @description What else than raised alerts the webhook is notified of: that a person acknowledged or resolved an alert, or undid that.
-             *     Of alerts over a window that resolve by themselves, `RESOLVED` notifies it whatever the rule's `notifyOnResolve` says.
-             *     Only webhooks that were notified when an alert was raised are. The messages of an alert arrive in order.
+             * @description Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
+             *     an alert, or undid that. With `RESOLVED`, it is also notified when alerts over a window resolve by themselves,
+             *     whatever the rule's `notifyOnResolve` says. Only webhooks that were notified when an alert was raised are
+             *     notified. The messages of an alert arrive in order.
              * @default []
              */
             events?: components["schemas"]["WebhookEvent"][];
@@ -4828,8 +4857,9 @@ export interface components {
              */
             events?: components["schemas"]["WebhookEvent"][];
             /**
-             * @description Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
-             *     has to give them anew, because permission to edit a webhook does not include reading them.
+             * @description Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+             *     scheme, host or port has to give them again, because permission to edit a webhook does not include reading
+             *     them.
              */
             headers?: {
                 [key: string]: string;
@@ -4885,8 +4915,9 @@ export interface components {
              */
             since?: string;
             /**
-             * @description `ok`: what is due is sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
-             *     in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+             * @description `ok`: due messages are sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`:
+             *     the circuit breaker is open, because the receiver did not answer several times in a row; a probe is sent from
+             *     time to time, and its success ends this. `off`: a person must enable the webhook.
              * @enum {string}
              */
             state: "ok" | "held" | "open" | "off";
@@ -4909,7 +4940,7 @@ export interface components {
             inputs: {
                 [key: string]: string;
             };
-            /** @description What the receiver is called; its id where the server does not have it any more. */
+            /** @description The name of the receiver; its id if the server no longer has the receiver. */
             name: string;
             /** @description The names of the secret ones that are set. */
             secretInputs: string[];
@@ -4964,7 +4995,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Whoever has signed in. */
+        /** @description The person who has signed in. */
         SignedIn: {
             headers: {
                 "Set-Cookie": components["headers"]["SetCookie"];
@@ -4984,7 +5015,7 @@ export interface components {
         /** @description The greatest number of entries wanted. */
         Limit: number;
         OnlyApplication: string[];
-        /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+        /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
         OnlyAssignee: string[];
         /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
         OnlyAttribute: string[];
@@ -5006,7 +5037,7 @@ export interface components {
         OnlyRoute: string[];
         OnlyRule: string[];
         OnlySeverity: components["schemas"]["Severity"][];
-        /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
+        /** @description What exchanges failed with, as a group shows it. An empty one means alerts without an error. */
         OnlySignature: string[];
         /** @description Only alerts that are snoozed; with `false` only those that are not. */
         OnlySnoozed: boolean;
@@ -5042,7 +5073,7 @@ export interface operations {
         parameters: {
             query?: {
                 application?: components["parameters"]["OnlyApplication"];
-                /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+                /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
                 assignee?: components["parameters"]["OnlyAssignee"];
                 /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
                 attribute?: components["parameters"]["OnlyAttribute"];
@@ -5072,7 +5103,7 @@ export interface operations {
                 route?: components["parameters"]["OnlyRoute"];
                 ruleId?: components["parameters"]["OnlyRule"];
                 severity?: components["parameters"]["OnlySeverity"];
-                /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
+                /** @description What exchanges failed with, as a group shows it. An empty one means alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Only alerts that are snoozed; with `false` only those that are not. */
                 snoozed?: components["parameters"]["OnlySnoozed"];
@@ -5135,7 +5166,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The alert as it stands now. */
+            /** @description The alert as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5162,7 +5193,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The alert as it stands now. */
+            /** @description The alert as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5208,7 +5239,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The alert as it stands now. */
+            /** @description The alert as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5235,7 +5266,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The alert as it stands now. */
+            /** @description The alert as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5258,7 +5289,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The alert as it stands now. */
+            /** @description The alert as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5281,7 +5312,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is usual, or from how few exchanges nothing can be said. */
+            /** @description The usual duration, or the number of exchanges if they are too few. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5325,7 +5356,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was put back. */
+            /** @description What was restored. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5346,7 +5377,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One number for each minute, the oldest first; the last minute is under way. */
+            /** @description One number for each minute, the oldest first; the last minute is not over yet. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5429,14 +5460,14 @@ export interface operations {
         parameters: {
             query: {
                 application?: components["parameters"]["OnlyApplication"];
-                /** @description Only alerts that are assigned to one of these; empty stands for alerts that are assigned to nobody. */
+                /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
                 assignee?: components["parameters"]["OnlyAssignee"];
                 /** @description `key=value`, split at the first equals sign: the alerts about exchanges that have this attribute. Repeated, all must hold. */
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /**
                  * @description `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
                  *     ids and quotations left out. `issue`: of one signature, application and route, the most severe first. An alert
-                 *     that is not about one exchange is a group of its own there.
+                 *     that is not about one exchange is a separate group there.
                  */
                 by: "rule" | "signature" | "issue";
                 /** @description The alerts about exchanges with this correlation id. */
@@ -5463,7 +5494,7 @@ export interface operations {
                 route?: components["parameters"]["OnlyRoute"];
                 ruleId?: components["parameters"]["OnlyRule"];
                 severity?: components["parameters"]["OnlySeverity"];
-                /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
+                /** @description What exchanges failed with, as a group shows it. An empty one means alerts without an error. */
                 signature?: components["parameters"]["OnlySignature"];
                 /** @description Only alerts that are snoozed; with `false` only those that are not. */
                 snoozed?: components["parameters"]["OnlySnoozed"];
@@ -5723,11 +5754,11 @@ export interface operations {
     searchExchanges: {
         parameters: {
             query?: {
-                /** @description A name; `*` stands for any run of characters. */
+                /** @description A name; `*` matches any characters. */
                 application?: string[];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description A name; `*` stands for any run of characters. */
+                /** @description A name; `*` matches any characters. */
                 environment?: string[];
                 errorType?: string[];
                 /** @description The earliest start. Without it, 24 hours before `to`. */
@@ -5736,7 +5767,7 @@ export interface operations {
                 limit?: components["parameters"]["Limit"];
                 /** @description Text in the error message. Case matters. */
                 q?: string;
-                /** @description A name; `*` stands for any run of characters. */
+                /** @description A name; `*` matches any characters. */
                 route?: string[];
                 /** @description Without it, both. */
                 status?: ("COMPLETED" | "FAILED")[];
@@ -5768,8 +5799,8 @@ export interface operations {
                 /** @description How many hours to look back. */
                 hours?: components["parameters"]["Hours"];
                 /**
-                 * @description When it began, to the nanosecond. Without it the newest exchange of this id is explained: one that has an alert, else one
-                 *     that began within `hours`.
+                 * @description When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
+                 *     alert, otherwise one that began within `hours`.
                  */
                 startTime?: string;
             };
@@ -5779,7 +5810,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What each rule makes of the exchange. */
+            /** @description The verdict of each rule about the exchange. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5794,16 +5825,16 @@ export interface operations {
     listExchangeFacets: {
         parameters: {
             query: {
-                /** @description Restricts to exchanges of it; `*` stands for any run of characters. */
+                /** @description Restricts the result to exchanges of this one; `*` matches any characters. */
                 application?: string[];
-                /** @description Restricts to exchanges of it; `*` stands for any run of characters. */
+                /** @description Restricts the result to exchanges of this one; `*` matches any characters. */
                 environment?: string[];
                 field: "environment" | "application" | "route" | "errorType" | "attribute";
                 /** @description How many hours to look back. */
                 hours?: components["parameters"]["Hours"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description What values begin with, case ignored. */
+                /** @description The beginning of the values, ignoring case. */
                 prefix?: string;
             };
             header?: never;
@@ -5833,7 +5864,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Whoever calls. */
+            /** @description The caller. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5868,21 +5899,22 @@ export interface operations {
                 alertId?: string[];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description Those that these digests tell. */
+                /** @description Members of these digests. */
                 digestId?: string[];
                 /** @description Created at or after this instant. */
                 from?: string;
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
-                /** @description Leaves out what a digest tells, so that each entry is one message. */
+                /** @description Leaves out members of digests, so that each entry is one message. */
                 onlyMessages?: boolean;
                 /**
-                 * @description Text in the title of the alert, case ignored; or the id of its execution or of the notification, exactly. A page looks
-                 *     at 20,000 notifications and may hold few or none of them, and yet go on; see `searchedTo`.
+                 * @description Text in the title of the alert, ignoring case; or exactly the id of its execution or of the notification. A
+                 *     page searches 20,000 notifications and may contain few or none of them, although there are more; see
+                 *     `searchedTo`.
                  */
                 q?: string;
                 reason?: components["schemas"]["NotificationReason"][];
-                /** @description The rules of the alerts. A digest has none; those that it tells have. */
+                /** @description The rules of the alerts. A digest has none, but its members have. */
                 ruleId?: string[];
                 status?: components["schemas"]["NotificationStatus"][];
                 /** @description Created before this instant. */
@@ -5941,7 +5973,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The notification as it stands now. */
+            /** @description The notification as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5964,7 +5996,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The notification as it stands now. */
+            /** @description The notification as it is now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6016,7 +6048,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How many messages were given up. */
+            /** @description How many messages were discarded. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6112,7 +6144,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The replay, which is over. */
+            /** @description The ended replay. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6361,7 +6393,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One number for each step, the oldest first; the last step is under way. */
+            /** @description One number for each step, the oldest first; the last step is not over yet. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6530,7 +6562,7 @@ export interface operations {
     reconcileRule: {
         parameters: {
             query?: {
-                /** @description How far to look back, not before the rule was armed. */
+                /** @description How many hours to look back, but not before the rule was armed. */
                 hours?: number;
             };
             header?: never;
@@ -6541,7 +6573,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How they compare. */
+            /** @description The comparison. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6591,7 +6623,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The replay, which is under way. */
+            /** @description The running replay. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6669,7 +6701,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What came of each message. */
+            /** @description The result of each message. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6761,7 +6793,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How one signs in here, and whether one is. */
+            /** @description How to sign in, and whether the caller has signed in. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6799,7 +6831,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Nobody is signed in any more. */
+            /** @description The session has ended. */
             204: {
                 headers: {
                     "Set-Cookie": components["headers"]["SetCookie"];
@@ -7057,7 +7089,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One entry for each step, the oldest first; the last step is under way. */
+            /** @description One entry for each step, the oldest first; the last step is not over yet. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7601,7 +7633,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One entry for each hour, the oldest first; the last hour is under way. */
+            /** @description One entry for each hour, the oldest first; the last hour is not over yet. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7724,7 +7756,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What came of it, whether delivered or not. */
+            /** @description The result, whether delivered or not. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -184,7 +184,7 @@ test("a view that is refused stays in the form", async () => {
   viewsOf();
   server.use(
     http.post(api("/views"), () =>
-      problem(409, { code: "conflict", detail: "there can be 100 views of your own; delete one of them" }),
+      problem(409, { code: "conflict", detail: "you can have at most 100 views; delete one of them" }),
     ),
   );
   const { user } = open("/inbox");

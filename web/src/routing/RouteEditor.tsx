@@ -47,7 +47,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
     const wrongStep = wrongSteps(escalation);
     if (wrongStep) wrong.escalation = wrongStep;
     if (name.trim() === "") wrong.name = "Must not be empty";
-    else if (taken.includes(name.trim())) wrong.name = "Another route has this name, too";
+    else if (taken.includes(name.trim())) wrong.name = "Another route has the same name";
     if (Object.keys(wrong).length > 0) {
       form.setErrors(wrong);
       setRefusals(refusals + 1);

@@ -70,7 +70,7 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   await user.clear(name);
   await user.type(name, "ERP");
   await user.click(screen.getByRole("button", { name: "Keep the changes" }));
-  expect(await screen.findByText("Another route has this name, too")).toBeVisible();
+  expect(await screen.findByText("Another route has the same name")).toBeVisible();
   await user.clear(name);
   await user.type(name, "Warnings");
   await user.click(screen.getByRole("checkbox", { name: "Warning" }));

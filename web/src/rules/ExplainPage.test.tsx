@@ -48,7 +48,7 @@ test("an exchange that is not there is told, and another one can be asked about"
   server.use(
     http.get(api("/exchanges/explain"), ({ request }) => {
       asked.push(new URL(request.url).searchParams.get("executionId"));
-      return problem(404, { code: "not_found", detail: "no exchange of this id has ended" });
+      return problem(404, { code: "not_found", detail: "no exchange with this id" });
     }),
   );
   // Where an alert is missing, the way there cannot be one.

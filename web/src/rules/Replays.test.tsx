@@ -86,7 +86,7 @@ test("a replay is previewed, started, followed and cancelled", async () => {
 test("another range needs another preview, and a refusal is told", async () => {
   server.use(
     http.post(api("/rules/:id/replays"), () =>
-      problem(409, { code: "conflict", detail: "a replay of the rule is under way" }),
+      problem(409, { code: "conflict", detail: "a replay of the rule is running" }),
     ),
   );
   const { user } = open(address);
@@ -96,7 +96,7 @@ test("another range needs another preview, and a refusal is told", async () => {
   await user.click(replay.getByRole("button", { name: "Preview the replay" }));
   await waitFor(() => expect(replay.getByRole("button", { name: "Start" })).toBeEnabled());
   await user.click(replay.getByRole("button", { name: "Start" }));
-  expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is under way/i);
+  expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is running/i);
   fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-22T00:00" } });
   expect(replay.getByRole("button", { name: "Start" })).toBeDisabled();
 });

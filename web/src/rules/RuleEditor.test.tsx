@@ -317,7 +317,7 @@ test("every part of the filter is sent, and complaints about it stand beside it"
   await user.type(screen.getByLabelText("Shortest duration"), "2");
   await user.type(screen.getByLabelText("Longest duration"), "1");
   expect(screen.getByLabelText("Longest duration")).toHaveAccessibleDescription(
-    "The maximum duration is below the minimum; nothing could match",
+    "Must not be below the minimum duration, because no exchange could match",
   );
   await user.clear(screen.getByLabelText("Longest duration"));
   await user.click(screen.getByRole("button", { name: "Add an attribute" }));
@@ -396,7 +396,7 @@ test("what is excluded, and each comparison of an attribute, is sent as the API 
 });
 
 test("a variable is offered within braces, and what the API says of a template stands beside it", async () => {
-  const refusal = 'There is no variable "exchange.rout" (line 1, column 1)';
+  const refusal = 'Unknown variable "exchange.rout" (line 1, column 1)';
   server.use(
     http.post(api("/templates/preview"), async ({ request }) => {
       const { titleTemplate } = (await request.clone().json()) as { titleTemplate: string };

@@ -24,7 +24,7 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
   bounded(report, "webhookIds", rule.webhookIds ?? [], 20);
   unique(report, "webhookIds", rule.webhookIds ?? []);
   if (rule.useRoutingPolicy && (rule.webhookIds ?? []).length > 0) {
-    report("webhookIds", "not_applicable", "The routing policy says who is notified — name no webhooks");
+    report("webhookIds", "not_applicable", "The routing policy decides who is notified — name no webhooks");
   }
   bounded(report, "targets", rule.targets ?? [], 50);
   for (const [index, target] of (rule.targets ?? []).entries()) {
@@ -57,7 +57,7 @@ function about(report: Report, rule: Partial<RuleDefinition>): void {
   for (const [name, value] of Object.entries(labels)) {
     const field = `labels[${name}]`;
     if (!labelName.test(name)) {
-      report(field, "label", "A label's name is a letter, then up to 62 letters, digits, _, . or -");
+      report(field, "label", "Must be a letter, followed by up to 62 letters, digits, _, . or -");
     }
     text(report, field, value, 200, true);
   }
@@ -85,7 +85,7 @@ function filterOf(report: Report, filter: NonNullable<RuleDefinition["filter"]>)
   between(report, "filter.minDurationMs", least, 0, 9e12);
   between(report, "filter.maxDurationMs", most, 0, 9e12);
   if (least !== undefined && most !== undefined && least > most) {
-    report("filter.maxDurationMs", "range", "The maximum duration is below the minimum; nothing could match");
+    report("filter.maxDurationMs", "range", "Must not be below the minimum duration, because no exchange could match");
   }
   bounded(report, "filter.attributes", filter.attributes ?? [], 50);
   for (const [index, match] of (filter.attributes ?? []).entries()) {
@@ -124,10 +124,10 @@ function attribute(report: Report, field: string, { key, op, value = "", values 
     report(`${field}.value`, "not_applicable", "EXISTS takes no value; leave it out or use EQUALS");
   }
   if (op === "IN") {
-    if (value) report(`${field}.value`, "not_applicable", "IN takes a list; give the values in values");
+    if (value) report(`${field}.value`, "not_applicable", "IN takes a list; enter the values in values");
     if (values.length === 0) report(`${field}.values`, "required", "Must not be empty");
   } else if (values.length > 0) {
-    report(`${field}.values`, "not_applicable", "Only IN takes a list; give the value in value");
+    report(`${field}.values`, "not_applicable", "Only IN takes a list; enter the value in value");
   }
   if (numeric(op) && !number.test(value)) {
     const digits = "with at most 18 digits on each side of the point";
@@ -204,8 +204,8 @@ export const notApplicable = {
   reNotify: "Per-exchange rules fire exactly once — re-notify does not apply",
   forDuration: "Per-exchange rules fire at once — a duration does not apply",
   counting: "Per-exchange rules do not count — leave it out",
-  notifyOnResolve: "Only people resolve the alerts of this rule — say what else does, or leave it out",
-  resolution: "The alerts of this rule resolve when their value is back — leave it out",
+  notifyOnResolve: "Only people resolve the alerts of this rule — set an age or evidence, or leave it out",
+  resolution: "The alerts of this rule resolve when the condition no longer holds — leave it out",
   lookBack: "Counting rules look at their whole window each time — leave it out",
   threshold: "Only COUNT_IN_WINDOW and ABSENT_IN_WINDOW compare a number of exchanges — leave it out",
   absence: "Only ABSENT_IN_WINDOW expects exchanges — leave it out",
@@ -244,10 +244,10 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
 function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>, statuses: readonly string[]): void {
   const { afterSeconds, evidence, attribute } = by;
   if (!afterSeconds && !evidence) {
-    report("resolution", "required", "Say after how long, or by what evidence, alerts are resolved");
+    report("resolution", "required", "Set the age or the evidence by which alerts are resolved");
   }
   if (evidence && statuses.includes("COMPLETED")) {
-    const message = "The rule alerts about exchanges that complete; that one completes is no evidence";
+    const message = "The rule alerts about exchanges that complete, so a completed exchange cannot be evidence; remove COMPLETED from the statuses, or leave it out";
     report("resolution.evidence", "not_applicable", message);
   }
   if (evidence === "ATTRIBUTE" && !attribute) report("resolution.attribute", "required", "Must not be empty");
@@ -260,7 +260,7 @@ function counting(report: Report, rule: Partial<RuleDefinition>): void {
   const { windowSeconds = 0, intervalSeconds = 1 } = rule;
   if (windowSeconds < 10) report("windowSeconds", "out_of_range", "Must be from 10 to 86400");
   else if (intervalSeconds > windowSeconds) {
-    const message = "Must not be above the window, or exchanges pass uncounted";
+    const message = "Must not be longer than the window, because some exchanges would not be counted";
     report("intervalSeconds", "out_of_range", message);
   }
   if (rule.lookBackSeconds) report("lookBackSeconds", "not_applicable", notApplicable.lookBack);
@@ -324,25 +324,25 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   if (groupBy === "ERROR_TYPE") {
     report("groupBy", code, "Errors are not expected — group by route, application, environment or attribute");
   }
-  const needsGroup = "Say by what exchanges are grouped, or leave it out";
+  const needsGroup = "Set groupBy, or leave it out";
   if (!groupBy && expected.length > 0) report("expected", code, needsGroup);
   if (!groupBy && learnDays) report("learnDays", code, needsGroup);
   if (groupBy && expected.length === 0 && !learnDays) {
-    report("expected", "required", "List the groups that are expected, or say from how many days they are learned");
+    report("expected", "required", "List the expected groups, or set the number of days from which they are learned");
   }
   if (expected.length > 0 && learnDays) {
-    report("learnDays", code, "The groups are listed — leave it out, or learn them");
+    report("learnDays", code, "The groups are listed — leave it out, or remove the list");
   }
   const [some, others] = namesOf(rule);
   for (const [index, name] of expected.entries()) {
     const outside = (some.length > 0 && !some.some(standsFor(name))) || others.some(standsFor(name));
-    if (name && outside) report(`expected[${index}]`, code, "The scope leaves it out, so it would always be missing");
+    if (name && outside) report(`expected[${index}]`, code, "The scope excludes this group, so it would always be missing; change the scope, or remove the group");
   }
   if (!calendar) return;
   const long = hoursLong(calendar);
   const wholeDays = calendar.from === "00:00" && (calendar.to === "24:00" || calendar.to === "00:00");
   if (long !== undefined && !wholeDays && windowSeconds > long * 60) {
-    const message = "Must not be longer than the hours of the calendar, or it never lies within them";
+    const message = "Must not be longer than the hours of the calendar, because it would never lie within them";
     report("windowSeconds", "out_of_range", message);
   }
 }
@@ -375,7 +375,7 @@ function bounded(report: Report, field: string, values: readonly unknown[], most
 }
 
 function unique(report: Report, field: string, values: readonly string[]): void {
-  if (new Set(values).size < values.length) report(field, "unique", "Must not name the same thing twice");
+  if (new Set(values).size < values.length) report(field, "unique", "Must not contain the same entry twice");
 }
 
 function oneOf(report: Report, field: string, value: string | undefined, known: readonly string[]): void {

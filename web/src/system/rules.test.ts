@@ -35,7 +35,7 @@ test.each([
   [{}, "3 of 3 times beyond the threshold have an alert; none is missing."],
   [
     { alerted: 2, missing: 1, missingSample: ['"eu"'], unexpected: 1, different: 2, late: 1, lateBySeconds: 3.2 },
-    '2 of 3 times beyond the threshold have an alert; 1 missing: "eu"; 1 without a reason; 2 counted something else than is there; 1 did not count what came up to 4 s late.',
+    '2 of 3 times beyond the threshold have an alert; 1 missing: "eu"; 1 without a reason; 2 counted something else than the table contains; 1 did not count what came up to 4 s late.',
   ],
   [
     {

@@ -21,7 +21,7 @@ function ofWindows({ matching, alerted, missing, missingSample, unexpected, ...f
   const parts = [`${number(alerted)} of ${number(matching)} times beyond the threshold have an alert`];
   parts.push(missing > 0 ? `${number(missing)} missing: ${missingSample.join(", ")}` : "none is missing");
   if (unexpected > 0) parts.push(`${number(unexpected)} without a reason`);
-  if (different > 0) parts.push(`${number(different)} counted something else than is there`);
+  if (different > 0) parts.push(`${number(different)} counted something else than the table contains`);
   if (late > 0) parts.push(`${number(late)} did not count what came up to ${number(Math.ceil(lateBySeconds))} s late`);
   for (const { kind, why } of findings) if (kind === "UNCHECKED") parts.push(`not checked: ${why}`);
   return `${parts.join("; ")}.`;

@@ -14,35 +14,35 @@ export const labelPrefix = "rule.labels.";
 export const variables: readonly Variable[] = [
   { name: "exchange.application", description: "The application that ran the exchange" },
   { name: "exchange.route", description: "The route, job or request" },
-  { name: "exchange.environment", description: "Where it ran, such as production" },
+  { name: "exchange.environment", description: "The environment, such as production" },
   { name: "exchange.executionId", description: "The identifier of the execution" },
   { name: "exchange.status", description: "COMPLETED or FAILED" },
   { name: "exchange.startTime", description: "When it started, RFC 3339 with nanoseconds, UTC" },
-  { name: "exchange.endTime", description: "When it ended, as startTime; empty where the source does not say" },
+  { name: "exchange.endTime", description: "When it ended, in the format of startTime; empty if the source does not tell" },
   { name: "exchange.duration", description: "How long it took, for people: 12 ms, 1.234 s" },
   { name: "exchange.durationMs", description: "How long it took, in milliseconds" },
-  { name: "exchange.errorType", description: "The type of the error, empty where there is none" },
+  { name: "exchange.errorType", description: "The type of the error, empty if there is none" },
   { name: "exchange.errorMessage", description: "The error's message" },
   { name: "exchange.errorStack", description: "The error's stack trace" },
-  { name: "exchange.stackTop", description: "The first line of the stack that is not a framework's" },
+  { name: "exchange.stackTop", description: "The first line of the stack that is not from a framework" },
   { name: "exchange.correlationId", description: "The id that related exchanges share" },
   {
     name: "count.observed",
     description:
-      "How many exchanges matched within the window; of durations, how many lasted as long as the threshold; empty for an alert about one exchange",
+      "How many exchanges matched within the window; for durations, how many lasted at least as long as the threshold; empty for an alert about one exchange",
   },
   {
     name: "count.value",
     description:
-      "What is compared with the threshold, for people: 7, 12.5 %, 2.4 s; empty for an alert about one exchange",
+      "The value that is compared with the threshold, for people: 7, 12.5 %, 2.4 s; empty for an alert about one exchange",
   },
   {
     name: "count.threshold",
-    description: "What is needed, for people: 5, 10 %, 2 s; empty for an alert about one exchange",
+    description: "The threshold, for people: 5, 10 %, 2 s; empty for an alert about one exchange",
   },
   {
     name: "count.volume",
-    description: "How many exchanges a ratio or a percentile is of; empty for an alert about one exchange",
+    description: "The number of exchanges from which a ratio or a percentile was calculated; empty for an alert about one exchange",
   },
   {
     name: "count.percentile",
@@ -53,7 +53,7 @@ export const variables: readonly Variable[] = [
   {
     name: "count.group",
     description:
-      "What was counted together: the route, application, environment, error type or value of an attribute; empty for an alert about one exchange",
+      "The group: the route, application, environment, error type or value of an attribute; empty for an alert about one exchange",
   },
   { name: "rule.name", description: "The rule's name" },
   { name: "rule.id", description: "The rule's identifier" },
@@ -75,7 +75,7 @@ export const bodyVariables: readonly Variable[] = [
   { name: "alert.title", description: "The alert's title" },
   { name: "alert.message", description: "The alert's message" },
   { name: "alert.firedAt", description: "When the alert was raised, RFC 3339, UTC" },
-  { name: "alert.url", description: "Where the alert is seen; empty where no public address is configured" },
+  { name: "alert.url", description: "The address of the alert; empty if no public address is configured" },
   {
     name: "alert.reason",
     description:
@@ -83,7 +83,7 @@ export const bodyVariables: readonly Variable[] = [
   },
   {
     name: "alert.resolution",
-    description: "Why the alert is resolved: by whom, or why Tocsin did; empty while it is not",
+    description: "Why the alert is resolved: by whom, or why Tocsin resolved it; empty while it is not resolved",
   },
 ];
 
