@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -110,6 +111,49 @@ func TestRuleThatFailsWhileItCatchesUp(t *testing.T) {
 		s.tick()
 	}
 	s.wants(2)
+}
+
+// A rule whose alert about one exchange is refused has not recovered because another process
+// tries it, and reads first what nobody refuses.
+func TestRestartIsNoRecovery(t *testing.T) {
+	s := newScene(t, time.Hour)
+	start := func(replica string) {
+		s.free("")
+		s.e = s.start(replica, evaluator.Options{PageSize: 1})
+		for range 10 {
+			s.tick()
+		}
+	}
+	poisoned, recoveries := true, 0
+	s.committing = func(b evaluator.Batch) error {
+		if poisoned && slices.ContainsFunc(b.Instances, func(a alerts.Instance) bool { return a.Exchange.ExecutionID == "poison" }) {
+			return errRefused
+		}
+		if h, there := b.Health[theRule()]; there && !h.Failed {
+			recoveries++
+		}
+		return nil
+	}
+	for i := range 50 {
+		s.fail("tenant-0", fmt.Sprint("fine", i), time.Duration(60-i)*time.Second)
+	}
+	s.fail("tenant-0", "poison", 0)
+	start("b")
+	if s.state.rules[theRule()].problem == "" {
+		t.Fatal("the rule does not fail")
+	}
+	for _, replica := range []string{"c", "d"} {
+		if start(replica); recoveries > 0 {
+			t.Fatalf("recovered %d times although the alert is refused", recoveries)
+		}
+	}
+	poisoned = false
+	for range 400 {
+		s.tick()
+	}
+	if s.wants(51); recoveries != 1 {
+		t.Errorf("recovered %d times", recoveries)
+	}
 }
 
 // stepping is a window rule's evaluation with a step to take.

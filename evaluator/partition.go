@@ -222,7 +222,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 	}
 	p.at.RulesRevision, p.reload = changed.Revision, false
 	for id, why := range unusable {
-		p.fail(p.rules.byID[id], why)
+		p.fail(p.rules.byID[id], why, nil)
 	}
 	return nil
 }

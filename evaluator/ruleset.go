@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts/routing"
-	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
@@ -28,9 +27,6 @@ type rule struct {
 	// the next one is made, if the rule compiles.
 	failing bool
 	again   backoff
-	// refused is the range of the exchanges of which the database refused the alerts; nil
-	// where nothing was refused.
-	refused *cursor.Range
 	// backfill is the rule's own progress; nil where it has none. span is how much of it is
 	// read at once.
 	backfill *Backfill
@@ -119,11 +115,6 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 			b.Failing, r.Judge, unusable[r.ID] = true, nil, b.Err
 		}
 		r.backfill, r.failing = &b, r.failing || b.Failing
-	}
-	for _, r := range s.byID {
-		if !r.failing {
-			r.refused = nil // that it was refused anything was not written, either
-		}
 	}
 	s.revision = changed.Revision
 	s.index()
@@ -245,12 +236,12 @@ func (s *ruleset) behind(now time.Time, after string) []*rule {
 		}
 		return cmp.Or(strings.Compare(a.TenantID, b.TenantID), furthest(a, b))
 	})
-	if first.refused != nil {
+	if first.backfill.Refused != nil {
 		return []*rule{first}
 	}
 	from := first.backfill.At
 	near := slices.DeleteFunc(waiting, func(r *rule) bool {
-		return r.failing != first.failing || r.refused != nil || (first.span.failed > 0 || r.span.failed > 0) && r.TenantID != first.TenantID ||
+		return r.failing != first.failing || r.backfill.Refused != nil || (first.span.failed > 0 || r.span.failed > 0) && r.TenantID != first.TenantID ||
 			r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
 	})
 	// The first one leads, so that its tenant has had its turn.

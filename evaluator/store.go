@@ -146,6 +146,9 @@ type Backfill struct {
 	Until *cursor.Position
 	// Failing says that the rule cannot be evaluated: the partition leaves it out.
 	Failing bool
+	// Refused is the range of the exchanges about which the database refused the alerts of a
+	// rule that fails: it has recovered once it gets past them. Nil where nothing was refused.
+	Refused *cursor.Range
 	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
 	// come: it fails until a person arms it anew, and what is stored stays.
 	Err error
