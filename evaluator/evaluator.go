@@ -61,7 +61,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -230,7 +229,6 @@ func (e *Evaluator) Run(ctx context.Context) {
 			passes.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				defer e.contain(ctx, p)
 				if _, err := e.pass(ctx, p); err != nil && !errors.Is(err, ErrStale) {
 					e.Logger.ErrorContext(ctx, "pass failed", slog.Int("partition", p.number), slog.Any("error", err))
 				}
@@ -244,19 +242,6 @@ func (e *Evaluator) Run(ctx context.Context) {
 	e.release(ctx)
 	passes.Wait()
 	e.release(ctx)
-}
-
-// contain keeps a panic of a pass, as over an exchange that nobody expected, to its
-// partition: what was remembered of that is dropped, and the others go on.
-func (e *Evaluator) contain(ctx context.Context, p *partition) {
-	panicked := recover()
-	if panicked == nil {
-		return
-	}
-	e.Logger.ErrorContext(ctx, "pass panicked", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.partitions, p.number)
 }
 
 // hold renews and takes leases, and returns the partitions that a pass may be made over,
@@ -307,8 +292,12 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	return due, nil
 }
 
-// pass makes one pass, and notes what it says about the source.
+// pass makes one pass, unless the process ends, and notes what it says about the source.
 func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err error) {
+	defer e.idle(p)
+	if ctx.Err() != nil {
+		return result, nil
+	}
 	if e.Begin != nil {
 		begun, end := e.Begin(ctx, p.number)
 		ctx = begun
@@ -319,15 +308,19 @@ func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err 
 	if e.Observer != nil {
 		e.Observer.Passed(p.number, result)
 	}
-	e.mu.Lock()
-	p.busy = false
-	e.mu.Unlock()
 	if result.Alerts > 0 || result.Failed > 0 || result.Deferred > 0 {
 		e.Logger.InfoContext(ctx, "pass done", slog.Int("partition", p.number), slog.Int("scanned", result.Scanned),
 			slog.Int("alerts", result.Alerts), slog.Int("late", result.Late), slog.Int("notifications", result.Notifications), slog.Int("suppressed", result.Suppressed),
 			slog.Int("failed", result.Failed), slog.Int("deferred", result.Deferred), slog.Duration("took", result.Took))
 	}
 	return result, err
+}
+
+// idle says that no pass is under way over a partition any more.
+func (e *Evaluator) idle(p *partition) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.busy = false
 }
 
 // release gives up every partition over which no pass is under way.

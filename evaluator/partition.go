@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -67,10 +69,13 @@ type partition struct {
 // somebody else has judged meanwhile, or a failover took commits away.
 func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
-		p.backlog, p.rules, p.extra = nil, nil, extra{}
+		p.forget()
 	}
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
+
+// forget drops what is remembered: the next pass reads the rules, and judges the look-back again.
+func (p *partition) forget() { p.backlog, p.rules, p.extra = nil, nil, extra{} }
 
 // pass is one pass over a partition.
 type pass struct {
@@ -87,15 +92,23 @@ type pass struct {
 	spent bool
 }
 
-// run makes one pass. An error of the source is returned as [sourceError].
-func (p *partition) run(stop context.Context) (Result, error) {
+// run makes one pass. An error of the source is returned as [sourceError]. A pass that panics,
+// as over an exchange that nobody expected, has failed, and nothing that it left is trusted.
+func (p *partition) run(stop context.Context) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), p.LeaseFor*2/3)
 	defer cancel()
 	began := p.Clock()
 	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stopping: func() bool { return stop.Err() != nil }, result: Result{Partitions: 1}}
-	err := s.run(ctx)
-	s.result.Took = p.Clock().Sub(began)
-	return s.result, err
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			p.Logger.ErrorContext(ctx, "pass panicked", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("panic: %v", panicked)
+			p.forget()
+		}
+		s.result.Took = p.Clock().Sub(began)
+		result = s.result
+	}()
+	return s.result, s.run(ctx)
 }
 
 // run is the pass: observe, judge what is recent and new, then window rules, then with
