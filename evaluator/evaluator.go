@@ -44,7 +44,7 @@
 //
 //   - No cursor follows a clock of the source that is more than a minute ahead of Postgres's.
 //
-//   - A source that cannot be read is announced once, after [SourceGrace]. A rule that
+//   - A source that cannot be read is announced once (see package outage). A rule that
 //     cannot be evaluated is announced once and left out, and the others continue.
 //
 //   - A replay does not change what the rule raises by itself, nor the messages about it. No
@@ -66,6 +66,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/evaluator/outage"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -167,9 +168,7 @@ type Evaluator struct {
 	// mu guards what follows, and whether each partition is busy.
 	mu         sync.Mutex
 	partitions map[int]*partition
-	// sourceFailed says that the failure of the source is announced, and that this replica
-	// may end that; announcing that this process is about to change it.
-	sourceFailed, announcing bool
+	outage     *outage.Announcer
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -182,7 +181,8 @@ func New(o Options) (*Evaluator, error) {
 	}
 	o.Interval, o.LeaseFor = cmp.Or(o.Interval, time.Second), cmp.Or(o.LeaseFor, 15*time.Second)
 	o.PageSize, o.Workers = cmp.Or(o.PageSize, 1000), cmp.Or(o.Workers, 8)
-	return &Evaluator{Options: o, partitions: map[int]*partition{}}, nil
+	announcer := outage.New(outage.Options{Store: o.Store, Replica: o.Replica, Clock: o.Clock, Within: o.LeaseFor / 2, Logger: o.Logger})
+	return &Evaluator{Options: o, partitions: map[int]*partition{}, outage: announcer}, nil
 }
 
 // Tick makes one pass over each partition that this replica holds, and waits for all.
@@ -262,9 +262,9 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold partitions: %w", err)
 	}
+	e.outage.Announced(holding.SourceFailed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.sourceFailed = holding.SourceFailed
 	var due []*partition
 	held := map[int]bool{}
 	for _, c := range holding.Checkpoints {
@@ -284,6 +284,7 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	for number, p := range e.partitions {
 		if !held[number] && !p.busy {
 			delete(e.partitions, number)
+			e.outage.GaveUp(number)
 			if e.Observer != nil {
 				e.Observer.GaveUp(number)
 			}
@@ -304,7 +305,13 @@ func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err 
 		defer func() { end(result, err) }()
 	}
 	result, err = p.run(ctx)
-	e.health(ctx, p, &result, err)
+	var failed sourceError
+	switch {
+	case errors.As(err, &failed):
+		result.Notifications += e.outage.Failed(ctx, p.number, rules.CleanText(failed.Error(), maxProblemBytes))
+	case result.Observed || err == nil && result.Resting:
+		result.Notifications += e.outage.Works(ctx, p.number, result.Observed)
+	}
 	if e.Observer != nil {
 		e.Observer.Passed(p.number, result)
 	}

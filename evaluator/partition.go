@@ -50,9 +50,6 @@ type partition struct {
 	// caughtUp is the tenant of the rule that was furthest behind of those that were read for
 	// last.
 	caughtUp string
-	// failingSince is since when the source cannot be read for the partition; zero while it
-	// can. The evaluator's mu guards it.
-	failingSince time.Time
 	// replayed is the rule whose replay was read last.
 	replayed uuid.UUID
 	// unread are the older changes that could not be read, by where they begin; counting is
@@ -76,6 +73,12 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 
 // forget drops what is remembered: the next pass reads the rules, and judges the look-back again.
 func (p *partition) forget() { p.backlog, p.rules, p.extra = nil, nil, extra{} }
+
+// sourceError says that the source could not be read, or not from where the partition
+// stands.
+type sourceError struct{ error }
+
+func (e sourceError) Unwrap() error { return e.error }
 
 // pass is one pass over a partition.
 type pass struct {
