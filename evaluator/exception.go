@@ -203,7 +203,7 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	}
 	n := narrowed(list)
 	q := reading{Scan: n.scan(p.at), server: p.server, within: p.queryTimeout()}
-	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
+	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.EndedSinceNS, p.pageSize*bulk
 	if at := list[0].backfill.Refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.
 		q.After.StartTimeNS, q.BeforeNS, end = at.FromNS-1, at.ToNS, list[0].backfill.At

@@ -191,7 +191,7 @@ func (p *pass) older(ctx context.Context) error {
 
 // skipLooks notes which looks at the older look-back the pass did not take.
 func (p *pass) skipLooks() {
-	if len(p.rules.narrow.statuses) == 0 {
+	if len(p.rules.narrow.Statuses) == 0 {
 		p.backlog.SkipAll()
 		return
 	}
@@ -233,7 +233,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 	}
 	unusable := p.rules.apply(changed)
 	p.extra = extra{} // what it says about rules is of their former states
-	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.statuses) {
+	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.Statuses) {
 		p.backlog = nil // what was remembered counts exchanges of other statuses
 	}
 	p.at.RulesRevision, p.reload = changed.Revision, false
