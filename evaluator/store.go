@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/outage"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -33,12 +34,7 @@ type Store interface {
 	Commit(ctx context.Context, batch Batch) (Committed, error)
 	// Release gives up partitions that this replica holds, and its share: it is about to end.
 	Release(ctx context.Context, replica string, partitions []int) error
-	// SourceFailed raises the alert about a source that cannot be read and notifies the
-	// operators, once across all replicas until SourceRecovered. It returns the number
-	// of notifications written.
-	SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error)
-	// SourceRecovered resolves that alert and notifies the operators, once.
-	SourceRecovered(ctx context.Context, replica string) (notifications int, err error)
+	outage.Store
 }
 
 var (
@@ -146,6 +142,9 @@ type Backfill struct {
 	Until *cursor.Position
 	// Failing says that the rule cannot be evaluated: the partition leaves it out.
 	Failing bool
+	// Refused is the range of the exchanges about which the database refused the alerts of a
+	// rule that fails: it has recovered once it gets past them. Nil where nothing was refused.
+	Refused *cursor.Range
 	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
 	// come: it fails until a person arms it anew, and what is stored stays.
 	Err error

@@ -140,7 +140,7 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	}
 	for id, why := range outcome.Failed {
 		p.rules.byID[id].evaluatedNS = p.watermarkNS
-		p.fail(p.rules.byID[id], why)
+		p.fail(p.rules.byID[id], why, nil)
 	}
 	p.extra.evaluated = outcome.Evaluated
 	const most = 500 // steps in one commit

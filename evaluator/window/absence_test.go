@@ -15,6 +15,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
@@ -111,7 +112,7 @@ func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answe
 	return answer, err
 }
 
-func (a *archive) Arrivals(_ context.Context, q window.ArrivalsQuery) (answer window.Arrivals, err error) {
+func (a *archive) Arrivals(_ context.Context, q watch.ArrivalsQuery) (answer watch.Arrivals, err error) {
 	if answer.Server, err = a.ask("arrivals"); err != nil || a.unwatched {
 		return answer, cmp.Or[error](err, errDown)
 	}

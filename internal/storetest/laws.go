@@ -106,15 +106,15 @@ func laws() map[string]func(l *law) {
 			b.Backfill = &backlog.Mark{FromNS: -5, CursorNS: 7}
 			b.Watch = evaluator.Watch{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4, Shown: 5}
 			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
-			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true}}
+			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: -3, ToNS: 4}}}
 			l.commit(b)
 			l.hold("a")
 			if *l.at.Cursor != *b.Cursor || *l.at.Backfill != *b.Backfill || l.at.Watch != b.Watch {
 				l.Errorf("checkpoint %+v", l.at)
 			}
 			set := l.rules(0)
-			if len(set.Backfills) != 1 || set.Backfills[0].At != *b.Cursor || *set.Backfills[0].Until != until || !set.Backfills[0].Failing {
-				l.Errorf("backfills %+v", set.Backfills)
+			if got := set.Backfills; len(got) != 1 || got[0].At != *b.Cursor || *got[0].Until != until || !got[0].Failing || got[0].Refused == nil || *got[0].Refused != *b.Backfills[0].Refused {
+				l.Errorf("backfills %+v", got)
 			}
 			b = l.batch()
 			b.Backfills = l.caughtUp()

@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -237,9 +238,9 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 }
 
 // Arrivals counts what ended in each bucket, as one server shows it.
-func (s *Server) Arrivals(_ context.Context, q window.ArrivalsQuery) (window.Arrivals, error) {
+func (s *Server) Arrivals(_ context.Context, q watch.ArrivalsQuery) (watch.Arrivals, error) {
 	server := s.pick()
-	out := window.Arrivals{Server: serverName(server), Counts: map[int64]int64{}}
+	out := watch.Arrivals{Server: serverName(server), Counts: map[int64]int64{}}
 	type once struct {
 		tenant, id string
 		bucket     int64
