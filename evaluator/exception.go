@@ -30,7 +30,7 @@ type extra struct {
 	// backfills replace the rules' own progress, health what is recorded on rules.
 	backfills map[uuid.UUID]Backfill
 	health    map[uuid.UUID]Health
-	// evaluated are window rules that were evaluated.
+	// evaluated are window rules of which it is noted that they were evaluated.
 	evaluated []uuid.UUID
 	// watched says that the checkpoint's watch is another one than is stored.
 	watched bool
@@ -71,6 +71,11 @@ func (x *extra) applied(s *ruleset) {
 	for id, b := range x.backfills {
 		if s.byID[id].backfill = &b; b.Done() {
 			s.byID[id].backfill = nil
+		}
+	}
+	for _, id := range x.evaluated {
+		if r := s.byID[id]; r != nil {
+			r.notedNS = r.evaluatedNS
 		}
 	}
 	for id, h := range x.health {

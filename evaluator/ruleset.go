@@ -32,8 +32,9 @@ type rule struct {
 	span     span
 	// replay is what a person asked to be judged again; nil is nothing.
 	replay *replay
-	// evaluatedNS is the watermark at which a window rule was evaluated last.
-	evaluatedNS int64
+	// evaluatedNS is the watermark at which a window rule was evaluated last, notedNS that of
+	// which a commit has noted it.
+	evaluatedNS, notedNS int64
 }
 
 // reachNS returns how far behind the cursor the rule judges, 0 when it does not look back.
@@ -56,7 +57,8 @@ type ruleset struct {
 	revision int64
 	byID     map[uuid.UUID]*rule
 	tenants  map[string]*tenant
-	windows  []*rule
+	// windows are the window rules, by their tenants, of which each is evaluated as a whole.
+	windows []*rule
 	// replays are the rules with a replay, by their ids.
 	replays []*rule
 	narrow  narrowing
@@ -137,6 +139,7 @@ func (s *ruleset) index() {
 			s.reachNS = max(s.reachNS, r.reachNS())
 		}
 	}
+	slices.SortStableFunc(s.windows, func(a, b *rule) int { return strings.Compare(a.TenantID, b.TenantID) })
 	s.narrow, s.windowTenants = narrowed(perExchange), narrowed(s.windows).tenants
 }
 

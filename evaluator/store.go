@@ -220,7 +220,8 @@ type Batch struct {
 	// Health is recorded on rules. That one fails is announced once, and that it does no
 	// longer as well.
 	Health map[uuid.UUID]Health
-	// Evaluated are window rules that were evaluated, for their last-run times.
+	// Evaluated are window rules that were evaluated, for their last-run times. Not each
+	// evaluation is noted.
 	Evaluated []uuid.UUID
 }
 
