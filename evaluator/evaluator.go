@@ -117,7 +117,7 @@ type Result struct {
 	Failed, Deferred int
 	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
 	// at its end, Backlog how much start time behind the cursor is left to judge; both
-	// are notified of each pass that observed, also of one that failed afterwards.
+	// are measured by each pass that observed, also by one that failed afterwards.
 	Took, Lag, Backlog time.Duration
 }
 

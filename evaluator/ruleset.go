@@ -98,7 +98,8 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 	// What was remembered may never have been written: a rule of which nothing is stored
 	// that says that it fails is judged, and fails again.
 	for _, r := range s.byID {
-		if r.backfill = nil; r.FireMode == rules.PerExchange {
+		r.backfill = nil
+		if r.FireMode == rules.PerExchange {
 			r.failing = r.Judge == nil
 		}
 	}

@@ -72,8 +72,8 @@ type Checkpoint struct {
 	// Token fences the lease: random, new with each change of the holder.
 	Token int64
 	// Revision grows by one with each commit, and by more where the partition is given other
-	// rules. RulesRevision grows with each change of a
-	// rule of the partition, in the transaction of that change.
+	// rules. RulesRevision grows with each change of a rule of the partition, in the
+	// transaction of that change.
 	Revision, RulesRevision int64
 	// Cursor is nil before the first pass, and while the partition has no enabled rule.
 	Cursor *cursor.Position
