@@ -107,7 +107,7 @@ func TestNothingRefersToAnotherTenant(t *testing.T) {
 	// A silence of another tenant would suppress nothing here, and its preview counts nothing.
 	preview := elsewhere.must(http.StatusOK, http.MethodPost, "/silences/preview", map[string]any{"match": map[string]any{"severities": []string{"CRITICAL", "WARNING", "INFO"}}})
 	own := s.admin.must(http.StatusOK, http.MethodPost, "/silences/preview", map[string]any{"match": map[string]any{"severities": []string{"CRITICAL", "WARNING", "INFO"}}})
-	if preview.body["alerts"] != 0. || own.body["alerts"] == 0. {
+	if preview.body["matchedAlerts"] != 0. || preview.body["alerts"] != 0. || own.body["matchedAlerts"] == 0. {
 		t.Errorf("the preview of another tenant's silence: %v, that of its own: %v", preview.body, own.body)
 	}
 }

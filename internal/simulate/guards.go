@@ -40,7 +40,7 @@ func Removals() []Removal {
 	}
 	for _, g := range []model.Guard{
 		model.EscalationLocked, model.EscalationMoves, model.EscalationVoid, model.EscalationSnoozed, model.EscalationResumes,
-		model.EscalationDiscarded, model.SnoozeLocked, model.SnoozeEnds, model.SnoozeVoid, model.EscalationByStep,
+		model.EscalationDiscarded, model.SnoozeLocked, model.SnoozeEnds, model.SnoozeVoid,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true})
 	}
@@ -56,7 +56,7 @@ func Removals() []Removal {
 		model.CommitToken, model.CommitRules,
 		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
 		model.MessagesInOrder, model.WindowOnce, model.StepFrom, model.LongerLookBack, model.ReplayOver,
-		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing,
+		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing, model.EscalationByStep,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, ByLaw: true})
 	}
@@ -78,7 +78,7 @@ func Removals() []Removal {
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
-	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i], fires = !handled && !fires, true", "send[i], fires = !handled, true"})
+	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i], fires = !handled && !fires, true", "send[i], fires = !handled || fires && !handled, true"})
 	edit("quiet-handled", "notify/quiet.go", [2]string{"send[i], fires = !handled && !fires, true", "send[i], fires = !fires, true"})
 	edit("quiet-untold", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})

@@ -346,11 +346,13 @@ func (db *Postgres) notifyOperators(a *Alert, reason notify.Reason, except uuid.
 		if !w.Operators || w.TenantID != a.TenantID || id == except {
 			continue
 		}
-		err := db.notify(Notification{ID: notify.ID(a.ID, id, reason, 0), AlertID: a.ID, RuleID: a.RuleID, WebhookID: id, Reason: reason}, now)
-		if err != nil {
+		n := Notification{ID: notify.ID(a.ID, id, reason, 0), AlertID: a.ID, RuleID: a.RuleID, WebhookID: id, Reason: reason}
+		if err := db.notify(n, now); err != nil {
 			return err
 		}
-		notified[id]++
+		if !db.quiet(n.ID, now) {
+			notified[id]++
+		}
 	}
 	return nil
 }
