@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,9 +84,7 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 	for _, of := range list {
 		w.checkReleased(of.alert, of.webhook, left[of])
 	}
-	for id, h := range begun {
-		t.quieted[id] = h
-	}
+	maps.Copy(t.quieted, begun)
 }
 
 func heldOf(m *model.Message) *heldTruth {
