@@ -47,6 +47,11 @@ func (w *world) begin() {
 			w.people.webhooks = append(w.people.webhooks, hook.ID)
 		}
 	}
+	if w.conf.quiet {
+		for _, id := range w.people.webhooks {
+			w.editQuietHours(id, w.rand.IntN(4) == 0)
+		}
+	}
 	for range w.conf.rules {
 		w.addRule()
 	}
@@ -102,6 +107,9 @@ func (w *world) addRule() {
 	}
 	if w.conf.routed && w.rand.IntN(3) > 0 {
 		d.UseRoutingPolicy, d.WebhookIDs = true, nil
+	}
+	if w.conf.quiet && w.rand.IntN(4) == 0 {
+		d.Severity = rules.Critical
 	}
 	r, err := w.db.CreateRule(tenant, id, d)
 	if err != nil {

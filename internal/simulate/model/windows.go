@@ -120,7 +120,7 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			}, now); err != nil {
 				return err
 			}
-			if !db.quiet(notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), changes[i].Instance.Severity, now) {
+			if !db.quiet(notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), now) {
 				done.Notifications[n.WebhookID]++
 			}
 		}
@@ -141,6 +141,7 @@ func (db *Postgres) raiseWindow(c *evaluator.Change, now time.Time) bool {
 	}
 	row := Alert{
 		ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, RuleVersion: a.RuleVersion, Window: true, Group: a.Count.Group, State: alerts.Pending, FiredAt: now,
+		Severity: a.Severity,
 	}
 	if c.Step == alerts.Raise {
 		row.State, row.NotifiedAt = alerts.Firing, now
