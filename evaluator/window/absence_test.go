@@ -526,6 +526,43 @@ func TestServerThatLagsAfterAHandover(t *testing.T) {
 	}
 }
 
+// TestServerThatReceivesNothingIsBelievedInTheEnd leaves nothing but a server that receives
+// nothing any more. For ten minutes whoever takes over knows better, and for a quarter of an hour
+// who saw more; one window later what it lacks is absent.
+func TestServerThatReceivesNothingIsBelievedInTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		restarts        bool
+		believed, fires int
+	}{
+		"a new holder":      {true, 100 + 600, 100 + 600 + 60 + 30},
+		"who saw the other": {false, 100 + 900, 100 + 900 + 60 + 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, absence("orders"))
+			w.servers = []string{"a", "b"}
+			w.every(5, "orders", -1000, 3000, map[string]int{"b": 1_000_000})
+			for i := range w.rows {
+				if w.rows[i].ended < 0 {
+					w.rows[i].visible["b"] = w.rows[i].ended
+				}
+			}
+			w.servers = []string{"a"}
+			w.pass(0)
+			w.until(100)
+			if c.restarts {
+				w.restart()
+			}
+			w.servers = []string{"b"}
+			w.until(c.believed)
+			w.want()
+			w.until(c.fires)
+			if len(w.told) != 1 || !strings.HasSuffix(w.told[0], " raise orders 0") {
+				t.Errorf("%q, want one absence", w.told)
+			}
+		})
+	}
+}
+
 // TestServersThatEachMissSomething has two servers of which each shows what was written to it,
 // and no more, for a while.
 func TestServersThatEachMissSomething(t *testing.T) {
