@@ -143,7 +143,9 @@ func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTru
 	least, most := t.held(r, a.Count.Group, questions)
 	threshold, watch := int64(e.def.Threshold), t.watches[uint32(partitionOf(r.tenant))]
 	from := questions[0].toNS - int64(e.def.WindowSeconds)*int64(time.Second)
+	must, may := t.expects(r, a.Count.Group, questions[0], questions[len(questions)-1])
 	switch {
+	case c.Step.Lessens() && !must && a.Count.Observed == 0: // nothing is expected of it any more
 	case a.Count.Observed < least || a.Count.Observed > most:
 		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and the servers show %d to %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, least, most)
 	case c.Step.Lessens() && c.Step != alerts.Release && a.Count.Observed < threshold:
@@ -153,7 +155,7 @@ func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTru
 		t.w.violate("P1", "rule %s makes the step %s for %q, although %d exchanges are seen of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
 	case watch == nil || from < e.armedNS || from < watch.sinceNS && from >= t.setBackNS:
 		t.w.violate("P1", "rule %s makes the step %s for %q by a window that begins at %s, and it was armed at %s", short(r.id), c.Step, a.Count.Group, t.w.instant(from), t.w.instant(e.armedNS))
-	case !slices.Contains(groupsOf(r), a.Count.Group):
+	case !may:
 		t.w.violate("P1", "rule %s makes the step %s for %q, of which nothing is expected", short(r.id), c.Step, a.Count.Group)
 	default:
 		t.w.stats.Absences++
@@ -170,23 +172,41 @@ type member struct {
 	group string
 }
 
-// groupsOf returns the groups of which a rule on absence expects exchanges.
-func groupsOf(r *ruleTruth) (list []string) {
+// expects reports whether a rule on absence has to expect exchanges of a group, and whether it may. What
+// it learns it may have learned hours ago, where nobody could since.
+func (t *truth) expects(r *ruleTruth, group string, first, last asked) (must, may bool) {
 	d := &r.present().def
-	if d.GroupBy == rules.GroupByNothing {
-		return []string{""}
+	if d.LearnDays == 0 {
+		listed := d.GroupBy == rules.GroupByNothing && group == "" || slices.ContainsFunc(d.Expected, func(name string) bool {
+			return groupOf(d, &exchange{app: name, customer: name}) == group
+		})
+		return listed, listed
 	}
-	for _, group := range d.Expected {
-		list = append(list, groupOf(d, &exchange{app: group, customer: group}))
+	const ago = int64(5 * time.Hour)
+	since := last.toNS - int64(d.LearnDays)*int64(24*time.Hour)
+	for _, x := range t.exchanges {
+		if x.tenant != r.tenant || groupOf(d, x) != group || group == "" || !matches(d, x) {
+			continue
+		}
+		may = may || x.seenNS <= last.atNS && x.endNS >= since-ago
+		must = must || x.visibleNS <= first.atNS-ago && x.endNS >= since+ago
 	}
-	return list
+	return must, may
 }
 
-// members returns the groups of which rules on absence expect exchanges.
+// members returns the groups of which rules on absence have to expect exchanges.
 func (w *world) members() (list []member) {
+	now := asked{toNS: w.Now().UnixNano(), atNS: w.Now().UnixNano()}
 	for _, r := range w.windowRules() {
-		if r.absent() {
-			for _, group := range groupsOf(r) {
+		if !r.absent() {
+			continue
+		}
+		d := &r.present().def
+		var groups []string
+		for _, name := range []string{"", "orders", "billing", "stock", "elsewhere", "7", "8", longCustomer()} {
+			group := groupOf(d, &exchange{app: name, customer: name})
+			if must, _ := w.truth.expects(r, group, now, now); must && !slices.Contains(groups, group) {
+				groups = append(groups, group)
 				list = append(list, member{r, group})
 			}
 		}
@@ -258,11 +278,12 @@ func (w *world) steadily() bool {
 // may be late.
 func (w *world) vanish() {
 	var longest time.Duration
-	for _, m := range w.members() {
+	members := w.members()
+	for _, m := range members {
 		d := &m.r.present().def
 		longest = max(longest, time.Duration(d.WindowSeconds+d.ForDurationSeconds)*time.Second)
 	}
-	missing := w.until(longest+time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
+	missing := w.until(members, longest+time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
 		return slices.ContainsFunc(w.db.Standing(m.r.id), func(a model.Alert) bool { return a.Group == m.group && a.State != alerts.Pending })
 	})
 	for _, m := range missing {
@@ -275,13 +296,13 @@ func (w *world) comeBack() {
 	if w.violation != nil {
 		return
 	}
-	gone := map[member]bool{}
-	for _, m := range w.members() {
+	gone, members := map[member]bool{}, w.members()
+	for _, m := range members {
 		for range m.r.present().def.Threshold {
 			gone[m] = !w.appear(m, 0)
 		}
 	}
-	stays := w.until(time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
+	stays := w.until(members, time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
 		gone[m] = gone[m] || !slices.ContainsFunc(w.db.Standing(m.r.id), func(a model.Alert) bool { return a.Group == m.group })
 		return gone[m]
 	})
@@ -292,9 +313,9 @@ func (w *world) comeBack() {
 
 // until lets time pass until something holds for all members, and returns those for which it does
 // not hold after the most that there may pass.
-func (w *world) until(most time.Duration, holds func(m member) bool) []member {
+func (w *world) until(members []member, most time.Duration, holds func(m member) bool) []member {
 	for end := w.Now().Add(most); ; {
-		left := slices.DeleteFunc(w.members(), holds)
+		left := slices.DeleteFunc(slices.Clone(members), holds)
 		if len(left) == 0 || w.violation != nil || w.Now().After(end) {
 			return left
 		}
