@@ -214,9 +214,9 @@ func (w *world) members() (list []member) {
 	return list
 }
 
-// appear writes an exchange of a member, which a server shows after a while. It reports whether the
-// scope of the rule allows one.
-func (w *world) appear(m member, afterNS int64) bool {
+// appear writes an exchange of a member that ends at an instant, which a server shows after a while. It
+// reports whether the scope of the rule allows one.
+func (w *world) appear(m member, end time.Time, afterNS int64) bool {
 	d := &m.r.present().def
 	e := &exchange{tenant: m.r.tenant, app: appOf(d), customer: "8", status: rules.Completed}
 	switch d.GroupBy { //nolint:exhaustive // no rule groups by anything else
@@ -229,7 +229,7 @@ func (w *world) appear(m member, afterNS int64) bool {
 			}
 		}
 	}
-	e.endNS = w.Now().Add(w.makerSkew).UnixNano()
+	e.endNS = end.UnixNano()
 	e.startNS = e.endNS - int64(time.Second)
 	if groupOf(d, e) != m.group || !matches(d, e) {
 		return false
@@ -264,7 +264,7 @@ func (w *world) steadily() bool {
 	for n := range int64(3 + w.rand.IntN(12)) {
 		for _, m := range list {
 			if m.r == r {
-				w.appear(m, (late+n*grows)*int64(time.Second))
+				w.appear(m, w.Now().Add(w.makerSkew), (late+n*grows)*int64(time.Second))
 			}
 		}
 		w.pass(apart)
@@ -291,7 +291,8 @@ func (w *world) vanish() {
 	}
 }
 
-// comeBack has the members appear, and holds that what was raised about them ends.
+// comeBack has the members appear once, by the source's clock, and holds that what was raised about them
+// ends. By a clock that is behind, they might come later than a window reaches.
 func (w *world) comeBack() {
 	if w.violation != nil {
 		return
@@ -299,7 +300,7 @@ func (w *world) comeBack() {
 	gone, members := map[member]bool{}, w.members()
 	for _, m := range members {
 		for range m.r.present().def.Threshold {
-			gone[m] = !w.appear(m, 0)
+			gone[m] = !w.appear(m, w.Now().Add(w.chSkew), 0)
 		}
 	}
 	stays := w.until(members, time.Duration(latenessMost)+2*time.Minute, func(m member) bool {
