@@ -1,5 +1,14 @@
 import type { FieldError, FireMode, RuleDefinition } from "../api/client";
-import { type AttributeMatch, comparisons, contradiction, excludesAll, meetsAll, numberOf, numeric, standsFor } from "./conditions";
+import {
+  type AttributeMatch,
+  comparisons,
+  contradiction,
+  excludesAll,
+  meetsAll,
+  numberOf,
+  numeric,
+  standsFor,
+} from "./conditions";
 import { scopeLists } from "./definition";
 
 type Report = (field: string, code: string, message: string) => void;
