@@ -48,6 +48,8 @@ const (
 	shownNS = 300 * secondNS
 	// longestNS is how long an exchange may last and be counted.
 	longestNS = 3600 * secondNS
+	// shownForNS is how long after that watch the source still answers for all of them.
+	shownForNS = lateMostNS - shownNS
 )
 
 // Source counts what arrives.
@@ -277,10 +279,12 @@ func shown(counts map[int64]int64, untilNS int64) (n int64) {
 }
 
 // showsLess reports whether counts hold less than somebody saw at the last watch, as long as
-// the watch reaches back that far.
+// the watch reaches back that far: for ten minutes. A server that shows less for longer is
+// believed.
 func showsLess(counts map[int64]int64, r *evaluator.WindowRequest) bool {
 	last := &r.Watch
-	return last.UntilNS <= r.WatermarkNS && shownFromNS(last.UntilNS) >= r.WatermarkNS-lateMostNS && shown(counts, last.UntilNS) < last.Shown
+	since := r.WatermarkNS - last.UntilNS
+	return since >= 0 && since <= shownForNS && shown(counts, last.UntilNS) < last.Shown
 }
 
 // mostNS forgets what is long ago, and returns the greatest lateness of the rest.

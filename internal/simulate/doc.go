@@ -60,9 +60,13 @@
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule
 //     and group; each firing, reminder and resolution notifies once. In the end they are
-//     quiet, and fire when their threshold is reached. One about an absence fires only where
-//     a server showed too few, in a window in which the source was watched all the time and
-//     the rule armed, and resolves only where one showed enough.
+//     quiet, and fire when their threshold is reached.
+//   - Absences: an alert fires only where the members of which it tells were really absent. The
+//     rule expects them, a server showed too few, no more had ended than come later than any
+//     did within the last hour, as far as a process could see, and the source was watched all
+//     the time. It resolves only where a server showed enough. In the end, each member that
+//     stays away has its alert once its window and the longest lateness are over, and the
+//     alert resolves when the member is back.
 //   - P5: no process asks ClickHouse or a receiver anything within a transaction.
 //
 // What docs/guarantee.md excludes is excluded here: what becomes visible on the last server

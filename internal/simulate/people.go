@@ -97,8 +97,13 @@ func (w *world) addRule() {
 		d.ForDurationSeconds, d.ReNotifyMinutes = []int{0, 0, 20}[w.rand.IntN(3)], w.rand.IntN(2)
 		d.NotifyOnResolve = w.rand.IntN(2) == 0
 		switch len(w.people.rules) % 5 {
-		case 1, 4:
+		case 1:
 			expect(&d)
+		case 4:
+			expect(&d)
+			if d.GroupBy != rules.GroupByNothing {
+				d.Expected, d.LearnDays = nil, 1
+			}
 		case 2:
 			measure(&d, rules.RatioInWindow)
 		case 3:

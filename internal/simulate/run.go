@@ -44,6 +44,8 @@ type Stats struct {
 	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
 	// Measured are those of the steps that follow from a share or a percentile.
 	Measured int
+	// Absences are those that follow from an absence.
+	Absences int
 	// Suppressed are messages that silences suppressed.
 	Suppressed int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
@@ -65,7 +67,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
-	s.Measured += o.Measured
+	s.Measured, s.Absences = s.Measured+o.Measured, s.Absences+o.Absences
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
 	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
@@ -149,7 +151,7 @@ func Run(bubble Bubble, o Options) Result {
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
 		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, policies: map[string][]policyTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
-		watches: map[uint32]watching{}, hours: map[uuid.UUID][]hoursTruth{}, quieted: map[uuid.UUID]*heldTruth{}, stepIDs: map[uuid.UUID]int{},
+		watches: map[uint32]*watching{}, hours: map[uuid.UUID][]hoursTruth{}, quieted: map[uuid.UUID]*heldTruth{}, stepIDs: map[uuid.UUID]int{},
 	}
 	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)
 	for _, g := range o.Without {
@@ -240,6 +242,8 @@ func (w *world) rest() {
 	w.checkQuiet()
 	w.checkOver()
 	w.burst()
+	w.vanish()
+	w.comeBack()
 	for n := 0; n < 120 && w.violation == nil && !w.idle(); n++ {
 		if w.run(10 * time.Second); n > 10 {
 			w.skip(time.Hour)

@@ -19,6 +19,9 @@ func (w *world) step() {
 		w.check()
 		return
 	}
+	if w.steadily() {
+		return
+	}
 	switch n := w.rand.IntN(100); {
 	case n < 14:
 		for range 1 + w.rand.IntN(6) {

@@ -63,7 +63,7 @@ type truth struct {
 	hooks   map[uuid.UUID]time.Time
 	checked map[int64]time.Time
 	// watches is how each partition's source was watched.
-	watches map[uint32]watching
+	watches map[uint32]*watching
 }
 
 type exchangeKey struct{ tenant, id string }
@@ -86,10 +86,6 @@ type pairKey struct {
 	rule uuid.UUID
 	id   string
 }
-
-// watching is since when a partition's source was watched without a pause, and until when,
-// by the source's clock.
-type watching struct{ sinceNS, untilNS int64 }
 
 // pair is a rule and an exchange that it wants or wanted.
 type pair struct {
@@ -343,6 +339,7 @@ func (t *truth) committed(b *evaluator.Batch) {
 // failedOver brings what people did in line with a store that has lost commits.
 func (t *truth) failedOver() {
 	t.lostCommits = t.w.Now()
+	t.unwatched()
 	t.order = slices.DeleteFunc(t.order, func(id uuid.UUID) bool {
 		r := t.rules[id]
 		row, there := t.w.db.Rule(id)
