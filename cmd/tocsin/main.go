@@ -88,7 +88,7 @@ type serve struct {
 	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
 	BreakerPause      time.Duration   `help:"How long it is left alone before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
 	BreakerMaxPause   time.Duration   `help:"The longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
-	Bus               app.BusProvider `help:"What wakes replicas when messages or rules are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
+	Bus               app.BusProvider `help:"What wakes replicas when messages are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
 	BusURL            string          `help:"Server of the wake-up bus: redis://…, nats://…; for postgres another way to the same database, when the first leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Most wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`

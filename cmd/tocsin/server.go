@@ -42,6 +42,9 @@ func answered(answer api.Answer, err error) error {
 		return fmt.Errorf("no answer; is the server's address right, which --url or TOCSIN_URL gives, and does it run? %w", err)
 	}
 	if refused, ok := errors.AsType[*api.Problem](err); ok {
+		if refused.Status < http.StatusBadRequest {
+			return fmt.Errorf("%d: %w", refused.Status, errForeign)
+		}
 		switch refused.Status {
 		case http.StatusNotFound:
 			return fmt.Errorf("%w; is --url or TOCSIN_URL right? It is the server's address, without /api/v1", err)
@@ -74,6 +77,9 @@ func listed[T any](ctx context.Context, page func(ctx context.Context, cursor *s
 		items, next, err := page(ctx, cursor)
 		if err != nil {
 			return nil, err
+		}
+		if items == nil {
+			return nil, errForeign
 		}
 		all = append(all, items...)
 		if next == nil {
