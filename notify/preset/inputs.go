@@ -96,6 +96,16 @@ func (p *Preset) CheckInputs(inputs map[string]string) []fault.Field {
 	return fields
 }
 
+// Missing returns the labels of the inputs that are required and not there.
+func (p *Preset) Missing(inputs map[string]string) (labels []string) {
+	for i := range p.Inputs {
+		if in := &p.Inputs[i]; !in.Optional && in.Default == "" && inputs[in.Name] == "" {
+			labels = append(labels, in.Label)
+		}
+	}
+	return labels
+}
+
 // inputsField is what the names of fields begin with.
 const inputsField = "preset.inputs."
 
