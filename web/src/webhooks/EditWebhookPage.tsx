@@ -151,7 +151,7 @@ function UsedBy({ webhookId }: { webhookId: string }) {
   return (
     <div>
       {routed}
-      <h2>Used by {counted(used.length, "rule")}</h2>
+      <h2 className={styles.usedBy}>Used by {counted(used.length, "rule")}</h2>
       <ul className={styles.used}>
         {used.map(({ id, name, enabled }) => (
           <li key={id}>
