@@ -260,7 +260,7 @@ func measured(c *alerts.Count, text string) string {
 // below 1 %.
 func share(measured, threshold float64) string {
 	decimals := 1
-	for decimals < thresholdDecimals && (measured < 1 || cut(threshold, decimals) != cut(threshold, thresholdDecimals)) {
+	for decimals < thresholdDecimals && (measured < 1 || truncated(threshold, decimals) != truncated(threshold, thresholdDecimals)) {
 		decimals++
 	}
 	return percentage(measured, decimals)
@@ -271,10 +271,10 @@ const thresholdDecimals = 3
 
 // percentage is cut and not rounded, so that what is below a threshold looks as if it were.
 func percentage(percent float64, decimals int) string {
-	return strconv.FormatFloat(cut(percent, decimals), 'f', -1, 64) + " %"
+	return strconv.FormatFloat(truncated(percent, decimals), 'f', -1, 64) + " %"
 }
 
-func cut(percent float64, decimals int) float64 {
+func truncated(percent float64, decimals int) float64 {
 	scale := math.Pow10(decimals)
 	return math.Floor(percent*scale+1e-6) / scale
 }
