@@ -31,7 +31,7 @@ export function scrollsAway() {
   return scrollHeight > clientHeight ? [`${scrollHeight} of ${clientHeight} px`] : [];
 }
 
-/** What stands in a header and lies below something else there. */
+/** What stands in a header and lies below something else there; a switch is drawn over its input. */
 export function covered() {
   const seen = (element) => {
     const { left, right, top, bottom } = element.getBoundingClientRect();
@@ -46,7 +46,7 @@ export function covered() {
       return hit && (element.contains(hit) || hit.contains(element));
     });
   };
-  return [...document.querySelectorAll("header :is(a, button, input, select)")]
+  return [...document.querySelectorAll('header :is(a, button, input:not([role="switch"]), select)')]
     .filter((element) => element.getBoundingClientRect().width > 8 && !seen(element))
     .map((element) => element.outerHTML.slice(0, 200));
 }
