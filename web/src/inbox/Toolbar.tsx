@@ -122,6 +122,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRe
       >
         <IconClose size={16} aria-hidden="true" />
       </Button>
+      <span className={styles.break} />
       {may && canAll(filter.state, "ACKNOWLEDGED") && (
         <Button look="primary" disabled={off} onClick={() => onAct("ACKNOWLEDGED")}>
           <IconAcknowledged size={16} aria-hidden="true" />
