@@ -38,8 +38,8 @@ export function ReceiverFields({ form, webhook }: Props) {
   if (webhook && !receiver) {
     return (
       <p>
-        The service “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. Whoever runs
-        Tocsin can add it again.
+        The service “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. An operator can
+        add it again.
       </p>
     );
   }
