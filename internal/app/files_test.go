@@ -160,7 +160,7 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	// A kind that the files have no list of is left alone.
 	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 not in the files"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
 	f.wantColumn("webhooks", `select name from webhook where deleted_at is null order by name`, "billing", "orders/a")
-	f.does(1, []string{"have no meaning without --prune"}, "apply", "--prune-name", "x", "-f", less)
+	f.does(1, []string{"need --prune"}, "apply", "--prune-name", "x", "-f", less)
 	// By a label, rules that have it go, and webhooks, which have none, stay.
 	labelled := "rules:\n  - { name: mine, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: orders } }\n  - { name: theirs, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: billing } }\n"
 	f.does(0, []string{"2 created"}, "apply", "-f", f.write("e.yaml", labelled))

@@ -91,7 +91,7 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	test(1, []string{"are notified", "→ rest"}, "--severity", "warning", "--expect", "erp")
 	f.write("routes.yaml", "routes: []\n")
 	test(0, []string{"there is no default", "Nobody is notified"}, "-f", path)
-	test(1, []string{"no rule is called"}, "--rule", "Nobody")
+	test(1, []string{"there is no rule named"}, "--rule", "Nobody")
 	test(1, []string{"--alert"}, "--alert", "x")
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.does(0, []string{"~ routing policy", "1 updated"}, "apply", "-f", path)

@@ -42,7 +42,7 @@ func TestParseMappingRefuses(t *testing.T) {
 		"unknown preset":         {"preset: jaeger", `source.yaml:1: unknown preset "jaeger"`},
 		"without preset":         {"table: t\ntenant: a\nstart_time: s", "execution_id: an expression is needed"},
 		"no table name":          {"preset: exchanges\ntable: a;b", `table: "a;b" is not the name of a table`},
-		"both tenants":           {"preset: exchanges\ntenant: a\ntenant_id: b", "only one can be given"},
+		"both tenants":           {"preset: exchanges\ntenant: a\ntenant_id: b", "give either tenant or tenant_id"},
 		"no tenant":              {"preset: exchanges\ntenant_id: ''", "tenant: name the tenant"},
 		"needed but taken away":  {"preset: exchanges\nfailed: ''", "failed: an expression is needed"},
 		"closes too much":        {"preset: exchanges\nfailed: a ) OR (b", "failed: the parenthesis at character 3 was not opened"},

@@ -75,7 +75,7 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 		}
 	}
 	refuses.Store(1)
-	test(false, "the receiver did not take the message")
+	test(false, "the receiver did not accept the message")
 	stop()
 	inserting.Wait()
 	says(t, false, "--self-test needs --webhook", tocsin(t, postgres.String(), settings, "doctor", "--self-test"))
