@@ -132,7 +132,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		}, []string{"BROKEN postgres: the database schema is at version 20", "tocsin migrate"}, false},
 		"asynchronous commits": {func(_ *testing.T, p *patient) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
 		"no ClickHouse":        {func(_ *testing.T, p *patient) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
-		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere is not there", "create it"}, false},
+		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere does not exist", "create it"}, false},
 		"another key":          {func(t *testing.T, p *patient) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks cannot be decrypted", "TOCSIN_ENCRYPTION_KEY"}, false},
 		"no bus": {func(_ *testing.T, p *patient) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}
