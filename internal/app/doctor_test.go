@@ -125,7 +125,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"no Postgres": {func(_ *testing.T, p *patient) { p.PostgresURL = "postgres://tocsin:s3cret@127.0.0.1:1/x" }, []string{"BROKEN postgres", "TOCSIN_POSTGRES_URL", "OK clickhouse"}, false},
 		"read-only": {func(_ *testing.T, p *patient) {
 			p.PostgresURL += "&options=-c%20default_transaction_read_only%3Don"
-		}, []string{"BROKEN postgres: version ", "takes no writes", "target_session_attrs=read-write"}, false},
+		}, []string{"BROKEN postgres: version ", "accepts no writes", "target_session_attrs=read-write"}, false},
 		"an old schema": {func(t *testing.T, p *patient) {
 			t.Helper()
 			p.exec(t, `delete from goose_db_version where version_id > 20`)

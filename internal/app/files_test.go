@@ -176,10 +176,10 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 	f.does(0, nil, "apply", "-f", f.write("ok.yaml", "webhooks:\n  - { name: ops, kind: generic, url: 'http://127.0.0.1/' }\n"))
 	for content, want := range map[string]string{
 		"webhooks:\n  - { name: a, kind: generic, url: {env: TOCSIN_TEST_NOT_SET} }\n":                              `:2:31: webhook "a": url: The environment variable TOCSIN_TEST_NOT_SET is not set`,
-		"webhooks:\n  - { name: a, kind: generic, url: {envy: x} }\n":                                               `:2:31: webhook "a": url: Want a text`,
+		"webhooks:\n  - { name: a, kind: generic, url: {envy: x} }\n":                                               `:2:31: webhook "a": url: Must be a text`,
 		"webhooks:\n  - { name: a, kind: generic, url: {file: /gone} }\n":                                           "/gone",
 		"webhooks:\n  - { name: a, kind: generic, uri: x }\n":                                                       `unknown field "uri"`,
-		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "The webhook is of the kind generic, which stays",
+		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "A webhook with this name has the kind generic, which cannot change",
 		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has the same name",
 		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user needs an email, a name and a role",
 		"users:\n  - { email: a@b.c, name: A, role: viewer }\nrules:\n  - { name: a, severity: INFO, fireMode: X }": `rule "a": fireMode: Must be one of`,
