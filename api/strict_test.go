@@ -33,8 +33,8 @@ func TestDecodeStrict(t *testing.T) {
 		`{"intervalSeconds":9223372036854775808}`:     "intervalSeconds: Must be a whole number",
 		`{"filter":{"attributes":[{},{"Key":"k"}]}}`:  "filter.attributes[1].Key: Unknown field; write it key",
 		`{"targets":[null]}`:                          "targets[0]: Must not be null",
-		`{"unknown":` + strings.Repeat("[", 1<<19):    "nested deeper",
-		`{"unknown":` + strings.Repeat(`{"a":`, 5000): "nested deeper",
+		`{"unknown":` + strings.Repeat("[", 1<<19):    "has more than 32 levels",
+		`{"unknown":` + strings.Repeat(`{"a":`, 5000): "has more than 32 levels",
 	} {
 		var d RuleDefinition
 		err := decodeStrict([]byte(body), &d)

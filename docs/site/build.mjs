@@ -1,6 +1,6 @@
 // Builds the site, and fails on what VitePress only prints: it ends with 0 when a page throws while it is rendered.
 import { spawn } from 'node:child_process'
-import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 // Pages ask for Vue, which is found below this folder alone: so they are copied into it.
@@ -9,6 +9,11 @@ const pages = path.join(import.meta.dirname, 'pages')
 rmSync(pages, { recursive: true, force: true })
 for (const name of readdirSync(docs).filter((name) => name !== path.basename(import.meta.dirname))) {
   cpSync(path.join(docs, name), path.join(pages, name), { recursive: true })
+}
+// These are beside the folder docs. Their links lead into it.
+for (const name of ['CONTRIBUTING.md', 'CHANGELOG.md']) {
+  const text = readFileSync(path.join(docs, '..', name), 'utf8').replaceAll('](docs/', '](')
+  writeFileSync(path.join(pages, name.toLowerCase()), text)
 }
 
 const vitepress = new URL('node_modules/vitepress/bin/vitepress.js', import.meta.url)

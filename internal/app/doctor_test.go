@@ -125,14 +125,14 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		"no Postgres": {func(_ *testing.T, p *patient) { p.PostgresURL = "postgres://tocsin:s3cret@127.0.0.1:1/x" }, []string{"BROKEN postgres", "TOCSIN_POSTGRES_URL", "OK clickhouse"}, false},
 		"read-only": {func(_ *testing.T, p *patient) {
 			p.PostgresURL += "&options=-c%20default_transaction_read_only%3Don"
-		}, []string{"BROKEN postgres: version ", "takes no writes", "target_session_attrs=read-write"}, false},
+		}, []string{"BROKEN postgres: version ", "accepts no writes", "target_session_attrs=read-write"}, false},
 		"an old schema": {func(t *testing.T, p *patient) {
 			t.Helper()
 			p.exec(t, `delete from goose_db_version where version_id > 20`)
 		}, []string{"BROKEN postgres: the database schema is at version 20", "tocsin migrate"}, false},
 		"asynchronous commits": {func(_ *testing.T, p *patient) { p.PostgresURL += "&synchronous_commit=off" }, []string{"WARN postgres: synchronous_commit is off"}, true},
 		"no ClickHouse":        {func(_ *testing.T, p *patient) { p.ClickHouseURL = "http://127.0.0.1:1" }, []string{"BROKEN clickhouse", "TOCSIN_CLICKHOUSE_URL", "OK keys"}, false},
-		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere is not there", "create it"}, false},
+		"no table":             {func(_ *testing.T, p *patient) { p.Source.Table = "nowhere" }, []string{"BROKEN source: table: nowhere does not exist", "create it"}, false},
 		"another key":          {func(t *testing.T, p *patient) { t.Helper(); p.webhook(t, other, p.receiver) }, []string{"BROKEN keys: the secrets of 1 of 1 webhooks cannot be decrypted", "TOCSIN_ENCRYPTION_KEY"}, false},
 		"no bus": {func(_ *testing.T, p *patient) {
 			p.Bus = app.BusOptions{Provider: app.BusRedis, URL: "redis://127.0.0.1:1/0"}

@@ -160,7 +160,7 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	// A kind that the files have no list of is left alone.
 	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 not in the files"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
 	f.wantColumn("webhooks", `select name from webhook where deleted_at is null order by name`, "billing", "orders/a")
-	f.does(1, []string{"have no meaning without --prune"}, "apply", "--prune-name", "x", "-f", less)
+	f.does(1, []string{"need --prune"}, "apply", "--prune-name", "x", "-f", less)
 	// By a label, rules that have it go, and webhooks, which have none, stay.
 	labelled := "rules:\n  - { name: mine, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: orders } }\n  - { name: theirs, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: billing } }\n"
 	f.does(0, []string{"2 created"}, "apply", "-f", f.write("e.yaml", labelled))
@@ -176,12 +176,12 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 	f.does(0, nil, "apply", "-f", f.write("ok.yaml", "webhooks:\n  - { name: ops, kind: generic, url: 'http://127.0.0.1/' }\n"))
 	for content, want := range map[string]string{
 		"webhooks:\n  - { name: a, kind: generic, url: {env: TOCSIN_TEST_NOT_SET} }\n":                              `:2:31: webhook "a": url: The environment variable TOCSIN_TEST_NOT_SET is not set`,
-		"webhooks:\n  - { name: a, kind: generic, url: {envy: x} }\n":                                               `:2:31: webhook "a": url: Want a text`,
+		"webhooks:\n  - { name: a, kind: generic, url: {envy: x} }\n":                                               `:2:31: webhook "a": url: Must be a text`,
 		"webhooks:\n  - { name: a, kind: generic, url: {file: /gone} }\n":                                           "/gone",
 		"webhooks:\n  - { name: a, kind: generic, uri: x }\n":                                                       `:2:31: webhook "a": uri: Unknown field`,
 		"webhooks:\n  - { name: a, kind: generic, timeoutSeconds: soon }\n":                                         `:2:31: webhook "a": timeoutSeconds: Must be a number`,
 		"webhooks:\n  - { name: a, kind: generic, quietHours: [{ form: \"22:00\" }] }\n":                            `webhook "a": quietHours[0].form: Unknown field`,
-		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "The webhook is of the kind generic, which stays",
+		"webhooks:\n  - { name: ops, kind: slack, url: 'http://127.0.0.1/' }\n":                                     "A webhook with this name has the kind generic, which cannot change",
 		"webhooks:\n  - { name: a, kind: generic, url: x }\n  - { name: a, kind: generic, url: x }\n":               "Another webhook has the same name",
 		"users:\n  - { email: a@b.c, name: A }\n":                                                                   "A user needs an email, a name and a role",
 		"users:\n  - { email: a@b.c, name: A, role: viewer }\nrules:\n  - { name: a, severity: INFO, fireMode: X }": `rule "a": fireMode: Must be one of`,

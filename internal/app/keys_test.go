@@ -89,10 +89,10 @@ func TestKeysCommands(t *testing.T) {
 	}{
 		{"status", first + "," + key, 0, []string{"seals", "still in use; run: tocsin keys reseal"}},
 		{"status", first, 0, []string{"seals", "missing; add it to TOCSIN_ENCRYPTION_KEY"}},
-		{"reseal", first, 1, []string{"Sealed anew: 0", "not all secrets could be decrypted"}},
+		{"reseal", first, 1, []string{"Encrypted again: 0", "not all secrets could be decrypted"}},
 		{"status", "nonsense", 1, []string{"TOCSIN_ENCRYPTION_KEY"}},
-		{"reseal", first + "," + key, 0, []string{"Sealed anew: 1", "no longer needed; remove it from TOCSIN_ENCRYPTION_KEY"}},
-		{"reseal", first, 0, []string{"Sealed anew: 0"}},
+		{"reseal", first + "," + key, 0, []string{"Encrypted again: 1", "no longer needed; remove it from TOCSIN_ENCRYPTION_KEY"}},
+		{"reseal", first, 0, []string{"Encrypted again: 0"}},
 	} {
 		out, code := keys(step.command, step.keys)
 		for _, part := range step.want {

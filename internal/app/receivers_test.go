@@ -170,7 +170,7 @@ func TestWebhooksForReceiversInFiles(t *testing.T) {
 	f.does(1, []string{"preset.inputs.server"}, "diff", "-f", moved)
 	f.does(0, []string{"1 updated"}, "apply", "-f", moved)
 	f.does(0, []string{"1 unchanged"}, "diff", "-f", moved)
-	f.does(2, []string{"The webhook is for the receiver"}, "diff", "-f", f.write("other.yaml", strings.Replace(content, "id: goalert", "id: rootly", 1)))
+	f.does(2, []string{"A webhook with this name is for the receiver"}, "diff", "-f", f.write("other.yaml", strings.Replace(content, "id: goalert", "id: rootly", 1)))
 	// An input that is dropped from the file is removed.
 	routing, region := f.write("ROUTING", "0123456789abcdef0123456789abcdef\n"), "        region: https://events.eu.pagerduty.com\n"
 	pager := "webhooks:\n  - name: pager\n    kind: generic\n    preset:\n      id: pagerduty\n      inputs:\n        routingKey: {file: " + routing + "}\n"

@@ -106,7 +106,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
 		t.Errorf("when all is well: %s", diff)
 	}
-	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") || !strings.Contains(out, "newer exchanges are still being found") {
+	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") || !strings.Contains(out, "newer ones may still be found") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 
@@ -146,7 +146,7 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 		w.ruleOf(rules.Definition{Name: fmt.Sprintf("new %02d", i)})
 	}
 	out, code := w.command("reconcile", "--confirm=0s")
-	if code != 1 || !strings.Contains(out, "Compared is what ended until") || !strings.Contains(out, "missing of orders: a") ||
+	if code != 1 || !strings.Contains(out, "Exchanges that ended until") || !strings.Contains(out, "missing of orders: a") ||
 		!strings.Contains(out, "not compared: 12 (new 00, ") || !strings.Contains(out, "new 09 and 2 more)") {
 		t.Errorf("exit %d, %s", code, out)
 	}

@@ -203,7 +203,7 @@ func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
 	w.owed(hook, "a")
 	w.deliver()
 	id := w.one(anyNotification)
-	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "switch it on") {
+	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "enable it") {
 		t.Errorf("off: %v", err)
 	}
 	if done := w.retryAll(api.RetryOrder{IDs: []uuid.UUID{id}}); done != (api.Retried{Skipped: 1}) {

@@ -62,10 +62,10 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 		"There is no webhook with this name": {"webhooks: [rest]", "webhooks: [nobody]"},
 		"There is no rule with this name":    {"rules: [Orders failed]", "rules: [Nobody]"},
 		"The default must be last":           {"  - name: Noise\n    match: {severities: [INFO]}", "  - default: true\n    webhooks: [erp]"},
-		"The default has webhooks":           {"default: true", "default: true\n    continue: true"},
+		"The default can have only webhooks": {"default: true", "default: true\n    continue: true"},
 		"A route needs a name":               {"name: Noise\n    match", "match"},
 		"routes.yaml:":                       {"continue: true", "goesOn: true"},
-		"Another route has this nam":         {"name: Noise", "name: Orders"},
+		"Another route has the same nam":     {"name: Noise", "name: Orders"},
 	} {
 		f.write("routes.yaml", strings.Replace(routesInFile, edit[0], edit[1], 1))
 		f.does(1, []string{what}, "apply", "-f", path)
@@ -86,12 +86,12 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	}
 	f.token = f.admin.withToken("viewer", access.Viewer).token
 	test(0, []string{"Orders", "TAKEN", "NOT_MATCHED", "Not met: severities", "→ erp by Orders"}, "--rule", "Orders failed", "--application", "orders", "--expect", "erp")
-	test(0, []string{"it goes to the default", "→ rest"}, "--severity", "warning", "--expect", "rest")
+	test(0, []string{"goes to the default", "→ rest"}, "--severity", "warning", "--expect", "rest")
 	test(0, []string{"Nobody is notified"}, "--severity", "info", "--expect", "none")
 	test(1, []string{"are notified", "→ rest"}, "--severity", "warning", "--expect", "erp")
 	f.write("routes.yaml", "routes: []\n")
 	test(0, []string{"there is no default", "Nobody is notified"}, "-f", path)
-	test(1, []string{"no rule is called"}, "--rule", "Nobody")
+	test(1, []string{"there is no rule named"}, "--rule", "Nobody")
 	test(1, []string{"--alert"}, "--alert", "x")
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.does(0, []string{"~ routing policy", "1 updated"}, "apply", "-f", path)

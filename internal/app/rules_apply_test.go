@@ -161,7 +161,7 @@ func TestFilesThatAreWrongChangeNothing(t *testing.T) {
 	for content, want := range map[string]string{
 		"rules:\n  - name: a\n    severity: INFO\n    fireMode: PER_EXCHANGE\n  - name: b\n    severity: INFO\n    fireMode: PER_EXCHANGE\n    filtre: {}\n": `:8:5: rule "b": filtre: Unknown field`,
 		"rules:\n  - name: a\n    severity: INFO\n    fireMode: PER_EXCHANGE\n    filter:\n      statuses: [GONE]\n":                                         `:6:18: rule "a": filter.statuses[0]: Must be one of`,
-		"rules:\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE }\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE }\n":                         `:3:7: rule "a": name: rules[0] has this name, too`,
+		"rules:\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE }\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE }\n":                         `:3:7: rule "a": name: rules[0] has the same name`,
 		"rules:\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE, webhooks: [gone] }\n":                                                                `There is no webhook named "gone"`,
 		"rules:\n  - name: a\n    name: b\n":                                   ":3:5: name is given twice",
 		"rules:\n  - { name: true, severity: INFO, fireMode: PER_EXCHANGE }\n": ":2:7: name: Must be a text",

@@ -22,7 +22,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 		says   []string
 	}{
 		"no URL of Postgres":    {func(o *app.Options) { o.PostgresURL = "localhost" }, []string{"TOCSIN_POSTGRES_URL", "postgres://user:password@host:5432/database"}},
-		"Postgres is not there": {func(*app.Options) {}, []string{"TOCSIN_POSTGRES_URL", "does it run there", "connection refused"}},
+		"Postgres is not there": {func(*app.Options) {}, []string{"TOCSIN_POSTGRES_URL", "check that it runs there", "connection refused"}},
 		"a mode of Postgres":    {func(o *app.Options) { o.PostgresURL = keywords }, []string{"TOCSIN_POSTGRES_URL", "sslmode is invalid"}},
 		"a password in halves":  {func(o *app.Options) { o.PostgresURL = halves }, []string{"TOCSIN_POSTGRES_URL", "keyword/value"}},
 		"a mode of the bus":     {func(o *app.Options) { o.Bus.URL = keywords }, []string{"TOCSIN_BUS_URL", "sslmode is invalid"}},

@@ -76,9 +76,9 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	silence(0, []string{"Deployment: active until "}, "add", "Deployment", "--for", "30m", "--reason", "v2", "--rule", "Orders failed", "--severity", "critical", "--label", "team=a")
 	f.wantColumn("match", `select (match->'severities')::text || (match->'labels')::text from silence where name = 'Deployment'`, `["CRITICAL"][{"op": "EQUALS", "key": "team", "value": "a"}]`)
 	silence(0, []string{"ID", "Deployment", "active until", "token operator"}, "list")
-	silence(1, []string{"say how long"}, "add", "For ever", "--application", "orders")
+	silence(1, []string{"the duration is missing"}, "add", "For ever", "--application", "orders")
 	silence(1, []string{"match"}, "add", "Everything", "--for", "1h")
-	silence(1, []string{"no rule is called"}, "add", "x", "--for", "1h", "--rule", "Nobody")
+	silence(1, []string{"there is no rule named"}, "add", "x", "--for", "1h", "--rule", "Nobody")
 	silence(0, []string{"Weekend: "}, "add", "Weekend", "--application", "orders", "--weekdays", "sat,sun", "--at", "00:00", "--window", "24h", "--time-zone", "UTC")
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.write("silences.yaml", "silences: []\n")
@@ -115,6 +115,6 @@ func (f *files) startsOfSilences(path string) {
 	f.does(0, []string{"~ silence Move\n    startsAt: "}, "apply", "-f", path)
 	f.does(0, []string{"1 unchanged"}, "apply", "-f", path)
 	file(at(second), "b")
-	f.does(0, []string{"! silence Move: startsAt: It has begun, at ", "1 unchanged"}, "diff", "-f", path)
+	f.does(0, []string{"! silence Move: startsAt: It began at ", "1 unchanged"}, "diff", "-f", path)
 	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
 }

@@ -1,7 +1,8 @@
 // Command checks holds what neither the compiler nor the linter can: that migrations are only appended, that lock files
-// name no address, that no text points outside the repository, that links of pages lead somewhere, that the README and the continuous
-// integration run the same tests, that the chart takes the settings that there are, and that what is said and
-// tested about programs of before fits the schema. `make verify` runs it.
+// name no address, that no text points outside the repository, that links of pages lead somewhere, that screenshots are
+// not much older than the web application, that the README and the continuous integration run the same tests, that the
+// chart takes the settings that there are, and that what is said and tested about programs of before fits the schema.
+// `make verify` runs it.
 //
 // Each check is a function of the files as they are in the working tree, and returns one sentence for each thing that
 // is wrong; none repairs anything. `checks record` is the one exception: it enters new migrations in the manifest, and
@@ -62,6 +63,7 @@ func run(ctx context.Context, args []string) error {
 		func() ([]string, error) { return checkLockFiles(tree, tracked) },
 		func() ([]string, error) { return checkTexts(tree, tracked) },
 		func() ([]string, error) { return checkLinks(tree, tracked) },
+		func() ([]string, error) { return checkScreenshots(ctx, git, tracked) },
 		func() ([]string, error) { return checkTestCommand(tree) },
 		func() ([]string, error) { return checkChartSettings(tree) },
 		func() ([]string, error) { return checkUpdatingPage(tree) },

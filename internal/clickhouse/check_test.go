@@ -30,7 +30,7 @@ func TestCheckOfAMissingTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Exists || !report.Broken() || !strings.Contains(report.Err().Error(), "nowhere is not there") {
+	if report.Exists || !report.Broken() || !strings.Contains(report.Err().Error(), "nowhere does not exist") {
 		t.Errorf("%+v", report)
 	}
 }

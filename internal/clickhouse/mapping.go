@@ -209,7 +209,7 @@ func (m *Mapping) Validate() error {
 	case m.Tenant == "" && m.TenantID == "":
 		errs = append(errs, errors.New("tenant: name the tenant of all rows, or set tenant_id to an expression for it"))
 	case m.Tenant != "" && m.TenantID != "":
-		errs = append(errs, errors.New("tenant: of tenant and tenant_id only one can be given"))
+		errs = append(errs, errors.New("tenant: give either tenant or tenant_id, not both"))
 	}
 	for _, e := range m.expressions() {
 		if e.required && *e.text == "" {

@@ -85,7 +85,7 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	}
 	test(false, "but the quiet hours of the webhook hold the message until ", "--webhook", quiet["id"].(string))
 	refuses.Store(1)
-	test(false, "the receiver did not take the message")
+	test(false, "the receiver did not accept the message")
 	stop()
 	inserting.Wait()
 	says(t, false, "--self-test needs --webhook", tocsin(t, postgres.String(), settings, "doctor", "--self-test"))

@@ -49,6 +49,14 @@ export default defineConfig({
             if (token.type === 'link_open') {
               const href = token.attrGet('href') ?? ''
               const file = path.resolve(docs, path.dirname(state.env.relativePath ?? ''), decodeURI(href.split('#')[0]))
+              // build.mjs makes pages of the site of these.
+              const beside = path.relative(path.dirname(docs), file)
+              if (beside === 'CONTRIBUTING.md' || beside === 'CHANGELOG.md') {
+                const page = path.relative(path.dirname(state.env.relativePath ?? ''), beside.toLowerCase())
+                token.attrSet('href', (page.startsWith('.') ? page : `./${page}`) + href.slice((href + '#').indexOf('#')))
+                links.push(true)
+                continue
+              }
               const inside = !path.relative(docs, file).startsWith('..') && /(\.md|\/)$/.test(href.split('#')[0])
               if (/^([a-z]+:|#|\/)/.test(href) || inside) {
                 links.push(true)
@@ -155,6 +163,10 @@ export default defineConfig({
           page('Performance', '/performance'),
           page('Decisions', '/decisions/'),
         ],
+      },
+      {
+        text: 'Project',
+        items: [page('Contribute', '/contributing'), page('Changelog', '/changelog')],
       },
     ],
   },

@@ -54,7 +54,7 @@ test("the first administrator is made with the code of the log", async () => {
       const first = sent === undefined;
       sent = await request.json();
       return first
-        ? problem(400, { errors: [{ field: "code", code: "refused", message: "Not a code that holds" }] })
+        ? problem(400, { errors: [{ field: "code", code: "refused", message: "Not a valid code" }] })
         : HttpResponse.json(ada);
     }),
   );
@@ -65,7 +65,7 @@ test("the first administrator is made with the code of the log", async () => {
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "a long password");
   await user.click(screen.getByRole("button", { name: "Create the administrator" }));
-  expect(await screen.findByText("Not a code that holds")).toBeVisible();
+  expect(await screen.findByText("Not a valid code")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Create the administrator" }));
   expect(await screen.findByRole("navigation", { name: "Tocsin" })).toBeVisible();
   expect(sent).toEqual({ code: "aaaa", name: "Ada", email: "ada@example.com", password: "a long password" });

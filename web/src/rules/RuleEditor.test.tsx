@@ -301,7 +301,7 @@ test("every part of the filter is sent, and complaints about it stand beside it"
       const asked = (await request.json()) as { definition: { filter: { errorMessageMatches?: string } } };
       if (asked.definition.filter.errorMessageMatches !== "(") return HttpResponse.json(noPreview);
       const field = "definition.filter.errorMessageMatches";
-      return problem(400, { errors: [{ field, code: "regexp", message: "Not a valid RE2 expression" }] });
+      return problem(400, { errors: [{ field, code: "regexp", message: "Must be a valid RE2 expression" }] });
     }),
   );
   const { user } = open("/rules/new");
@@ -310,7 +310,7 @@ test("every part of the filter is sent, and complaints about it stand beside it"
   await user.click(await screen.findByRole("option", { name: /IOException/ }));
   await user.type(screen.getByLabelText("Error message matches"), "(");
   await waitFor(() =>
-    expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(/Not a valid RE2 expression/),
+    expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(/Must be a valid RE2 expression/),
   );
   expect(screen.getByText(/to see the preview/)).toBeVisible();
   await user.clear(screen.getByLabelText("Error message matches"));

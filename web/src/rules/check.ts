@@ -269,7 +269,8 @@ function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>
     report("resolution", "required", "Set the age or the evidence by which alerts are resolved");
   }
   if (evidence && statuses.includes("COMPLETED")) {
-    const message = "The rule alerts about exchanges that complete, so a completed exchange cannot be evidence; remove COMPLETED from the statuses, or leave it out";
+    const message =
+      "The rule alerts about exchanges that complete, so a completed exchange cannot be evidence; remove COMPLETED from the statuses, or leave it out";
     report("resolution.evidence", "not_applicable", message);
   }
   if (evidence === "ATTRIBUTE" && !attribute) report("resolution.attribute", "required", "Must not be empty");
@@ -356,10 +357,19 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   const [some, others] = namesOf(rule);
   for (const [index, name] of expected.entries()) {
     const outside = (some.length > 0 && !some.some(standsFor(name))) || others.some(standsFor(name));
-    if (name && outside) report(`expected[${index}]`, code, "The scope excludes this group, so it would always be missing; change the scope, or remove the group");
+    if (name && outside)
+      report(
+        `expected[${index}]`,
+        code,
+        "The scope excludes this group, so it would always be missing; change the scope, or remove the group",
+      );
     const conditions = (rule.filter?.attributes ?? []).filter(({ key }) => key === rule.groupByAttribute);
     if (name && groupBy === "ATTRIBUTE" && !meetsAll(conditions, name)) {
-      report(`expected[${index}]`, code, "The filter excludes this group, so it would always be missing; change the filter, or remove the group");
+      report(
+        `expected[${index}]`,
+        code,
+        "The filter excludes this group, so it would always be missing; change the filter, or remove the group",
+      );
     }
   }
   if (!calendar) return;

@@ -68,7 +68,7 @@ test("the tag that the API complains of is marked, whatever stands before it", (
     pieces(template, complaint)
       .filter((p) => p.look !== "plain")
       .map((p) => [p.text, p.look]);
-  expect(looks("😀 {{a}}\n😀 {{b}} {{c}}", "There is no variable (line 2, column 3)")).toEqual([
+  expect(looks("😀 {{a}}\n😀 {{b}} {{c}}", "Unknown variable (line 2, column 3)")).toEqual([
     ["{{a}}", "tag"],
     ["{{b}}", "wrong"],
     ["{{c}}", "tag"],

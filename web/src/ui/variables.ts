@@ -18,7 +18,10 @@ export const variables: readonly Variable[] = [
   { name: "exchange.executionId", description: "The identifier of the execution" },
   { name: "exchange.status", description: "COMPLETED or FAILED" },
   { name: "exchange.startTime", description: "When it started, RFC 3339 with nanoseconds, UTC" },
-  { name: "exchange.endTime", description: "When it ended, in the format of startTime; empty if the source does not tell" },
+  {
+    name: "exchange.endTime",
+    description: "When it ended, in the format of startTime; empty if the source does not tell",
+  },
   { name: "exchange.duration", description: "How long it took, for people: 12 ms, 1.234 s" },
   { name: "exchange.durationMs", description: "How long it took, in milliseconds" },
   { name: "exchange.errorType", description: "The type of the error, empty if there is none" },
@@ -42,7 +45,8 @@ export const variables: readonly Variable[] = [
   },
   {
     name: "count.volume",
-    description: "The number of exchanges from which a ratio or a percentile was calculated; empty for an alert about one exchange",
+    description:
+      "The number of exchanges from which a ratio or a percentile was calculated; empty for an alert about one exchange",
   },
   {
     name: "count.percentile",

@@ -130,7 +130,7 @@ test("a service is found, described and previewed, and what the server refuses s
       if (sent.length > 1) return HttpResponse.json({ id: "w1", name: "On call" }, { status: 201 });
       return problem(400, {
         detail: "The webhook is not valid.",
-        errors: [{ field: "preset.inputs.key", code: "pattern", message: "Not of the form that is expected" }],
+        errors: [{ field: "preset.inputs.key", code: "pattern", message: "Does not have the expected form" }],
       });
     }),
   );
@@ -157,7 +157,7 @@ test("a service is found, described and previewed, and what the server refuses s
   expect(JSON.stringify(previewed)).not.toContain("too-short");
 
   await user.click(screen.getByRole("button", { name: "Create the webhook" }));
-  expect(await screen.findByText("Not of the form that is expected")).toBeVisible();
+  expect(await screen.findByText("Does not have the expected form")).toBeVisible();
   expect(screen.getByLabelText("Key")).toBeInvalid();
   await user.click(screen.getByRole("button", { name: "Create the webhook" }));
   expect(await screen.findByText(/“On call” was created/)).toBeVisible();
