@@ -13,10 +13,10 @@ import (
 // between has dropped it. Pinging Postgres before each use would double the queries of an idle
 // replica. So the check depends on how long the connection was idle:
 //
-//  - Up to unasked, there is no check.
-//  - Up to trusted, the socket is checked. This sends no packet and finds closed connections.
-//    Postgres is pinged only if there is something to read.
-//  - After that, Postgres is pinged, because a connection may be dropped without notice.
+//   - Up to unasked, there is no check.
+//   - Up to trusted, the socket is checked. This sends no packet and finds closed connections.
+//     Postgres is pinged only if there is something to read.
+//   - After that, Postgres is pinged, because a connection may be dropped without notice.
 const (
 	// unasked is the idle time up to which a connection is not checked; trusted is the idle time
 	// after which Postgres is always pinged.
