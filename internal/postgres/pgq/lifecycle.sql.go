@@ -31,8 +31,8 @@ type EventTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Which of some alerts each of these webhooks was notified of when they were raised or escalated; not
-// where the message was of no use any more when quiet hours were over.
+// Returns which of some alerts each of these webhooks was notified of when they were raised or
+// escalated. It leaves out messages that were of no use any more when quiet hours ended.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
 	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {
@@ -65,7 +65,7 @@ type EventWebhooksParams struct {
 	Event     string
 }
 
-// The webhooks that chose an event. None can be deleted before the transaction ends.
+// Returns the webhooks that chose an event. None can be deleted before the transaction ends.
 func (q *Queries) EventWebhooks(ctx context.Context, arg EventWebhooksParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, eventWebhooks, arg.TenantIds, arg.Event)
 	if err != nil {
@@ -99,9 +99,9 @@ type FollowedLockParams struct {
 	WebhookIds []uuid.UUID
 }
 
-// Locks the open messages of some alerts for some webhooks, so that none is gathered into a
-// digest any more, nor settled, before the transaction ends. What is gathered by now,
-// [NotificationFollow] finds in its digest.
+// Locks the open messages of some alerts for some webhooks, so that none is gathered into a digest
+// or settled before the transaction ends. Messages that are already in a digest are found there by
+// [NotificationFollow].
 func (q *Queries) FollowedLock(ctx context.Context, arg FollowedLockParams) error {
 	_, err := q.db.Exec(ctx, followedLock, arg.AlertIds, arg.WebhookIds)
 	return err
@@ -116,8 +116,8 @@ where o.after_id is not null and not exists (select from outbox p where p.notifi
 returning o.webhook_id
 `
 
-// Makes due what waits for a message that is not in the outbox any more. The digests of a
-// replay wait for that.
+// Makes messages due that wait for a message that is not in the outbox any more, or for a replay
+// that has ended.
 func (q *Queries) FollowingFree(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, followingFree)
 	if err != nil {
@@ -200,13 +200,17 @@ type NotificationFollowRow struct {
 	Quiet      bool
 }
 
-// Writes notifications about alerts that the transaction holds, behind the open ones of the
-// same alert and webhook. The generation of a reminder is its number, that of another
-// reason how many there were. Nothing is written where a webhook is deleted. What a silence
-// suppresses (no silence is the nil id) is settled at once. So is what follows when all
-// earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
-// of an alert is not notified of its end. What quiet hours hold (the past is none) waits outside of the queue
-// until they are over, and its age counts from there.
+// Writes notifications about alerts that the transaction has locked, after the open ones of the
+// same alert and webhook.
+//
+//   - The generation of a reminder is its number; for another reason it is how many there were
+//     before.
+//   - Nothing is written for a deleted webhook.
+//   - A message that a silence suppresses is settled at once; the nil id means no silence. So is a
+//     message after messages that were all suppressed, unless it says that the alert fires: a webhook
+//     that was not notified of an alert is not notified of its end.
+//   - A message that quiet hours hold waits outside the queue until they end, and its age counts from
+//     there; an instant in the past means no quiet hours.
 func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollowParams) ([]NotificationFollowRow, error) {
 	rows, err := q.db.Query(ctx, notificationFollow,
 		arg.HeldIds,
