@@ -13,16 +13,17 @@ const (
 	MaxEventMaxAge     = 30 * 24 * time.Hour
 )
 
-// DiscardedByTocsin is who discards what is of no use to its receiver any more: events that are too old, and
-// escalations of alerts that somebody looks after.
+// DiscardedByTocsin is the name under which Tocsin itself discards messages that are of no use to
+// their receivers any more: events that are too old, and escalations of alerts that somebody looks
+// after.
 const DiscardedByTocsin = "Tocsin"
 
-// Events returns what happens to alerts and a webhook may choose to be notified of. A
-// message about an event is written in the transaction of the change, for each webhook that
-// was notified when the alert was raised.
+// Events returns the events of alerts that a webhook may choose to be notified of. A message about
+// an event is written in the transaction of the change, for each webhook that was notified when the
+// alert was raised.
 func Events() []Reason { return []Reason{ReasonAcknowledged, ReasonResolved, ReasonReopened} }
 
-// IsEvent reports whether a message is about what happened to an alert after it was raised.
+// IsEvent reports whether a message is about an event of an alert after it was raised.
 func (r Reason) IsEvent() bool {
 	switch r {
 	case ReasonAcknowledged, ReasonResolved, ReasonReopened:
@@ -33,14 +34,14 @@ func (r Reason) IsEvent() bool {
 	return false
 }
 
-// Event is when something happened to an alert, and who did it; empty is Tocsin.
+// Event is an event of an alert: when it happened, and who did it; empty means Tocsin.
 type Event struct {
 	At time.Time
 	By string
 }
 
-// Tell returns the alert as the event left it, whatever has become of it since: messages
-// arrive later than what they tell.
+// Tell returns the alert in its state right after the event, because messages arrive later than
+// their events.
 func (e Event) Tell(reason Reason, a alerts.Instance) alerts.Instance {
 	switch reason {
 	case ReasonAcknowledged:
@@ -59,7 +60,7 @@ func (e Event) Tell(reason Reason, a alerts.Instance) alerts.Instance {
 	return a
 }
 
-// at returns the instant that the alert has, unless that is of a later event.
+// at returns the stored instant, unless it belongs to a later event.
 func (e Event) at(stored *time.Time) *time.Time {
 	if stored != nil && !stored.After(e.At) {
 		return stored

@@ -7,14 +7,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// idTimeBytes is the part of an id that holds its instant, in milliseconds.
+// idTimeBytes is the size of the part of an id that holds its instant, in milliseconds.
 const idTimeBytes = 6
 
-// ID derives the id of a notification, so that one that is written again after a failover
-// that lost its transaction has the same id, and a receiver can drop the repeat. It is a
-// UUID of version 8: the instant of the alert's id, then the hash of what makes the
-// notification unique. Generation tells notifications of one reason apart, such as
-// reminders; the first is 0.
+// ID derives the id of a notification. If a failover loses a transaction and the notification is
+// written again, it has the same id, and a receiver can drop the repeat. The id is a UUID of
+// version 8: the instant of the alert's id, then a hash of what makes the notification unique.
+// generation distinguishes notifications of one reason, such as reminders; the first is 0.
 func ID(alert, webhook uuid.UUID, reason Reason, generation int) uuid.UUID {
 	key := make([]byte, 0, len(alert)+len(webhook)+8+len(reason))
 	key = append(key, alert[:]...)

@@ -8,12 +8,12 @@ import (
 	"tocsin/rules"
 )
 
-// QuietHours are when a webhook is not notified of what is not critical: the hours of each calendar.
-// What would be sent within them is held until they are over.
+// QuietHours are the hours in which a webhook is only notified of critical alerts: the hours of
+// each calendar. Other messages within these hours are held until they end.
 //
-// What a webhook was not notified of before the hours began, it is notified of once when they are over, if
-// the alert still fires and nobody looks after it; see [AfterQuiet]. Messages about Tocsin itself, and those
-// of replays, which a person asks for, are never held.
+// If a webhook was not notified of an alert before the hours began, it is notified once when they
+// end, if the alert still fires and nobody looks after it; see [AfterQuiet]. Messages about Tocsin
+// itself are never held, nor are those of replays, because a person has requested them.
 type QuietHours []rules.Calendar
 
 // Bounds of quiet hours.
@@ -22,7 +22,7 @@ const (
 	quietDays     = 8
 )
 
-// Check reports quiet hours that cannot be meant.
+// Check returns an error if the quiet hours make no sense.
 func (q QuietHours) Check() error {
 	if len(q) > MaxQuietHours {
 		return fmt.Errorf("at most %d entries", MaxQuietHours)
@@ -32,7 +32,7 @@ func (q QuietHours) Check() error {
 			return fmt.Errorf("entry %d names no weekday", i+1)
 		}
 	}
-	// A week in which no clocks are moved.
+	// In this week no clocks change.
 	at := time.Date(2026, time.January, 12, 0, 0, 0, 0, time.UTC)
 	until, err := rules.Until(at, quietDays, q)
 	if err != nil {
@@ -44,8 +44,8 @@ func (q QuietHours) Check() error {
 	return nil
 }
 
-// Until returns when the quiet hours end in which an instant lies; the instant itself where it lies in none,
-// and where the hours cannot be used: then nothing is held.
+// Until returns when the quiet hours that contain an instant end. It returns the instant itself if
+// no quiet hours contain it, or if the hours cannot be used; then nothing is held.
 func (q QuietHours) Until(at time.Time) time.Time {
 	if len(q) == 0 {
 		return at
@@ -57,14 +57,15 @@ func (q QuietHours) Until(at time.Time) time.Time {
 	return until
 }
 
-// NeedlessAfterQuiet is why a message ends as DISCARDED that quiet hours held.
+// NeedlessAfterQuiet is why a message that quiet hours held ends as DISCARDED.
 const NeedlessAfterQuiet = "Not sent: held by the quiet hours of the webhook, and of no use when they were over, " +
 	"because the alert was acknowledged, resolved or snoozed before, or another message about it had waited as well"
 
-// AfterQuiet decides what is sent of the messages about one alert that the quiet hours of a webhook have
-// held, in the order in which they were written. Of those that tell that the alert fires, the first one is
-// sent, unless somebody looks after the alert by now (handled). What else happened to the alert is sent where
-// the webhook was notified of the alert before: whoever has not heard of an alert is not notified of its end.
+// AfterQuiet decides which messages about one alert, held by the quiet hours of a webhook, are sent
+// when the hours end. held are their reasons in the order in which they were written. Of the
+// messages that say that the alert fires, only the first one is sent, and only if nobody looks
+// after the alert (handled). The other events are sent only if the webhook was notified of the
+// alert before: a webhook that was not notified of an alert is not notified of its end.
 func AfterQuiet(handled, notified bool, held []Reason) []bool {
 	send, fires := make([]bool, len(held)), false
 	for i, reason := range held {
@@ -77,7 +78,7 @@ func AfterQuiet(handled, notified bool, held []Reason) []bool {
 	return send
 }
 
-// fires reports whether a message tells that an alert fires.
+// fires reports whether a message says that an alert fires.
 func (r Reason) fires() bool {
 	switch r {
 	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated:
