@@ -10,8 +10,8 @@ import (
 	"tocsin/internal/fault"
 )
 
-// minSecretBytes is the least length of a secret, below which it could not be told from
-// a word, and not be kept out of what is shown.
+// minSecretBytes is the least length of a secret. A shorter one could not be distinguished from a
+// word, and could not be removed from what is shown.
 const minSecretBytes = 6
 
 func (r *reader) inputs() error {
@@ -81,10 +81,10 @@ func (p *Preset) CheckInputs(inputs map[string]string) []fault.Field {
 	return fields
 }
 
-// inputsField is what the names of fields begin with.
+// inputsField is the prefix of the names of fields.
 const inputsField = "preset.inputs."
 
-// maxInputBytes bounds what a person enters.
+// maxInputBytes bounds the length of an input.
 const maxInputBytes = 2000
 
 func (in *Input) check(value string) []fault.Field {
