@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Judge decides for a rule on any exchange, by the condition that stood when the
-// exchange ended. It is safe for concurrent use.
+// Judge decides about any exchange for a rule, by the condition that was in force when the exchange
+// ended. It is safe for concurrent use.
 type Judge struct {
 	armedSinceNS int64
 	present      *Matcher
 	former       []formerMatcher
-	// applications is what Applications returns.
+	// applications is the result of Applications.
 	applications []string
-	// calendar holds the hours of the rule; nil is always.
+	// calendar holds the hours of the rule; nil means always.
 	calendar *hours
 }
 
@@ -23,8 +23,7 @@ type formerMatcher struct {
 	matcher      *Matcher
 }
 
-// NewJudge compiles the conditions of a rule. Its error names the part that
-// cannot be used.
+// NewJudge compiles the conditions of a rule. Its error names the part that is invalid.
 func NewJudge(r *Rule) (*Judge, error) {
 	present, err := Compile(r.Scope, r.Filter)
 	if err != nil {
@@ -45,8 +44,8 @@ func NewJudge(r *Rule) (*Judge, error) {
 	return j, nil
 }
 
-// named returns the names of the applications of all conditions, each of which
-// has to name them.
+// named returns the names of the applications of all conditions; none unless every condition names
+// some.
 func (j *Judge) named() []string {
 	names, wild := exact(j.present.applications)
 	for _, f := range j.former {
@@ -60,9 +59,9 @@ func (j *Judge) named() []string {
 	return slices.Compact(names)
 }
 
-// Applications returns the applications outside of which the rule wants nothing,
-// by their full names, ascending. None means that it may want an exchange of any
-// application. The slice is the judge's own, and must not be changed.
+// Applications returns the only applications of which the rule may want exchanges, by their full
+// names, in ascending order. None means any application. The slice belongs to the judge and must
+// not be changed.
 func (j *Judge) Applications() []string { return j.applications }
 
 // Wants reports whether the rule raises an alert for e.
@@ -76,7 +75,7 @@ func (j *Judge) Wants(e *Exchange) bool {
 	})
 }
 
-// WantsSinceNS returns the instant before which nothing ended that the rule wants, in
+// WantsSinceNS returns the instant before which no exchange ended that the rule wants, in
 // nanoseconds since the Unix epoch.
 func (j *Judge) WantsSinceNS() int64 {
 	since := j.armedSinceNS
@@ -86,20 +85,20 @@ func (j *Judge) WantsSinceNS() int64 {
 	return since
 }
 
-// Place returns a judge of every exchange that happened where the present condition
-// looks, whatever else it says, and whether the exchange completed or failed.
+// Place returns a judge that wants every exchange at the places of the present condition,
+// regardless of its other parts, and whether the exchange completed or failed.
 func (j *Judge) Place() *Judge {
 	m := &Matcher{statuses: []Status{Completed, Failed}, applications: j.present.applications, routes: j.present.routes}
-	// The first condition is that on the status.
+	// The first condition is the one on the status.
 	m.place = append([]condition{{"filter.statuses", func(e *Exchange) bool { return slices.Contains(m.statuses, e.Status) }}}, j.present.place[1:]...)
 	return &Judge{armedSinceNS: j.armedSinceNS, present: m}
 }
 
-// Expects reports whether exchanges are expected all the time from one instant,
+// Expects reports whether exchanges are expected during all of the time from one instant,
 // inclusive, to another one, exclusive, in nanoseconds since the Unix epoch.
 func (j *Judge) Expects(fromNS, toNS int64) bool { return j.calendar.hold(fromNS, toNS) }
 
-// Matches reports whether the present condition matches e, whenever it ended.
+// Matches reports whether the present condition matches e, whenever e ended.
 func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
 
 // CanWant reports whether the rule can want an exchange of a status.
@@ -108,8 +107,8 @@ func (j *Judge) CanWant(status Status) bool {
 		slices.ContainsFunc(j.former, func(f formerMatcher) bool { return slices.Contains(f.matcher.statuses, status) })
 }
 
-// LeastDurationNS returns the duration, in nanoseconds, below which the rule wants
-// no exchange of a status; 0 where it may want any.
+// LeastDurationNS returns the duration, in nanoseconds, below which the rule wants no exchange with
+// a status; 0 if it may want any.
 func (j *Judge) LeastDurationNS(status Status) int64 {
 	least := int64(math.MaxInt64)
 	demand := func(m *Matcher) {

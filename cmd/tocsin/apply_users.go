@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// userEntry is a user as a file has it. There is no password: people set their own.
+// userEntry is a user in a file. There is no password: people set their own.
 type userEntry struct {
 	Email    string   `json:"email"`
 	Name     string   `json:"name"`
@@ -33,8 +33,8 @@ func (a *applying) strictly(section string, i int, fields any, into any) error {
 	return nil
 }
 
-// users plans what becomes of users. They are known by their e-mail addresses, whatever their case. Those who come from a provider are left
-// alone by --prune: the provider says who they are.
+// users plans the changes of users. They are identified by their e-mail addresses, ignoring case.
+// --prune leaves users of a provider alone, because the provider defines them.
 func (a *applying) users(ctx context.Context) error {
 	stored, err := usersOf(ctx, a.server)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *applying) users(ctx context.Context) error {
 	return nil
 }
 
-// user plans what becomes of one user; is nil where there is none.
+// user plans the change of one user. is is nil if there is none.
 func (a *applying) user(i int, want *userEntry, is *api.User) step {
 	s := step{kind: "user", name: want.Email, action: unchanged}
 	prefix := fmt.Sprintf("users[%d].", i)
@@ -124,7 +124,7 @@ func (s *step) because(field, why string) {
 // tag is the entity tag of a version.
 func tag(version int64) *string { return new(fmt.Sprintf(`"%d"`, version)) }
 
-// exportedUsers returns every user as it is in a file, but those who come from a provider.
+// exportedUsers returns every user in the form of a file, except those of a provider.
 func exportedUsers(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	stored, err := usersOf(ctx, server)
 	list := []any{}

@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/seal"
 )
 
-// keys are commands about the keys that seal secrets.
+// keys are the commands for the keys that seal secrets.
 type keys struct {
 	Status keysStatus `cmd:"" help:"Tell which keys are in use, and which are no longer needed."`
 	Reseal keysReseal `cmd:"" help:"Seal all secrets with the first key. Safe beside running replicas, and to repeat."`
@@ -48,7 +48,7 @@ func (c *keysStatus) Run(ctx context.Context, out io.Writer) error {
 
 type keysReseal struct{ keyFlags }
 
-// errUnopened is the error of secrets that were left as they are.
+// errUnopened says that some secrets could not be opened and were left as they are.
 var errUnopened = errors.New("not all secrets could be opened")
 
 // Run seals all secrets with the first key.
@@ -75,7 +75,7 @@ func (c *keysReseal) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// writeKeys lists keys and what becomes of them.
+// writeKeys lists keys and their states.
 func writeKeys(ctx context.Context, db *postgres.DB, out io.Writer) error {
 	uses, err := db.Keys(ctx)
 	if err != nil {
