@@ -9,50 +9,50 @@ import (
 	"tocsin/evaluator"
 )
 
-// What is not there yet looks like what is not there. So the source is watched for rules
-// on absence: how many exchanges of their tenants ended in each bucket of the last quarter
-// of an hour. Where a bucket of which all had ended before holds more than it did, an
-// exchange became visible late, by no more than from the beginning of its bucket to now. The
-// windows of these rules end by the most of an hour before the watermark, so that an
-// exchange that is late again delays an alert, and raises none.
+// An exchange that is not visible yet looks like an exchange that does not exist. So the source is
+// watched for rules on absence: how many exchanges of their tenants ended in each bucket of the
+// last quarter of an hour. If a bucket that was over at the last watch now contains more, an
+// exchange became visible late, at most by the time from the beginning of its bucket to now. The
+// windows of these rules end before the watermark, by the largest lateness of an hour. So an
+// exchange that is as late again delays an alert, and raises none.
 //
-// Where a bucket holds less than it did, whoever answered is behind whoever answered
-// before. Only answers of servers that the same pass found not to be behind say that
-// something is absent. Servers that are asked in turn are watched one after the other, and
-// each is held against the others as well. Who remembers no counts concludes nothing before
-// the next watch, and takes no server that shows less of the minutes before the last watch
+// If a bucket contains less than before, the server that answered is behind the one that answered
+// before. Only answers of servers that the same pass found not to be behind can show that something
+// is absent. If servers are asked in turn, they are watched one after the other, and are also
+// compared with each other. A process without remembered counts concludes nothing before the next
+// watch. It also rejects a server that shows fewer exchanges in the minutes before the last watch
 // than the checkpoint says.
 //
-// Who did not watch for a while does not know whether those who write exchanges could.
-// Windows that reach into a pause raise nothing: an outage of the source is no absence.
+// After a pause in watching, it is unknown whether the writers of exchanges could write. Windows
+// that reach into a pause raise nothing, because an outage of the source is not an absence.
 //
-// What a process remembers is valid only as long as the checkpoint says that this process
-// watched last; the checkpoint holds the lateness, and since when there was no pause.
+// The memory of a process is valid only while the checkpoint says that this process watched last.
+// The checkpoint stores the lateness, and since when there was no pause.
 
 const (
 	// bucketNS is the width of a bucket.
 	bucketNS = 10 * secondNS
-	// lateLeastNS is how late exchanges are taken to be at least, lateMostNS at most.
+	// lateLeastNS and lateMostNS bound the assumed lateness of exchanges.
 	lateLeastNS, lateMostNS = 10 * secondNS, 900 * secondNS
-	// lateForNS is for how long a lateness stands.
+	// lateForNS is how long a lateness counts.
 	lateForNS = 3600 * secondNS
-	// pauseNS is how far apart two watermarks may be for the source to have been watched
-	// between them.
+	// pauseNS is the longest distance of two watermarks without a pause in watching.
 	pauseNS = 60 * secondNS
 	// serversMost is how many servers are watched in one pass.
 	serversMost = 3
-	// shownNS is how far before a watch exchanges ended that the checkpoint has the number of.
+	// shownNS is the length of the time before a watch whose number of exchanges the checkpoint
+	// stores.
 	shownNS = 300 * secondNS
 )
 
 // ArrivalsQuery asks how many exchanges ended in each bucket.
 type ArrivalsQuery struct {
 	Tenants evaluator.Tenants
-	// FromNS, inclusive, and ToNS, exclusive, are when exchanges ended, in nanoseconds
-	// since the Unix epoch; StartFromNS is as in [Query]. CutNS is an instant between them
-	// at which the bucket that holds it is cut in two.
+	// FromNS, inclusive, and ToNS, exclusive, bound the ends of exchanges, in nanoseconds since the
+	// Unix epoch. StartFromNS is as in [Query]. CutNS is an instant between them at which the
+	// bucket that contains it is split.
 	FromNS, ToNS, CutNS, StartFromNS int64
-	// WidthNS is the width of a bucket; bucket n begins at n × WidthNS.
+	// WidthNS is the width of a bucket. Bucket n begins at n × WidthNS.
 	WidthNS int64
 }
 
@@ -60,23 +60,23 @@ type ArrivalsQuery struct {
 type Arrivals struct {
 	// Server is as in [evaluator.Observation].
 	Server string
-	// Counts holds how many exchanges ended in each bucket that has some, by where the
-	// bucket, or the part of it behind the cut, begins.
+	// Counts is the number of exchanges that ended in each bucket that is not empty, by the
+	// beginning of the bucket, or of its part after the cut.
 	Counts map[int64]int64
 }
 
-// watched is what a process remembers of the watch over a partition.
+// watched is the memory of a process about the watch over a partition.
 type watched struct {
 	untilNS int64
 	tenants []string
-	// server is who gave the counts.
+	// server is the server that gave the counts.
 	server string
 	counts map[int64]int64
 	// late holds how late exchanges became visible, and when that was seen.
 	late []lateness
-	// servers holds when each server answered last.
+	// servers holds when each server last answered.
 	servers map[string]int64
-	// fresh, toNS and conclusive are what the watch came to.
+	// fresh, toNS and conclusive are the result of the watch.
 	fresh      map[string]bool
 	toNS       int64
 	conclusive bool
@@ -84,8 +84,8 @@ type watched struct {
 
 type lateness struct{ byNS, atNS int64 }
 
-// watch watches the source, and fills in what the checkpoint is to hold, and where windows of
-// rules on absence end.
+// watch watches the source. It fills in what the checkpoint will store, and where windows of rules
+// on absence end.
 func (p *pass) watch(ctx context.Context) error {
 	at, now := p.request.Watch, p.request.WatermarkNS
 	p.mu.Lock()
@@ -110,7 +110,7 @@ func (p *pass) watch(ctx context.Context) error {
 	maps.Copy(next.servers, known.servers)
 	asks := max(1, min(len(known.servers), serversMost))
 	if known.counts == nil {
-		asks = serversMost // nobody knows which there are
+		asks = serversMost // it is unknown which servers there are
 	}
 	answers := map[string]answer{}
 	for range asks {
@@ -123,12 +123,12 @@ func (p *pass) watch(ctx context.Context) error {
 	}
 	if next.counts == nil {
 		p.toNS, p.conclusive = p.absenceToNS()
-		return nil // it is as if nobody had watched
+		return nil // the same as without a watch
 	}
 	for _, server := range slices.Sorted(maps.Keys(answers)) {
 		lateNS, behind := answers[server].among(answers, p.request)
 		if behind {
-			continue // so it is where each shows what the other one does not
+			continue // this happens if each shows what the other does not
 		}
 		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if known.counts != nil {
@@ -148,8 +148,8 @@ func (p *pass) watch(ctx context.Context) error {
 	return nil
 }
 
-// saw notes that a server answers, so that it is watched as well: where two are asked in
-// turn, the same one might be watched each time, and the other one asked what is absent.
+// saw notes that a server answers, so that it is watched as well. If two servers are asked in turn,
+// the watch might otherwise always ask one of them, and the query for absences the other one.
 func (p *pass) saw(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +158,8 @@ func (p *pass) saw(server string) {
 	}
 }
 
-// arrivalsQuery asks for what ended in the last quarter of an hour, cut where the last
-// watch ended.
+// arrivalsQuery asks for what ended in the last quarter of an hour, split where the last watch
+// ended.
 func (p *pass) arrivalsQuery(untilNS int64) ArrivalsQuery {
 	to := p.request.WatermarkNS
 	from := (to - lateMostNS) / bucketNS * bucketNS
@@ -169,17 +169,17 @@ func (p *pass) arrivalsQuery(untilNS int64) ArrivalsQuery {
 	}
 }
 
-// answer is what a server showed: the counts of whole buckets, and of what ended before the
-// last watch. By what it shows that was not known, exchanges were lateNS late. It is behind
-// where it misses what was known before.
+// answer is the answer of a server: the counts of whole buckets, and of what ended before the last
+// watch. If it contains more than was known, exchanges were lateNS late. If it lacks what was known
+// before, it is behind.
 type answer struct {
 	whole, before map[int64]int64
 	lateNS        int64
 	behind        bool
 }
 
-// compare takes over an answer that misses nothing which was known before. After a pause
-// nobody knows when what is new became visible.
+// compare takes an answer that lacks nothing that was known before. After a pause it is unknown
+// when new exchanges became visible.
 func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
 	a = answer{whole: map[int64]int64{}, before: map[int64]int64{}}
 	for from, count := range seen.Counts {
@@ -189,7 +189,7 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 			a.before[bucket] += count
 		}
 	}
-	// What a server has shown, it takes back only where it is gone.
+	// A server shows less than it did before only if exchanges were deleted.
 	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(seen.Counts, r) {
 		a.behind = true
 		return a
@@ -208,8 +208,8 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 	return a
 }
 
-// among holds an answer against the others of the same pass. Where it misses what ended before
-// the last watch, its server is behind; of what ended since, it is late.
+// among compares an answer with the others of the same pass. If it lacks what ended before the last
+// watch, its server is behind. If it lacks what ended since, that is late.
 func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lateNS int64, behind bool) {
 	lateNS, behind = a.lateNS, a.behind
 	for _, other := range others {
@@ -219,8 +219,8 @@ func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lat
 	return lateNS, behind
 }
 
-// misses returns how long ago the first bucket began of which counts hold less than others,
-// 0 where there is none.
+// misses returns how long ago the first bucket began in which counts contain less than others; 0 if
+// there is none.
 func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing int64) {
 	oldest := (r.WatermarkNS - lateMostNS) / bucketNS * bucketNS
 	for bucket, count := range others {
@@ -231,11 +231,11 @@ func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing
 	return missing
 }
 
-// shownFromNS is from where on shown counts what ended before an instant.
+// shownFromNS is the instant from which shown counts the exchanges that ended before an instant.
 func shownFromNS(untilNS int64) int64 { return (untilNS - shownNS) / bucketNS * bucketNS }
 
-// shown returns how many exchanges ended within the minutes before an instant at which counts
-// were cut.
+// shown returns how many exchanges ended within the minutes before an instant at which counts were
+// split.
 func shown(counts map[int64]int64, untilNS int64) (n int64) {
 	for from, count := range counts {
 		if from >= shownFromNS(untilNS) && from < untilNS {
@@ -245,14 +245,14 @@ func shown(counts map[int64]int64, untilNS int64) (n int64) {
 	return n
 }
 
-// showsLess reports whether counts hold less than somebody saw at the last watch, as long as
-// the watch reaches back that far.
+// showsLess reports whether counts contain less than was seen at the last watch, if the counts
+// reach back that far.
 func showsLess(counts map[int64]int64, r *evaluator.WindowRequest) bool {
 	last := &r.Watch
 	return last.UntilNS <= r.WatermarkNS && shownFromNS(last.UntilNS) >= r.WatermarkNS-lateMostNS && shown(counts, last.UntilNS) < last.Shown
 }
 
-// mostNS forgets what is long ago, and returns the greatest lateness of the rest.
+// mostNS forgets old latenesses, and returns the largest of the others.
 func (w *watched) mostNS(now int64) (most int64) {
 	var kept []lateness
 	for _, l := range w.late {
@@ -261,7 +261,7 @@ func (w *watched) mostNS(now int64) (most int64) {
 			kept = append(kept, l)
 		}
 	}
-	// Of those no older than another one that is no less, nothing is needed.
+	// An entry is not needed if a newer one is not smaller.
 	w.late = nil
 	for i, l := range kept {
 		needed := true
@@ -275,14 +275,14 @@ func (w *watched) mostNS(now int64) (most int64) {
 	return most
 }
 
-// absenceToNS returns where windows of rules on absence end, and whether what such a
-// window lacks is absent: where exchanges became visible later than before, windows end
-// where they ended, and say nothing until time has caught up.
+// absenceToNS returns where windows of rules on absence end, and whether exchanges that such a
+// window lacks are absent. If exchanges became visible later than before, the end of windows does
+// not move, and they show nothing until time has caught up.
 func (p *pass) absenceToNS() (toNS int64, conclusive bool) {
 	w := &p.out.Watch
 	to := p.request.WatermarkNS - max(lateLeastNS, w.LateNS)
 	if last := p.request.Watch.UntilNS; p.request.WatermarkNS-last <= pauseNS {
-		to = min(to, last) // by what ended since then, no server was held against another one
+		to = min(to, last) // no other server was compared on what ended since then
 	}
 	if to < w.JudgedNS && w.JudgedNS <= p.request.WatermarkNS {
 		return w.JudgedNS, false
