@@ -17,8 +17,8 @@ const (
 	scratchLock   = "lock"
 )
 
-// scratch is a temporary directory that Run's engines live in. Its lock tells the next Run whether it is still used: one
-// that is not was left by a crash, and is removed.
+// scratch is a temporary directory for Run's engines. Its lock shows the next Run whether it is
+// still used: an unused one was left by a crash, and is removed.
 type scratch struct {
 	dir  string
 	lock *filelock.Lock
@@ -38,7 +38,7 @@ func newScratch(console *Console) (*scratch, error) {
 		}
 		lock, err := filelock.Try(filepath.Join(dir, scratchLock))
 		if _, held := errors.AsType[*filelock.HeldError](err); held {
-			// Another devstack has just taken the new directory for an old one and is removing it.
+			// Another devstack has just taken the new directory for an old one, and is removing it.
 			continue
 		}
 		if err != nil {
@@ -56,7 +56,8 @@ func (s *scratch) remove() error {
 	return errors.Join(os.RemoveAll(s.dir), s.lock.Release())
 }
 
-// removeStaleScratch removes what killed devstacks left. What cannot be removed belongs to another user, and is left to them.
+// removeStaleScratch removes what killed devstacks have left. A directory that cannot be removed
+// belongs to another user, and stays.
 func removeStaleScratch(parent string) {
 	left, err := filepath.Glob(filepath.Join(parent, scratchPrefix+"*"))
 	if err != nil {
