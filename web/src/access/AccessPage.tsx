@@ -23,7 +23,8 @@ export function AccessPage({ title, actions, admin = false, settings = admin, ch
     document.title = `${title} · Tocsin`;
   }, [title]);
   const isAdmin = who?.role === "admin";
-  // Whoever opens an administrators' page is most likely one: the tabs are there before that is known.
+  // A person who opens an administrators' page is most likely an administrator: the tabs are shown
+  // before that is known.
   const tabs = (settings && isAdmin) || (admin && who === undefined);
   const forbidden = admin && who !== undefined && !isAdmin;
   return (

@@ -130,7 +130,8 @@ interface EditProps {
 
 function EditTeam({ team, onClose, ...read }: EditProps) {
   const cache = useQueryClient();
-  // What others change while the form is open is theirs; the server then refuses this edit.
+  // The form does not take over changes that others make while it is open; the server then refuses
+  // this edit.
   const [{ version, teams }] = useState(read);
   const { data: webhooks = [] } = useQuery(webhookList());
   const { data: people = [] } = useQuery({ ...assignees(), enabled: useMay()("listAssignees") });

@@ -124,7 +124,7 @@ export function changes(entry: AuditEntry): string[] {
   if (entry.action !== "update") return [];
   const before = (entry.before ?? {}) as Record<string, unknown>;
   const { ids, alerts, ...after } = (entry.after ?? {}) as AlertsAfter & Record<string, unknown>;
-  // A secret that was changed reads as before.
+  // A secret that was changed looks the same as before.
   const same = Object.keys(before).filter((key) => key in after && before[key] === after[key]);
   const masked = same.map((key) => `${key}: ${shown(before[key])} → ${shown(after[key])}`);
   const lines = differencesOf(before, after).map(({ path, was, is, added, removed }) => {

@@ -19,8 +19,9 @@ export function onSignedOut(call: () => void): () => void {
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
 /**
- * Resolves to the body of a successful answer. Anything else is an {@link ApiError}: what the API said, or that it could
- * not be reached. An abort stays what it is, so that the query cache recognises it.
+ * Resolves to the body of a successful answer. Anything else is an {@link ApiError}: the error of
+ * the API, or that it could not be reached. An abort is passed on unchanged, so that the query
+ * cache recognises it.
  */
 export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
   let answer: Answer<T>;

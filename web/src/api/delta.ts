@@ -10,8 +10,9 @@ export function isAbove(a: Alert, b: Alert): boolean {
 }
 
 /**
- * Brings the loaded part of a list up to date where only some alerts have changed. `found` are those of them that match the
- * list's filter now; the others leave the list. What belongs below the loaded part is left to the pages that follow.
+ * Updates the loaded part of a list if only some alerts have changed. `found` are those of them
+ * that match the list's filter now; the others leave the list. Alerts that belong below the loaded
+ * part are left to the following pages.
  */
 export function applyDelta(old: Pages, changed: ReadonlySet<string>, found: readonly Alert[]): Pages {
   const pages = old.pages.map((page) => ({ ...page, items: page.items.filter(({ id }) => !changed.has(id)) }));

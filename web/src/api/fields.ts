@@ -7,8 +7,8 @@ export interface Placed {
 }
 
 /**
- * Sorts complaints to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is the longest name
- * the form knows. What fits no field is for the top of the form.
+ * Assigns errors to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is
+ * the longest name that the form knows. Errors that fit no field are shown at the top of the form.
  */
 export function placeFields(errors: readonly FieldError[], known: readonly string[]): Placed {
   const fields: Record<string, string> = {};

@@ -22,9 +22,9 @@ type List = InfiniteData<AlertPage, string>;
 type Groups = InfiniteData<AlertGroupPage, string>;
 
 /**
- * Keeps the cache as fresh as the stream of events. Counts come with the event, and with it the ids of the alerts that
- * changed: a list reads those, whatever its length, at most once a second. Where an event names none, everything that is on
- * the page is read anew.
+ * Keeps the cache as fresh as the stream of events. An event contains the counts and the ids of the
+ * alerts that changed. A list reads those, whatever its length, at most once a second. If an event
+ * names no alerts, everything on the page is read again.
  */
 export function follow(cache: QueryClient): Live {
   /** The alerts to read; undefined for all. */
@@ -52,7 +52,8 @@ export function follow(cache: QueryClient): Live {
   );
   const refresh = throttle(
     async () => {
-      // An action under way has changed the cache ahead of the server, and reads everything anew when it is done.
+      // An action under way has changed the cache ahead of the server, and reads everything again
+      // when it is done.
       if (cache.isMutating({ mutationKey: alertKeys.all }) > 0) return;
       const ids = changed;
       changed = new Set();
@@ -63,7 +64,8 @@ export function follow(cache: QueryClient): Live {
         else await refreshSome(cache, [...new Set([...ids, ...undelivered(cache)])].slice(0, mostChanged));
         if (whole) wholeAt = Date.now();
       } catch {
-        // What could not be read is unknown; the query cache has the error of what is on the page.
+        // Alerts that could not be read are unknown. The query cache has the error for what is on
+        // the page.
         changed = undefined;
       }
       clearTimeout(waiting);
@@ -149,8 +151,8 @@ async function refreshHeads(cache: QueryClient): Promise<void> {
 }
 
 /**
- * Whether a first answer is under way. Asking again would not be another call; it would be waiting for this one, and the
- * moment that it failed ask anew, before anybody saw why.
+ * Whether a first answer is under way. Requesting it again would not be another call: it would wait
+ * for this one and, when this one fails, repeat it before anybody saw why.
  */
 function isTrying({ state }: Query): boolean {
   return state.data === undefined && state.fetchStatus === "fetching";

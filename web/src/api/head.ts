@@ -4,8 +4,8 @@ import type { AlertPage } from "./client";
 type Pages = InfiniteData<AlertPage, string>;
 
 /**
- * Puts a first page that was asked anew before what is loaded of a list. Where the two do not meet, because more came
- * meanwhile than a page holds, the list begins anew with that page.
+ * Puts a new first page before the loaded part of a list. If the two do not meet, because more
+ * alerts came meanwhile than a page holds, the list begins again with that page.
  */
 export function mergeHead(old: Pages, head: AlertPage): Pages {
   if (head.searchedTo) return mergeSearch(old, head, Date.parse(head.searchedTo));

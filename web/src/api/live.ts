@@ -19,12 +19,14 @@ const openingMs = 30_000;
 const missedBeats = 2.5;
 
 /**
- * Live follows /api/v1/events for as long as it runs. A stream that ends is opened anew after a delay that doubles from
- * half a second to half a minute, each shortened by up to a half at random, so that many pages do not return at once;
- * the first event of a new stream tells of everything that was missed. {@link nudge} ends such a wait.
+ * Live follows /api/v1/events while it runs. A stream that ends is opened again after a delay that
+ * doubles from half a second to half a minute. Each delay is shortened by up to a half at random,
+ * so that many pages do not return at once. The first event of a new stream contains everything
+ * that was missed. {@link nudge} ends such a wait.
  *
- * A stream whose other end is frozen or gone may never end. It is given up when it is silent for longer than its beats
- * allow. One that tells of no beat, as that of an older replica, is believed until it ends.
+ * A stream whose other end hangs or is gone may never end. It is given up when it is silent for
+ * longer than its beats allow. A stream without beats, such as that of an older replica, is trusted
+ * until it ends.
  */
 export class Live {
   private readonly options: Required<LiveOptions>;

@@ -38,7 +38,7 @@ function page(
   signal: AbortSignal,
 ): Promise<NotificationPage> {
   const { status, webhookId, ruleId, alertId, digestId, q } = filter;
-  // Rule and alert are known of what a digest tells, not of the digest.
+  // Rule and alert are known for the messages in a digest, but not for the digest.
   const onlyMessages = ruleId.length + alertId.length + digestId.length === 0;
   const lists = {
     status: [...status],

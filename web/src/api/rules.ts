@@ -36,8 +36,9 @@ export function ruleList() {
 }
 
 /**
- * Every rule with its present health. The list holds whole definitions, so it is asked for again when the status, which is
- * polled anyway, says that something about rules has changed, and otherwise seldom.
+ * Every rule with its present health. The list contains whole definitions. So it is requested again
+ * when the status, which is polled anyway, says that something about rules has changed, and rarely
+ * otherwise.
  */
 export function useRuleHealth() {
   const { data: status } = useQuery(systemStatus());
@@ -77,7 +78,7 @@ export function ruleOne(id: string) {
   return queryOptions({
     queryKey: [...ruleKeys.ones, id] as const,
     queryFn: ({ signal }) => readRule(id, signal),
-    // Whoever opens it begins with what is stored then.
+    // Each time it is opened, it begins with the stored state.
     gcTime: 0,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,

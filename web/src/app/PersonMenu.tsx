@@ -31,7 +31,7 @@ export function PersonMenu({ className, onHelp }: Props) {
     const leave = ({ target }: Event) => {
       if (target instanceof Node && !frame.current?.contains(target)) setOpen(false);
     };
-    // Nothing else on the page is closed by the same key.
+    // The key must not close anything else on the page.
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       event.stopImmediatePropagation();

@@ -16,7 +16,7 @@ test("the application can be put on a home screen: each icon is there, in the si
     if (type === "image/png") expect(sizeOf(`public${src}`)).toBe(sizes);
     else expect(existsSync(`public${src}`)).toBe(true);
   }
-  // What Chromium asks for before it offers to install.
+  // What Chromium requires before it offers to install the application.
   expect(icons.map(({ sizes, purpose }) => `${sizes} ${purpose}`)).toContain("512x512 any");
   expect(icons.map(({ sizes }) => sizes)).toContain("192x192");
 });

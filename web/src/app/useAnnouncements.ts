@@ -25,7 +25,7 @@ export function useAnnouncements(): void {
 function tell(text: string) {
   if (sound.current() === "on") beep();
   if (notifications.current() === "on" && "Notification" in globalThis && Notification.permission === "granted") {
-    // One takes the place of the one before.
+    // Each notification replaces the previous one.
     new Notification("Tocsin", { body: text, tag: "tocsin" });
   }
 }

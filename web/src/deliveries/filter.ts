@@ -63,9 +63,9 @@ export function toFilter(search: DeliverySearch): NotificationFilter {
 
 /** The states that a retry of all that match is meant for; none where it means nothing. */
 export function toRetry({ status, digestId, q }: NotificationFilter): readonly Retriable[] {
-  // The API retries no search for a text.
+  // The API cannot retry the results of a text search.
   if (digestId.length > 0 || q !== "") return [];
-  // Those that are to be retried anyway are meant only if somebody asks for them.
+  // Messages that will be retried anyway are only included if the person selects them.
   return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
 }
 

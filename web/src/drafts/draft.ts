@@ -24,9 +24,9 @@ export interface DraftOf<Values> {
 }
 
 /**
- * A draft as it is kept in this browser. Each editor that is open writes to one of its own and to no other, so that two
- * tabs never overwrite what the other one keeps; an editor says every few seconds that it is open. A draft of which
- * nobody says so waits for the next editor of the same thing, which makes it its own.
+ * A draft as it is stored in this browser. Each open editor writes only to its own draft, so that
+ * two tabs never overwrite each other's. An editor reports every few seconds that it is open. If no
+ * editor reports a draft, it waits for the next editor of the same thing, which takes it over.
  */
 export interface Kept<Values, Base> {
   id: string;

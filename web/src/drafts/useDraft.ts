@@ -14,9 +14,9 @@ import {
 } from "./draft";
 
 /**
- * The draft of one open editor. It begins with what is asked for, or else with what waits, and makes that its own once it
- * is kept anew: until then the former one stays. `of` has to be the same one each time. With `anew`, what waits goes on
- * waiting.
+ * The draft of an open editor. It begins with a requested draft, or otherwise with a waiting one.
+ * It takes that over once it is stored again: until then the former draft stays. `of` must not
+ * change. With `anew`, a waiting draft continues to wait.
  */
 export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, anew = false) {
   const [id] = useState(newDraftId);
@@ -45,7 +45,7 @@ export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, an
     const hold = () => {
       if (!present.current) return;
       holdDraft(of, id);
-      // A tab that stood still counts as gone, and another one may have taken its draft meanwhile.
+      // A suspended tab counts as gone, and another tab may have taken over its draft meanwhile.
       if (!keptDrafts(of).some((kept) => kept.id === id)) keepDraft(of, id, present.current);
     };
     const release = () => releaseDraft(id);

@@ -35,8 +35,9 @@ export function ArrivalProvider({ children }: { children: ReactNode }) {
 }
 
 /**
- * For the title of a page: who followed a link that is gone with the page before has the focus on it, and goes on from there.
- * To who is still where they were, as on the rail, the title is said.
+ * For the title of a page. If a person followed a link that is gone with the previous page, the
+ * title gets the focus, and they continue from there. If the focus stays where it was, as with a
+ * link in the rail, the title is announced.
  */
 export function useArrival(title: string) {
   const { moved, say } = useContext(ArrivalContext);

@@ -22,8 +22,8 @@ export function announcement(shown: readonly Fact[]): string {
 }
 
 /**
- * What the line under the header says, the most important first: whether what is on the page is fresh, whether Tocsin
- * reaches what it needs, whether rules are evaluated, whether messages get out.
+ * The facts in the line under the header, most important first: whether the page is fresh, whether
+ * Tocsin reaches its dependencies, whether rules are evaluated, whether messages are delivered.
  */
 export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];

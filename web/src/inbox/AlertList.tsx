@@ -54,8 +54,9 @@ interface Props extends RowActs {
 }
 
 /**
- * The rows of the inbox, of which only those in view exist. New rows push in at the top; who has scrolled down keeps the
- * row that they look at in its place, and is told how many came.
+ * The rows of the inbox, of which only those in view exist. New rows are added at the top. If a
+ * person has scrolled down, the row that they look at stays in its place, and they see how many
+ * rows were added.
  */
 export function AlertList(props: Props) {
   const { rows, openId, cursorId, hasMore, loadingMore, onMore, search } = props;
@@ -72,7 +73,8 @@ export function AlertList(props: Props) {
     estimateSize: () => height,
     getItemKey: (index) => rows[index]?.id ?? index,
     overscan: 12,
-    // The row that has the focus stays, wherever the list is scrolled to: with it, keys would be lost.
+    // The row with the focus stays, wherever the list is scrolled to: without it, keys would have
+    // no effect.
     rangeExtractor: (range) => {
       const shown = defaultRangeExtractor(range);
       if (cursorAt < 0 || cursorAt >= range.count) return shown;
@@ -95,7 +97,8 @@ export function AlertList(props: Props) {
     if (hasMore && !loadingMore && !waiting && last >= rows.length - loadAhead) onMore();
   }, [hasMore, loadingMore, waiting, last, rows.length, onMore]);
 
-  // Keys move the cursor; the row follows into view and takes the focus, so that a screen reader says it.
+  // Keys move the cursor. The row scrolls into view and takes the focus, so that a screen reader
+  // reads it.
   const pointed = useRef(cursorId);
   useLayoutEffect(() => {
     if (cursorId === undefined || cursorId === pointed.current) return;
@@ -105,7 +108,7 @@ export function AlertList(props: Props) {
     rowIn(scroller.current, cursorId)?.focus({ preventScroll: true });
   }, [cursorId, cursorAt, virtual]);
 
-  // Who closes an alert goes on from its row, unless the focus is somewhere already.
+  // A person who closes an alert continues at its row, unless the focus is already elsewhere.
   const returning = useRef(openId === undefined && cursorId !== undefined);
   useLayoutEffect(() => {
     if (openId !== undefined) returning.current = true;
@@ -291,7 +294,7 @@ function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement 
     if (came.length > 0) setFresh(new Set(came));
     if (anchor.current.index === 0) return;
     if (came.length > 0) setUnseen((count) => count + came.length);
-    // The first row in view that is still there is held where it was.
+    // The first row in view that still exists stays where it was.
     for (let index = anchor.current.index; index < before.ids.length; index++) {
       const id = before.ids[index];
       const now = id === undefined ? -1 : ids.indexOf(id);

@@ -70,7 +70,8 @@ export function InboxPage() {
     void navigate({ to: ".", search: toSearch(next, nextFold), replace: true });
 
   const perform = (action: Action) => {
-    // Under the cursor alone, the row is about to leave the list; the next one takes over. An open alert stays.
+    // If the row only has the cursor, it is about to leave the list, and the next row gets the
+    // cursor. An open alert stays.
     if (action.alert.id !== openId) setCursorId(successor(ids, action.alert.id));
     act.mutate(action);
   };
@@ -96,7 +97,7 @@ export function InboxPage() {
   };
   const self = useSelf();
   const [handing, setHanding] = useState<ReturnType<typeof many>>();
-  // An alert that is open has a button and a field of its own.
+  // An open alert has its own button and field.
   const assignable =
     may &&
     canAll(filter.state, "RESOLVED") &&
@@ -107,7 +108,8 @@ export function InboxPage() {
   const assign = assignable ? () => setHanding(many()) : undefined;
   const move = (by: 1 | -1, range: boolean, event?: KeyboardEvent) => {
     if (openId !== undefined && (!split || event?.key.startsWith("Arrow"))) return false;
-    // Whoever has scrolled away continues where they look, except with an alert open or while selecting a range.
+    // A person who has scrolled away continues where they look, unless an alert is open or a range
+    // is being selected.
     const seen = view.current;
     const away = openId === undefined && !range && seen !== null && !seen.shows(cursorId);
     const to = step(ids, away ? undefined : cursorId, by, seen?.first());
@@ -232,8 +234,8 @@ export function InboxPage() {
 }
 
 /**
- * When an alert is closed, the row that it is in has the cursor or, where it has left the list, the one that takes its
- * place.
+ * When an alert is closed, its row has the cursor. If the row has left the list, the row in its
+ * place has it.
  */
 function useGoingOn(
   open: Alert | undefined,

@@ -94,7 +94,7 @@ function mayDelete(who: Me | undefined, { author }: IssueNote): boolean {
 function Write({ of }: { of: IssueKey }) {
   const cache = useQueryClient();
   const form = useForm({ initialValues: { text: "" } });
-  // The same text that is sent again, as its answer was lost, is the same note.
+  // If the same text is sent again because its answer was lost, it is the same note.
   const sent = useRef({ text: "", noteId: "" });
   const write = useServerForm({
     form,

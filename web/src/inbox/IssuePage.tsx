@@ -73,7 +73,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
   const self = useSelf();
   const { application, route, signature } = of;
   const where = { application: [application], route: [route], signature: [signature], perExchange: true };
-  // What fires from now on nobody has seen here.
+  // Alerts that fire from now on were not seen here.
   const upTo = issue.newestAt;
   const open = issue.firing + issue.acknowledged;
   return (

@@ -22,8 +22,8 @@ export const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as c
 const offeredMs = 10_000;
 
 /**
- * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once; if the server does not agree, everything
- * returns to what it was, and the reader is told why.
+ * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once.
+ * If the server does not agree, everything returns to the previous state, and the reader sees why.
  */
 export function useAlertAction() {
   const offerUndo = useOfferUndo();
@@ -31,12 +31,12 @@ export function useAlertAction() {
   const toast = useToast();
   const action = useMutation({
     mutationKey: alertKeys.all,
-    // By its name, an action whose answer was lost is asked for again and done once.
+    // With its id, an action whose answer was lost can be sent again and is done once.
     mutationFn: ({ alert, to, actionId, holdUntil }: Action & { actionId: string }) =>
       changeAlerts(to, { ids: [alert.id], actionId, ...(holdUntil ? { holdUntil } : {}) }),
     retry: (count, error) => count < 2 && isPassing(error),
     onMutate: async ({ alert, to }) => {
-      // An answer on its way tells of the time before.
+      // An answer under way shows the state before the action.
       await cache.cancelQueries({ queryKey: alertKeys.all });
       const before = cache.getQueriesData({ queryKey: alertKeys.all });
       foresee(cache, alert, to, new Date().toISOString());
@@ -53,7 +53,7 @@ export function useAlertAction() {
       else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed in the meantime.`, "failed");
     },
     onSettled: async () => {
-      // The last of several actions asks for the truth about all.
+      // The last of several actions reads the state of all of them.
       if (cache.isMutating({ mutationKey: alertKeys.all }) > 1) return;
       await cache.invalidateQueries({ queryKey: alertKeys.all });
     },

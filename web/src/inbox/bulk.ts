@@ -35,9 +35,9 @@ function leftWords(to: Deed, done: readonly BulkResult[]): string {
 const changedBy = (done: readonly BulkResult[]) => sum(done.map(({ changed }) => changed));
 
 /**
- * Acknowledges, resolves or assigns many alerts, and offers to undo it for as long as the API does. Each part has a name of its
- * own, so that one whose answer was lost is sent again without doing anything twice. Where a part fails, those before it
- * stand, and can be undone.
+ * Acknowledges, resolves or assigns many alerts, and offers to undo it for as long as the API does.
+ * Each part has its own id, so that a part whose answer was lost can be sent again without doing
+ * anything twice. If a part fails, the parts before it remain done, and can be undone.
  */
 export function useBulkAction(onDone: () => void) {
   const offerUndo = useOfferUndo();
@@ -50,7 +50,7 @@ export function useBulkAction(onDone: () => void) {
     return offerUndo(text, { actions: undoable.map(({ actionId }) => actionId), until }, { tone });
   };
   const bulk = useMutation({
-    // A further try goes on where the one before it failed.
+    // Another try continues where the previous one failed.
     mutationFn: async ({ to, parts, done }: Bulk) => {
       for (const part of parts.slice(done.length)) {
         done.push(await (typeof to === "string" ? changeAlerts(to, part) : assignAlerts(to, part)));

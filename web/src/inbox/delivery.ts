@@ -11,7 +11,7 @@ export function deliveryWords(
 ): { tone: DeliveryTone; short: string; long: string } | undefined {
   if (total === 0) return undefined;
   const of = `${number(delivered)} of ${messagesWord(total)} delivered`;
-  // An attempt that is due, or a clock that differs, is no time in the past.
+  // An attempt that is due now, or a clock that differs, must not show a time in the past.
   const when = next.startsWith("in ") ? next : "now";
   if (failed > 0) {
     return {

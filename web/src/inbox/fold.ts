@@ -50,7 +50,7 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
     return [
       row,
       ...alerts.map((alert): Row => ({ kind: "alert", id: alert.id, alert, nested: true })),
-      // An issue has a page of its own, and the way there.
+      // An issue has its own page, with a link to it.
       ...(shown < group.count ? [rest("more")] : group.application !== undefined ? [rest("all")] : []),
     ];
   });

@@ -7,9 +7,9 @@ export function shortType(type: string): string {
 }
 
 /**
- * What a row says of an alert, behind its place. The row names application and route already, so the default title, which
- * repeats them, gives way to the error; so does the default title of a count, which the row says shorter. A title that a
- * person has written stands.
+ * The text of an alert in a row, after its place. The row shows application and route already. So
+ * the default title, which repeats them, is replaced by the error, and the default title of a count
+ * by a shorter text. A title that a person has written is kept.
  */
 export function headline(alert: Alert): { lead: string; text: string } {
   if (alert.count) return countHeadline(alert, alert.count);
@@ -26,7 +26,7 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
   if (!isDefaultTitle(alert.title, count)) return { lead, text: firstLine(alert.title) };
   const { errorType = "", errorMessage = "" } = alert.exchange ?? {};
   const error = [shortType(errorType), firstLine(errorMessage)].filter(Boolean).join(": ");
-  // What was expected, the lead says already.
+  // The lead already says what was expected.
   const isSaid = count.fireMode === "ABSENT_IN_WINDOW" && alert.message.startsWith("Expected: ");
   return { lead, text: error || (isSaid ? "" : firstLine(alert.message)) };
 }

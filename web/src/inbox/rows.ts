@@ -1,8 +1,9 @@
 import type { Alert, AlertState } from "../api/client";
 
 /**
- * A list shows the newest alert first. The alert that is open may leave the list's filter, because it was acknowledged;
- * its row stays where it was, in its new state, until another one is opened: nothing moves under the reader's hands.
+ * A list shows the newest alert first. The open alert may leave the list's filter, because it was
+ * acknowledged. Its row stays where it was, in its new state, until another one is opened: nothing
+ * moves while the reader works.
  */
 export function withPinned(rows: readonly Alert[], pinned: Alert | undefined): readonly Alert[] {
   if (!pinned || rows.some((row) => row.id === pinned.id)) return rows;

@@ -25,12 +25,13 @@ const rank: Record<Happening["kind"], number> = {
 };
 
 /**
- * One line of time for what people did to an alert and what became of its messages, oldest first. A delivery or a refusal
- * is told by the attempt that met it; another end is told by itself, because it follows from no single attempt.
+ * One timeline for what people did to an alert and what became of its messages, oldest first. A
+ * delivery or a refusal is shown by its attempt. Any other end has its own entry, because it
+ * follows from no single attempt.
  */
 export function timeline(alert: Alert, notifications: readonly Notification[]): readonly Happening[] {
   const happenings: Happening[] = [{ kind: alert.state === "PENDING" ? "reached" : "fired", at: alert.firedAt }];
-  // A reminder is for each webhook at the same instant.
+  // A reminder has the same instant for each webhook.
   const reminders = notifications.filter(({ reason }) => reason === "REMINDER").map(({ createdAt }) => createdAt);
   for (const at of new Set(reminders)) happenings.push({ kind: "reminded", at });
   const ends = notifications.filter(({ reason }) => reason === "SNOOZE_ENDED").map(({ createdAt }) => createdAt);
@@ -51,7 +52,7 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
     if (notification.quietUntil) happenings.push({ kind: "next", at: notification.quietUntil, notification });
     if (notification.nextAttemptAt) happenings.push({ kind: "next", at: notification.nextAttemptAt, notification });
   }
-  // What will happen stands last, whatever the clocks of the machines say.
+  // Future entries come last, whatever the clocks of the machines are.
   return happenings.sort(
     (a, b) =>
       Number(a.kind === "next") - Number(b.kind === "next") ||

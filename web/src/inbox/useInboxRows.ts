@@ -75,8 +75,9 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
 const emptyPages = 50;
 
 /**
- * How far a search for a text has come, which looks at a stretch of alerts for each page; undefined where the list is none,
- * or is through. It goes on by itself where nothing is found, until many pages had nothing.
+ * The progress of a text search, which reads some alerts for each page. It is undefined if the list
+ * is not a text search, or is complete. While nothing is found, the search continues by itself,
+ * until many pages had no result.
  */
 function useSearch(pages: readonly AlertPage[] | undefined, onMore: () => void, can: boolean) {
   const [allowed, setAllowed] = useState(emptyPages);

@@ -10,7 +10,8 @@ export interface Bar {
 }
 
 /**
- * A bar that ends a little behind the longest of the three. Undefined where nothing is usual, or a duration is not known.
+ * A bar that ends a little after the longest of the three. It is undefined if nothing is usual, or
+ * if a duration is unknown.
  */
 export function usualBar(tookNs: string, medianNs: string | undefined, p95Ns: string | undefined): Bar | undefined {
   const [took, median, p95] = [Number(tookNs), Number(medianNs), Number(p95Ns)];

@@ -106,7 +106,7 @@ export function wrongPairs({ rule, labels, attributes }: Question): { labels?: s
     const lines = pairs(text).wrong;
     return lines.length > 0 ? `Not “name = value”: ${lines.join("; ")}` : undefined;
   };
-  // The labels of a rule that is named are its own.
+  // The labels of a named rule are known.
   const [ofLabels, ofAttributes] = [rule ? undefined : wrong(labels), wrong(attributes)];
   return { ...(ofLabels ? { labels: ofLabels } : {}), ...(ofAttributes ? { attributes: ofAttributes } : {}) };
 }

@@ -25,7 +25,7 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
       </span>
     );
   }
-  // Where there are very many, the oldest are not counted.
+  // If there are very many, the oldest are not counted.
   const counted = data.complete ? number(total) : `${number(total)}+`;
   return (
     <span className={styles.raised} title="In the last hour, by minute">

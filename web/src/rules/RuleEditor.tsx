@@ -43,7 +43,7 @@ import { useEditor, useRuleForm } from "./useRuleForm";
 
 /** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
 export function RuleEditor({ rule, proposal }: { rule?: Rule; proposal?: Proposal }) {
-  // Drafts belong to a person.
+  // Drafts belong to one person.
   const who = useQuery(me());
   const failure = useLastError(who);
   const [taken, setTaken] = useState<KeptRule>();

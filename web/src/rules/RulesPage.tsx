@@ -32,7 +32,7 @@ import { useDuplicate } from "./useDuplicate";
 export function RulesPage() {
   const rules = useRuleHealth();
   const failure = useLastError(rules);
-  // What is in a row comes with the row, unless it cannot be had.
+  // The content of a row is loaded before the row is shown, unless it is not available.
   const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(
     (q) => q.isFetched,
   );

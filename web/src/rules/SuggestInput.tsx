@@ -19,7 +19,8 @@ export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState(false);
   const [prefix] = useDebouncedValue(typed.split("*")[0] ?? "", quietMs);
-  // What occurs is asked for when somebody comes to the field. Without an answer, one can still write.
+  // Suggestions are loaded when a person enters the field. Without an answer, the person can still
+  // type.
   const { data } = useQuery({ ...facets(facet, prefix, within), enabled: asked, placeholderData: keepPreviousData });
   const counts = new Map(data?.map(({ value, count }) => [value, count]));
   return (

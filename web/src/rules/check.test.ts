@@ -9,7 +9,7 @@ const ofTheAPI = new Set(["unknown_field", "null", "type", "regexp", "template",
 const told = (errors: readonly FieldError[]) => errors.map((e) => `${e.field} ${e.code}: ${e.message}`).sort();
 
 test.each(cases)("$name", ({ rule, errors }) => {
-  // What the API cannot even read, a form cannot say.
+  // A form cannot contain what the API cannot even parse.
   if (errors.some(({ code }) => code === "type" || code === "null")) return;
   const known = errors.filter(({ code }) => !ofTheAPI.has(code));
   expect(told(check(rule as Partial<RuleDefinition>))).toEqual(told(known));

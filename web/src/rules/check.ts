@@ -4,13 +4,14 @@ import { scopeLists } from "./definition";
 type Report = (field: string, code: string, message: string) => void;
 
 /**
- * Finds what is wrong with a definition in the API's own words, as far as a browser can tell. Expressions, templates and
- * whether webhooks exist, the API alone knows. testdata/rule_cases.json holds both to the same answers.
+ * Finds what is wrong with a definition in the API's own words, as far as a browser can check. Only
+ * the API can check expressions, templates and whether webhooks exist. testdata/rule_cases.json
+ * checks that both give the same answers.
  */
 export function check(rule: Partial<RuleDefinition>): FieldError[] {
   const found: FieldError[] = [];
   const report: Report = (field, code, message) => {
-    // The API, too, says one thing of a kind about a field.
+    // The API also reports each code only once for a field.
     const said = found.some((error) => error.field === field && error.code === code);
     if (!said) found.push({ field, code, message });
   };

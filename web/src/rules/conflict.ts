@@ -74,8 +74,8 @@ export function readField(field: string): { label: string; read: (value: unknown
 }
 
 /**
- * The fields in which `mine` and `theirs` differ as the API would see them, where both began with `base`. Names reads a
- * webhook's id.
+ * The fields in which `mine` and `theirs` differ for the API, if both began with `base`. `names`
+ * gives the name of a webhook's id.
  */
 export function differences(
   base: Values,
@@ -93,8 +93,9 @@ export function differences(
 }
 
 /**
- * The values of `theirs`, but for the fields that shall be mine. Where the sides alert on different things, what only one
- * fire mode has comes with that mode: of the other side's fields of it nobody has said anything.
+ * The values of `theirs`, except for the fields that are to be mine. If the sides have different
+ * fire modes, fields of only one mode come with that mode, because the other side has no values for
+ * them.
  */
 export function merged(sides: Record<Side, Values>, mine: readonly Field[]): Values {
   const result = structuredClone(sides.theirs);

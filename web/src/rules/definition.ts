@@ -210,8 +210,8 @@ export function fieldsOf({
 }
 
 /**
- * What the form holds, as the API wants it: what is empty, or does not apply, is left out. Whether it makes sense, the
- * API says.
+ * The content of the form in the API's format, without fields that are empty or do not apply. The
+ * API checks whether it makes sense.
  */
 export function definition(values: Values): RuleDefinition {
   const { name, enabled, severity, fireMode, scope, titleTemplate, messageTemplate, webhookIds } = values;

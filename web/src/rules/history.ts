@@ -80,7 +80,7 @@ function unpacked(row: object): object {
 /** How a value reads; undefined where there is none. */
 function worded(read: (value: unknown) => string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
-  // What was put into words already is not read again.
+  // A value that is already in words is not parsed again.
   if (typeof value === "string") return value;
   const text = read(value);
   return text === "–" ? undefined : text;

@@ -41,7 +41,7 @@ const muchPerDay = 500;
 export function volumeWarning({ alerts, from, to }: RulePreview): string {
   const days = (Date.parse(to) - Date.parse(from)) / 86_400_000;
   const perDay = days > 0 ? Math.round(alerts / days) : 0;
-  // An hour's preview may be of a storm: what it would be in a day says nothing yet.
+  // The preview of one hour may be of a storm, which says nothing about a whole day.
   if (alerts < muchPerDay || perDay < muchPerDay) return "";
   return `That is about ${number(perDay)} alerts a day. Narrow the scope or the filter, or alert on a number of exchanges instead.`;
 }

@@ -22,15 +22,15 @@ export interface Preview<T> {
 const quietMs = 500;
 
 /**
- * A definition without what changes nothing about what it raises: how it is called, what it says and for whom. Labels and
- * severity decide which way the routing policy leads.
+ * A definition without the fields that do not affect what it raises: its name, its texts and its
+ * addressees. Labels and severity stay, because the routing policy depends on them.
  */
 function raising(values: Values) {
   const { labels, owner, runbookUrl, note, severity, resolution, notifyOnResolve, ...definite } = definition(values);
   const said = { name: "", enabled: true, titleTemplate: "", messageTemplate: "", targets: [] };
   return {
     ...definite,
-    // Beside a resolution it belongs to that.
+    // If there is a resolution, this belongs to it.
     ...(resolution || notifyOnResolve === undefined ? {} : { notifyOnResolve }),
     ...said,
     ...(values.useRoutingPolicy ? { severity, ...(labels ? { labels } : {}) } : { severity: "CRITICAL" }),

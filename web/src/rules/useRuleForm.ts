@@ -25,8 +25,9 @@ interface Options {
 }
 
 /**
- * The form of a rule, stored or new. What is typed is kept as a draft until it is saved or given up. A rule that somebody
- * else has saved meanwhile is not overwritten: it is read, and the person chooses.
+ * The form of a rule, stored or new. What a person types is stored as a draft until it is saved or
+ * discarded. A rule that somebody else has saved meanwhile is not overwritten: it is read, and the
+ * person chooses.
  */
 export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, onCreated, onUpdated }: Options) {
   const cache = useQueryClient();
@@ -116,8 +117,8 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, 
 }
 
 /**
- * What the sections share, and what is wrong with each field, as far as the person has come. It stays the same for as long
- * as that does, whatever else the page hears of: a form is much to render.
+ * What the sections share, and the errors of each field that the person has reached. The object
+ * only changes when its content does, because rendering a form takes long.
  */
 export function useEditor(
   { form, refusals }: Pick<ReturnType<typeof useRuleForm>, "form" | "refusals">,
@@ -132,7 +133,7 @@ export function useEditor(
     const errorOf = (field: string) => {
       const refused = form.errors[pathOf(field)];
       if (refused !== undefined && refused !== null) return String(refused);
-      // Who has only come to a field has done nothing wrong yet.
+      // A field that the person has only entered shows no error yet.
       const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
       return written || refusals > 0 ? live[field] : undefined;
     };

@@ -15,7 +15,7 @@ export function useSectionInView(): string | undefined {
         }
         setCurrent(sections.find(({ name }) => seen.has(name))?.name);
       },
-      // What peeks in at the foot is not what one reads.
+      // A section that is only just visible at the bottom is not the one that people read.
       { rootMargin: "-10% 0px -45% 0px" },
     );
     for (const { name } of sections) {

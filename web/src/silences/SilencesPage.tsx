@@ -83,7 +83,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
       </Empty>
     );
   }
-  // What is in force comes first.
+  // Silences in force come first.
   const sorted = silences.data.toSorted((a, b) => Number(b.state === "ACTIVE") - Number(a.state === "ACTIVE"));
   return (
     <>

@@ -21,8 +21,9 @@ const existing = new RegExp(`^${key}\\s+(not\\s+)?exists$`, "iu");
 const listed = new RegExp(`^${key}\\s+(not\\s+)?in\\s+(.*)$`, "iu");
 
 /**
- * Reads a condition as a line: `team = orders`, `team != orders`, `tier >= 2`, `host ~ ^db`, `team exists`,
- * `team not in a, b`. What cannot be written so is the API's JSON. Undefined is what is neither.
+ * Parses a condition on one line: `team = orders`, `team != orders`, `tier >= 2`, `host ~ ^db`,
+ * `team exists`, `team not in a, b`. Conditions that cannot be written in this form are the API's
+ * JSON. Anything else returns undefined.
  */
 export function parseCondition(line: string): AttributeMatch | undefined {
   const text = line.trim();

@@ -50,7 +50,7 @@ export function merged({ theirs, mine }: Record<Side, Values>, own: readonly Par
   const of = (part: Part) => (own.includes(part) ? mine : theirs);
   const { recurs, startsAt, endsAt, timeZone, weekdays, from, hours } = of("when");
   return {
-    // All that is left are conditions.
+    // The remaining fields are conditions.
     ...of("match"),
     name: of("name").name,
     reason: of("reason").reason,

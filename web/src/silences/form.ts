@@ -243,7 +243,7 @@ export function valuesFor(alert: Alert): Values {
     const { groupBy, groupByAttribute: key = "", group } = count;
     if (!group) return v;
     if (groupBy === "ATTRIBUTE") {
-      // A name that stands for another text is no value that a condition could name.
+      // A condition cannot use a name that replaces a long value.
       if (/^(hex|sha256|sha-256 of a long value):/.test(group)) return v;
       return { ...v, attributes: conditionLine({ key, op: "EQUALS", value: group }) };
     }

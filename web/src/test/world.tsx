@@ -173,7 +173,7 @@ export function startWorld() {
     http.get(api("/webhooks/:id/activity"), () =>
       HttpResponse.json({ from: "2026-11-21T13:00:00Z", bucketSeconds: 3600, complete: true, buckets: [] }),
     ),
-    // After the paths that say what they are.
+    // After the more specific paths.
     http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/status"), () => problem(503, { code: "unavailable" })),
   );

@@ -24,8 +24,9 @@ interface Props {
 }
 
 /**
- * A number of some unit, whole unless it may have decimals. Another unit says the same amount in other words, 90 s as 1.5 min, and never changes it;
- * what does not come out exactly is said beneath.
+ * A number in some unit, an integer unless decimals are allowed. Choosing another unit shows the
+ * same amount, for example 90 s as 1.5 min, and never changes it. An amount that is not exact in a
+ * unit is shown below the field.
  */
 export function Amount({ label, description, units, value, error, onChange, placeholder, decimals = 0 }: Props) {
   const id = useId();

@@ -66,11 +66,11 @@ export function Chart(props: Props) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: all that is drawn is in `drawing`; the functions are pure.
   useEffect(() => {
     const element = host.current;
-    // What draws nothing, such as a browser of tests, has no use for a chart.
+    // An environment that cannot draw, such as the browser of the tests, has no use for a chart.
     if (!element?.ownerDocument.createElement("canvas").getContext("2d")) return;
     let wanted = true;
     let observer: ResizeObserver | undefined;
-    // Where the code does not come, the values can still be read by the arrow keys.
+    // If the code cannot be loaded, the values can still be read with the arrow keys.
     loadPlot().then(
       ({ plot }) => {
         if (!wanted) return;

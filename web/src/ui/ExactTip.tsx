@@ -14,8 +14,8 @@ interface Tip {
 }
 
 /**
- * Tells the exact instants of what has the keyboard's focus: of a time itself, or of the row that the focus is in. Hover
- * tells them by the title of each.
+ * Shows the exact instants at the keyboard focus: of a time itself, or of the row that has the
+ * focus. With the mouse, the title of each time shows them.
  */
 export function ExactTip() {
   const [tip, setTip] = useState<Tip>();
@@ -44,7 +44,7 @@ export function ExactTip() {
     const onKey = ({ key }: KeyboardEvent) => {
       if (key === "Escape") hide();
     };
-    // What it is beside moves away.
+    // The element next to it moves away.
     const onScroll = () => setTip((shown) => (shown?.place ? undefined : shown));
     document.addEventListener("focusin", onFocus);
     document.addEventListener("focusout", onBlur);

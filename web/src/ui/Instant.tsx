@@ -58,7 +58,7 @@ interface InstantProps {
 }
 
 function Instant({ at, stop, exact, children }: InstantProps) {
-  // What is shown on hover is said anew when the reader chooses another zone or clock.
+  // The text on hover is updated when the reader chooses another zone or clock.
   useSetting(timeZone);
   useSetting(dayHours);
   return (

@@ -41,7 +41,7 @@ interface FrameProps {
 /** The frame of what is open: actions on top, the way back, and a part that scrolls. */
 export function DetailFrame({ label, content, list, back, alone, actions, end, children }: FrameProps) {
   const reading = useRef<HTMLElement>(null);
-  // On a phone it takes the list's place, and with it the focus, which was on a row that is gone.
+  // On a phone it replaces the list, and takes the focus, which was on a row that is gone.
   useEffect(() => {
     if (alone) reading.current?.focus();
   }, [alone]);

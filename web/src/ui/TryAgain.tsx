@@ -19,7 +19,7 @@ export function TryAgain({ onRetry, look, children = "Try again" }: Props) {
     await Promise.allSettled([onRetry(), new Promise((done) => setTimeout(done, seenMs))]);
     setTrying(false);
   };
-  // It stays enabled: a button that is not loses the focus.
+  // It stays enabled: a disabled button would lose the focus.
   return (
     <Button {...(look ? { look } : {})} aria-disabled={trying} onClick={() => void run()}>
       {trying ? "Trying…" : children}

@@ -23,14 +23,14 @@ export interface Announcement {
 }
 
 /**
- * What is to be announced when the number of firing alerts goes from what was last seen to another one. The first number is
- * no news.
+ * The announcement when the number of firing alerts changes from the last seen number to another
+ * one. The first number is not announced.
  */
 export function announcement(last: Announced | undefined, firing: number, now: number): Announcement {
   if (last === undefined) return { text: "", seen: { firing, at: Number.NEGATIVE_INFINITY } };
-  // Less is no news either.
+  // A smaller number is not announced.
   if (firing <= last.firing) return { text: "", seen: { firing, at: last.at } };
-  // A clock that was set back does not make it quiet for longer.
+  // A clock that was set back must not extend the quiet time.
   const quietForMs = Math.min(quietMs, last.at + quietMs - now);
   if (quietForMs > 0) return { text: "", seen: { ...last, at: now + quietForMs - quietMs }, againMs: quietForMs };
   return {
@@ -58,6 +58,6 @@ export function beep(): void {
     }
     setTimeout(() => void context.close(), 1_000);
   } catch {
-    // A browser without sound has said nothing.
+    // A browser without sound stays silent.
   }
 }

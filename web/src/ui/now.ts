@@ -26,8 +26,9 @@ function current(): number {
 }
 
 /**
- * What `read` makes of the present, in milliseconds, looked at once a second for the whole page at the same moment. The
- * component renders again only when that changes: "12 min ago" once a minute.
+ * The result of `read` for the present, in milliseconds. It is computed once a second, at the same
+ * moment for the whole page. The component renders again only when the result changes: for "12 min
+ * ago" once a minute.
  */
 export function useAtNow<T extends string | number | boolean>(read: (now: number) => T): T {
   return useSyncExternalStore(subscribe, () => read(current()));

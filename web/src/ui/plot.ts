@@ -64,9 +64,9 @@ export function plot(options: PlotOptions): uPlot {
             label: name,
             stroke: colour,
             width: bars ? 0 : 1.5,
-            // Where all lines have one colour, the second differs by its dots.
+            // If all lines have the same colour, the second one is dotted.
             ...(forced && at > 0 ? { dash: [2, 4] } : {}),
-            // A value between two gaps is no line.
+            // A value between two gaps has no line.
             points: bars ? { show: false } : { show: true, size: 5, fill: colour, filter: () => [...alone(values)] },
             ...(bars && uPlot.paths.bars ? { fill: colour, paths: uPlot.paths.bars({ size: [0.85], align: 1 }) } : {}),
           };

@@ -30,7 +30,7 @@ interface FailedProps {
 
 /** Something could not be shown: what happened, and the remedy. */
 export function Failed({ error, onRetry, again = "Try again", children }: FailedProps) {
-  // What is not there is not there the next time either.
+  // What does not exist will not exist at the next try either.
   const helps = !(error instanceof ApiError) || (error.status !== 404 && error.status !== 400);
   const Icon = helps ? IconOffline : IconUnknown;
   const { what, remedy } = explain(error);

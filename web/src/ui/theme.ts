@@ -8,7 +8,8 @@ export const theme = createTheme({
   defaultRadius: 6,
   cursorType: "pointer",
   respectReducedMotion: true,
-  // What a list offers is there while it is open. Kept in the page, the lists of a form cost more than all else of it.
+  // The options of a list exist only while it is open. Otherwise the lists would be the most
+  // expensive part of a form.
   components: { Combobox: { defaultProps: { keepMounted: false } } },
 });
 

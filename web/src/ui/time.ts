@@ -1,8 +1,9 @@
 import { setting } from "./setting";
 
 /**
- * Instants come as RFC 3339 in UTC with up to nine fractional digits. Everything here keeps the digits that a Date would
- * drop, and says times in the zone and with the clock that the reader has chosen.
+ * Instants are RFC 3339 in UTC with up to nine fractional digits. The functions here keep the
+ * digits that a Date would drop, and show times in the zone and with the clock that the reader has
+ * chosen.
  */
 
 /** In which zone times are said, and with how many hours a day has. */
@@ -168,8 +169,9 @@ export function took(ms: number): string {
 }
 
 /**
- * How many units, to three significant digits, cut rather than rounded, so that 999.99 ms does not read as 1000 ms. They are
- * cut from integers: 2.3 in floating point times a hundred is less than 230.
+ * A number of units, to three significant digits, cut and not rounded, so that 999.99 ms does not
+ * become 1000 ms. It is computed with integers: 2.3 in floating point times a hundred is less than
+ * 230.
  */
 function digits3(ns: bigint, unit: bigint): string {
   const scale = ns >= 100n * unit ? 1n : ns >= 10n * unit ? 10n : 100n;

@@ -43,7 +43,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   const say = useCallback(
     (text: string, tone: Tone, remedy?: Remedy) => {
       const id = nextId.current++;
-      // The same words twice are one message, and of what can be undone the latest stays.
+      // Equal texts are one message, and of the messages with an undo, only the latest stays.
       setToasts((shown) => [
         ...shown
           .filter((toast) => toast.text !== text)

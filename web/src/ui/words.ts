@@ -1,6 +1,7 @@
 /**
- * Numbers, counted nouns and lists as the pages write them: the one place that knows the language's digits, plurals and
- * conjunctions. {@link ./words.test.ts} holds that no other file knows them.
+ * Numbers, counted nouns and lists in the form in which the pages write them. Only this file knows
+ * the language's digits, plurals and conjunctions; {@link ./words.test.ts} checks that no other
+ * file does.
  */
 
 const language = "en";

@@ -69,7 +69,7 @@ function variablesAt({ state, pos }: CompletionContext) {
         const at = openAt(text, view.state.selection.main.head);
         if (!at) return;
         const done = complete(text, at, name);
-        // All but the name and its braces stays.
+        // Everything except the name and its braces stays.
         const tail = text.length - (done.text.length - done.caret);
         view.dispatch({
           changes: { from: at.from, to: tail, insert: done.text.slice(at.from, done.caret) },

@@ -36,7 +36,7 @@ export function BodyField({ value, error, onChange }: Props) {
           classNames={{ input: formStyles.mono ?? "" }}
           value={value}
           error={Boolean(error)}
-          // Whoever is writing goes on in the field that they have begun in.
+          // A person who is typing stays in the field that they began in.
           onFocus={() => setTyping(true)}
           onBlur={() => setTyping(false)}
           onChange={(event) => onChange(event.currentTarget.value)}

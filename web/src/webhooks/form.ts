@@ -106,7 +106,7 @@ export function withoutSecrets(values: Values): Values {
       Object.entries(inputs).map(([name, text]) => [name, openInputs.includes(name) ? text : ""]),
     ),
     headers: "",
-    // Without the headers that were written, the present ones stay.
+    // If no headers were written, the present ones stay.
     replaceHeaders: false,
     signingSecret: "",
     slack: { ...slack, botToken: "", signingSecret: "" },
@@ -243,7 +243,8 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
         ...(threads !== (before?.threads ?? false) ? { threads } : {}),
       },
     }),
-    // From a bot to a URL, the API has to be comparable even an empty one, to say that it is missing.
+    // For a change from a bot to a URL, even an empty URL is sent, so that the API can say that it
+    // is missing.
     ...(!isBot && (url || before || anew) ? { url } : {}),
     ...((kind === "generic" && replaceHeaders) || anew ? { headers: parseHeaders(headers) } : {}),
     ...((kind === "generic" && signingSecret) || anew ? { signingSecret } : {}),

@@ -7,8 +7,8 @@ import { useDraft, useKeeping } from "../drafts/useDraft";
 import { blank, type KeptWebhook, same, type Values, valuesOf, webhookKind, withoutSecrets } from "./form";
 
 /**
- * The form of a webhook, stored or new. What is typed is kept as a draft until it is saved or given up, all but its secrets:
- * those are for the server alone.
+ * The form of a webhook, stored or new. What a person types is stored as a draft until it is saved
+ * or discarded, except for secrets: those are only sent to the server.
  */
 export function useWebhookForm(webhook: Webhook | undefined, who: Me, taking: KeptWebhook | undefined) {
   const id = webhook?.id;

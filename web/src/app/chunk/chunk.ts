@@ -13,9 +13,9 @@ export class Outdated extends Error {
 }
 
 /**
- * A part of the application that comes in a file of its own, when it is first asked for. What has come stays; what has
- * not can be asked for again. A browser that remembers a failed import for as long as the page lives ends as
- * {@link Outdated} once the server answers.
+ * A part of the application in a separate file, which is loaded when it is first needed. A loaded
+ * part stays; a failed one can be requested again. Some browsers remember a failed import while the
+ * page lives: this ends as {@link Outdated} once the server answers.
  */
 export class Chunk<T> {
   private readonly fetchPart: () => Promise<T>;
@@ -50,7 +50,7 @@ export class Chunk<T> {
       await missingStyles();
       return { part: await this.fetchPart() };
     } catch {
-      // The reason that a browser gives is for developers, and differs from one to the next.
+      // The reason that a browser gives is for developers, and differs between browsers.
     }
     const failure = await whyNot();
     if (failure) return { failure };

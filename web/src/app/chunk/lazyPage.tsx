@@ -27,8 +27,8 @@ interface Options {
 }
 
 /**
- * Makes such a page. The title stands for it until its code has come. While the code cannot be had, the page says so within
- * the frame, and tries again as soon as Tocsin answers.
+ * Makes such a page. Its title is shown until its code has been loaded. If the code cannot be
+ * loaded, the page says so within the frame, and tries again when Tocsin answers.
  */
 export function lazyPage(
   title: string,
@@ -76,7 +76,8 @@ function NotLoaded({ title, failure, onRetry }: { title: string; failure: Error;
   useOnAnswer(onRetry);
   const outdated = failure instanceof Outdated;
   useEffect(() => {
-    // Whoever comes here has left the page before, and was asked there about what was not saved.
+    // A person who comes here has left the previous page, and was asked there about unsaved
+    // changes.
     if (outdated) reloadByItself();
   }, [outdated]);
   if (outdated) return <Failed error={failure} again="Reload" onRetry={() => globalThis.location.reload()} />;

@@ -11,8 +11,9 @@ const charts = new Chunk(() => import("../../ui/plot"));
 const bodyEditor = new Chunk(() => import("../../webhooks/BodyEditor"));
 
 /**
- * Fetches the pages that the reader may open, one after another, whenever the browser has nothing else to do: they are
- * there when Tocsin is not. It begins when the first page has what it asked for, and not where somebody saves data.
+ * Loads the pages that the reader may open, one after another, whenever the browser is idle, so
+ * that they are available when Tocsin is not. It begins when the first page has what it requested,
+ * and not if the browser is set to save data.
  */
 export function usePrefetch() {
   const { data: who } = useQuery(me());

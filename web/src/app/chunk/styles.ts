@@ -2,8 +2,9 @@
 const missing = new Map<string, Promise<void> | undefined>();
 
 /**
- * Remembers each style sheet that could not be loaded. Vite asks for one once only, and takes it for loaded ever after: a
- * page that comes at the second try would be there without its styles. Returns how to end that.
+ * Remembers each style sheet that could not be loaded. Vite requests a style sheet only once, and
+ * treats it as loaded from then on: a page that is loaded at the second try would have no styles.
+ * Returns a function that ends this.
  */
 export function watchStyles(): () => void {
   const onError = ({ target }: Event) => {

@@ -26,7 +26,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       section: "Actions",
       label: "Open the command palette",
       keys: ["mod+k"],
-      // Over another dialog it would hide what is asked there.
+      // Over another dialog, it would hide the question there.
       run: () => setOpen((before) => !before && !document.querySelector("dialog[open]")),
     },
   ]);

@@ -23,8 +23,9 @@ const order: readonly Section[] = ["This alert", "Inbox", "Pages", "Actions", "R
 const mostOfSection = 14;
 
 /**
- * What fits a text, by section: each of its words begins, or is within, a word of the entry. Those that begin with it
- * come first. Without a text, what a person does is there, and not what they have.
+ * The entries that match a text, by section: each word of the text begins, or is within, a word of
+ * the entry. Entries that begin with the text come first. Without a text there are only actions,
+ * and not a person's objects.
  */
 export function sift(entries: readonly Entry[], text: string): { section: Section; entries: readonly Entry[] }[] {
   const asked = text.toLowerCase().split(/\s+/).filter(Boolean);
