@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Plugin } from "vite";
 
-/** The module that each address needs beside the application itself, by the paths of the router. */
+/** The module that each address needs in addition to the application itself, by the paths of the router. */
 export const pageModules: Readonly<Record<string, string>> = {
   "/": "src/inbox/InboxPage.tsx",
   "/inbox": "src/inbox/InboxPage.tsx",

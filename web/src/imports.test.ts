@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
-/** Each folder may import those before it. `app` puts everything together. */
+/** Each folder may import those before it. `app` combines everything. */
 const layers = [
   "api",
   "ui",

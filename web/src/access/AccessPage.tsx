@@ -9,14 +9,14 @@ import styles from "./access.module.css";
 interface Props {
   title: string;
   actions?: ReactNode;
-  /** Whether the page is for administrators alone. */
+  /** Whether the page is only for administrators. */
   admin?: boolean;
-  /** Whether the page is one of the settings, which administrators have tabs for. */
+  /** Whether the page is one of the settings, which have tabs for administrators. */
   settings?: boolean;
   children: ReactNode;
 }
 
-/** The frame of what is about people and programs: one's own account and, for administrators, everybody's. */
+/** The frame of the pages on people and programs: the reader's own account and, for administrators, all accounts. */
 export function AccessPage({ title, actions, admin = false, settings = admin, children }: Props) {
   const { data: who } = useQuery(me());
   useEffect(() => {

@@ -1,10 +1,10 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { accessKeys, beginDisplay } from "../api/access";
 
-/** What is before the token in the address of a wall screen. */
+/** The part before the token in the address of a wall screen. */
 const address = /^#(tcn_[a-z0-9]+)$/;
 
-/** Where a screen is opened that has a token. */
+/** The address at which a screen with a token is opened. */
 export const wallAddress = (token: string) => `${globalThis.location.origin}/wall#${token}`;
 
 /**

@@ -3,7 +3,7 @@ import { isKnownAway } from "./comeback";
 import { isPassing } from "./errors";
 import { firstVersionKey } from "./status";
 
-/** The one place where server state is kept. What is on screen is refreshed by events or by polls, not by mounting. */
+/** The only place for server state. Events and polls refresh what is on screen; mounting does not. */
 export function createCache(): QueryClient {
   const cache: QueryClient = new QueryClient({
     defaultOptions: {

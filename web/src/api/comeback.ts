@@ -3,7 +3,7 @@ import type { Status } from "./client";
 import { isAway, isLame } from "./errors";
 import { systemStatus } from "./status";
 
-/** Whether Tocsin did not answer when it was asked last how it is, which is every few seconds. */
+/** Whether Tocsin did not answer the last status request, which is sent every few seconds. */
 export function isKnownAway(cache: QueryClient): boolean {
   return isAway(cache.getQueryState(systemStatus().queryKey)?.error);
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-/** The width and height that a PNG says in its first chunk. */
+/** The width and height in the first chunk of a PNG. */
 function sizeOf(path: string): string {
   const png = readFileSync(path);
   expect(png.subarray(1, 4).toString("latin1")).toBe("PNG");

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { alertCounts } from "../api/alerts";
 import { type Announced, announcement, beep, notifications, sound } from "../ui/announce";
 
-/** Tells of new alerts outside the page, where the person has asked for it. */
+/** Announces new alerts outside the page, if the person has enabled that. */
 export function useAnnouncements(): void {
   const { data } = useQuery(alertCounts());
   const firing = data?.firing;

@@ -10,13 +10,13 @@ import { subject } from "./words";
 
 interface Props {
   notification: Notification;
-  /** Undefined of a digest, and while it is not known. */
+  /** Undefined for a digest, and while it is unknown. */
   ruleName: string | undefined;
   selected: boolean;
   narrow: boolean;
 }
 
-/** A message in a list: what became of it, where it goes, what it tells. */
+/** A message in a list: its status, its target, its subject. */
 export function DeliveryRow({ notification, ruleName, selected, narrow }: Props) {
   const {
     id,
@@ -91,7 +91,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
   );
 }
 
-/** How long it took from the alert until the message had arrived, or was given up. */
+/** The time from the alert until the message arrived, or was given up. */
 function Took({ from, to }: { from: string; to: string }) {
   return (
     <time dateTime={to} title={exactTime(to)}>

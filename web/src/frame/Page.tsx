@@ -5,18 +5,18 @@ import { StatusLine } from "./StatusLine";
 
 interface Props {
   title: string;
-  /** The title is for screen readers alone, where the header says it in another way. */
+  /** The title is only for screen readers, if the header shows it in another way. */
   titleHidden?: boolean;
   header?: ReactNode;
   actions?: ReactNode;
-  /** Without a header of its own, but for the line of status. */
+  /** Without a header except for the status line. */
   bare?: boolean;
   /** Whether the body scrolls as a whole. */
   scrolls?: boolean;
   children: ReactNode;
 }
 
-/** What every page has: a title, a header, the line that tells how fresh it is, and the body. */
+/** The parts of every page: a title, a header, the line that shows how fresh it is, and the body. */
 export function Page({ title, titleHidden = false, header, actions, bare = false, scrolls = false, children }: Props) {
   const heading = useArrival(title);
   return (

@@ -3,14 +3,14 @@ import { createContext, type ReactNode, useContext, useEffect, useRef, useState 
 import { CameIn } from "./cameIn";
 
 interface Arrival {
-  /** Whether the page was come to from another one or from the sign-in, rather than loaded. */
+  /** Whether the reader came to the page from another page or from the sign-in, and did not load it. */
   moved: () => boolean;
   say: (title: string) => void;
 }
 
 const ArrivalContext = createContext<Arrival>({ moved: () => false, say: () => {} });
 
-/** Lets pages tell where one has come to, which who does not see the screen would not notice. */
+/** Lets pages announce where the reader has arrived, which people who do not see the screen would not notice. */
 export function ArrivalProvider({ children }: { children: ReactNode }) {
   const router = useRouter();
   const [said, setSaid] = useState("");

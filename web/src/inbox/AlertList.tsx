@@ -16,22 +16,22 @@ import { arrivals } from "./rows";
 import { isSelected, type Selection } from "./selection";
 
 const wideFrom = 860;
-/** Rows before the end of what is loaded at which more is asked for, so that it is there before it is seen. */
+/** How many rows before the loaded end more rows are requested, so that they arrive before they are seen. */
 const loadAhead = 72;
-/** Rows that stand for those which are not loaded yet: what a quick hand scrolls into. */
+/** Placeholder rows for those that are not loaded yet, for fast scrolling. */
 const ahead = 30;
 
 /** What can be done with a row. */
 interface RowActs {
-  /** Takes a row in or out; with `range`, all up to it. */
+  /** Selects or deselects a row; with `range`, all rows up to it. */
   onSelect: (id: string, range: boolean) => void;
   onToggle: (groupId: string) => void;
-  /** Reads an opened group anew. */
+  /** Reads an opened group again. */
   onRetry: (group: AlertGroup) => unknown;
   onPoint: (id: string) => void;
 }
 
-/** What of the list is in view. */
+/** The visible part of the list. */
 export interface View {
   shows: (id: string | undefined) => boolean;
   /** The first row in view. */
@@ -42,14 +42,14 @@ interface Props extends RowActs {
   view: Ref<View>;
   rows: readonly Row[];
   filter: AlertFilter;
-  /** The alert that is open beside the list. */
+  /** The open alert beside the list. */
   openId: string | undefined;
   selection: Selection;
   cursorId: string | undefined;
   hasMore: boolean;
   loadingMore: boolean;
   onMore: () => void;
-  /** How far a search for a text has come. */
+  /** The progress of a text search. */
   search: Search | undefined;
 }
 
@@ -194,7 +194,7 @@ function rowIn(list: HTMLElement | null, id: string | undefined): HTMLElement | 
   return list?.querySelector(`[data-alert="${CSS.escape(id ?? "")}"]`) ?? null;
 }
 
-/** The place of a row that is on its way. */
+/** The place of a row that is being loaded. */
 function Coming({ height, start }: { height: number; start: number }) {
   return (
     <li aria-hidden="true" className={styles.coming} style={{ height, transform: `translateY(${start}px)` }}>
@@ -206,12 +206,12 @@ function Coming({ height, start }: { height: number; start: number }) {
 
 export interface Search {
   searchedTo: string;
-  /** Whether it has found nothing for so long that it goes on only when it is told to. */
+  /** Whether it has found nothing for so long that it only continues on request. */
   waiting: boolean;
   onContinue: () => void;
 }
 
-/** How far back a search has looked, and the way to go on. */
+/** How far back a search has looked, and a button to continue. */
 export function SearchedTo({ search }: { search: Search }) {
   const { searchedTo, waiting, onContinue } = search;
   return (
@@ -235,7 +235,7 @@ interface LineProps extends Omit<RowLook, "onPoint"> {
   acts: RowActs;
 }
 
-/** Scrolling moves the list by a frame at a time, and leaves the rows in view as they are. */
+/** Scrolling moves the list once per frame, and leaves the visible rows as they are. */
 const Line = memo(function Line({ row, checked, filter, acts, ...rest }: LineProps) {
   if (row.kind === "rest") return <RestRow row={row} filter={filter} onRetry={() => acts.onRetry(row.group)} />;
   const name = row.kind === "alert" ? row.alert.title : `${alertsWord(row.group.count)}: ${groupTitle(row.group)}`;
@@ -262,7 +262,7 @@ const Line = memo(function Line({ row, checked, filter, acts, ...rest }: LinePro
 
 const none: ReadonlySet<string> = new Set();
 
-/** Follows what comes in above, and keeps the reader's place against it. */
+/** Adds new rows above, and keeps the reader's place. */
 function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement | null>, height: number) {
   const known = useRef<{ ids: readonly string[]; rows: readonly Row[] }>({ ids: [], rows: [] });
   const anchor = useRef({ index: 0, within: 0 });

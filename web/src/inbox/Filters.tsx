@@ -101,7 +101,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
   );
 }
 
-/** The applications of every alert that this page has seen. */
+/** The applications of all alerts that this page has seen. */
 function useKnownApplications(): readonly string[] {
   const cache = useQueryClient();
   const names = new Set<string>();

@@ -27,7 +27,7 @@ import { useInboxCommands } from "./useInboxCommands";
 import { useInboxRows } from "./useInboxRows";
 import { Views } from "./Views";
 
-/** The inbox: the list, and beside it the alert that is open. The address holds the filter and the open alert. */
+/** The inbox: the list, and beside it the open alert. The address contains the filter and the open alert. */
 export function InboxPage() {
   const search = useSearch({ from: "/inbox" });
   const { alertId: openId } = useParams({ strict: false });
@@ -77,12 +77,15 @@ export function InboxPage() {
   };
   const here = rows.find((row) => row.id === cursorId);
   const alert = openId === undefined ? (here?.kind === "alert" ? here.alert : undefined) : open.data;
-  /** What is selected, else the row under the cursor where no alert is open. */
+  /** The selection, or the row under the cursor if no alert is open. */
   const many = () => {
     if (some) return { parts, count };
     return order({ ...nothing, ids: new Set([here?.id ?? ""]) }, rows, { filter, asOf: list.asOf, total });
   };
-  /** How to do it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
+  /**
+   * How to apply the action to the selection, or to the open alert or the one under the cursor;
+   * undefined if that is not possible.
+   */
   const actOn = (to: Action["to"]) => {
     if (!may) return undefined;
     if (some || (openId === undefined && here?.kind === "group")) {
@@ -254,7 +257,7 @@ function useGoingOn(
   }, [open, openId, rows, point]);
 }
 
-/** How many alerts match, where somebody wants to know. The state alone is counted already. */
+/** How many alerts match, if that is requested. The counts by state are already known. */
 function useTotal(filter: AlertFilter, wanted: boolean): number | undefined {
   const { data: counts } = useQuery(alertCounts());
   const narrowed = isNarrowed(filter);
@@ -262,7 +265,7 @@ function useTotal(filter: AlertFilter, wanted: boolean): number | undefined {
   return narrowed ? total : counts?.[countedAs[filter.state]];
 }
 
-/** What is open is read. */
+/** An open alert is read. */
 function useReadWhenOpen(
   alert: ReturnType<typeof useOpenAlert>["data"],
   unsure: boolean,

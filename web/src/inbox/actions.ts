@@ -12,13 +12,13 @@ import { useOfferUndo } from "./undo";
 export interface Action {
   alert: Alert;
   to: "ACKNOWLEDGED" | "RESOLVED";
-  /** Of an alert of a rule over a window: until when nothing is raised for its group. */
+  /** For an alert of a window rule: until when nothing is raised for its group. */
   holdUntil?: string;
 }
 
 export const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
 
-/** How long a word about one alert is in the reader's way. The API undoes for longer. */
+/** How long a message about one alert is shown. The API can undo for longer. */
 const offeredMs = 10_000;
 
 /**
@@ -61,7 +61,7 @@ export function useAlertAction() {
   return { mutate: (asked: Action) => action.mutate({ ...asked, actionId: randomId() }) };
 }
 
-/** What an alert is called in a word about it: where it happened, or its title. */
+/** The name of an alert in a message about it: its place, or its title. */
 function nameOf(alert: Alert): string {
   const { first, second } = place(alert);
   return [first, second].filter(Boolean).join(" · ") || headline(alert).text;
@@ -73,7 +73,7 @@ function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string)
   patchAlert(cache, alert.id, (old) => become(old, to, at));
 }
 
-/** The alert as it will be after the action; who did it, only the server knows. */
+/** The alert as it will be after the action. Only the server knows who did it. */
 export function become(alert: Alert, to: Action["to"], at: string): Alert {
   return to === "ACKNOWLEDGED" ? { ...alert, state: to, acknowledgedAt: at } : { ...alert, state: to, resolvedAt: at };
 }

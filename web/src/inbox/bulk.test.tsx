@@ -7,7 +7,7 @@ import { anAlert, api, countsOf, open, problem, startWorld } from "../test/world
 const { server, world } = startWorld();
 const rows = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link");
 
-/** What fails is tried twice more, after 1 and 2 s. */
+/** A failure is tried twice more, after 1 and 2 s. */
 const slow = { timeout: 8_000 };
 
 let orders: AlertSelection[];

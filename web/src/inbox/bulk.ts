@@ -9,13 +9,13 @@ import { type Action, verbs } from "./actions";
 import { patchAlert } from "./patch";
 import { useOfferUndo } from "./undo";
 
-/** What is done to many alerts: a new state, or another assignee. */
+/** An action on many alerts: a new state, or another assignee. */
 type Deed = Action["to"] | Handover;
 
 export interface Bulk {
   to: Deed;
   parts: readonly AlertSelection[];
-  /** The results of the parts that are done, in their order. */
+  /** The results of the completed parts, in order. */
   done: BulkResult[];
 }
 
@@ -24,7 +24,7 @@ const verb = (to: Deed) => {
   return to.assignee === "" ? "unassigned" : `assigned to ${to.assignee}`;
 };
 
-/** Why some stay as they are. */
+/** Why some alerts stay as they are. */
 function leftWords(to: Deed, done: readonly BulkResult[]): string {
   const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
   if (left === 0) return "";
@@ -75,7 +75,7 @@ export function useBulkAction(onDone: () => void) {
   };
 }
 
-/** Marks alerts as read or unread, for the reader alone: a mark that could not be stored is no reason to disturb. */
+/** Marks alerts as read or unread, only for the reader. If that fails, the reader is not disturbed. */
 export function useReading() {
   const cache = useQueryClient();
   const one = useMutation({

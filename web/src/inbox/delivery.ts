@@ -4,7 +4,10 @@ import { messagesWord, number, plural } from "../ui/words";
 
 export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
-/** The state of an alert's messages, as short as a row needs it, and in a sentence; the worst first. `next` says when the next attempt is: "in 48 s". */
+/**
+ * The state of an alert's messages, worst first, in a short form for a row and as a sentence.
+ * `next` says when the next attempt is: "in 48 s".
+ */
 export function deliveryWords(
   { total, delivered, retrying, failed, suppressed, nextAttemptAt, quietUntil }: DeliverySummary,
   next: string,

@@ -1,7 +1,7 @@
 import type { Alert, WindowCount } from "../api/client";
 import { duration, period } from "../ui/time";
 
-/** `ConnectException` of `java.net.ConnectException`; what is no dotted name stays whole. */
+/** `ConnectException` for `java.net.ConnectException`; a text that is not a dotted name is unchanged. */
 export function shortType(type: string): string {
   return /^[\w$]+(\.[\w$]+)+$/.test(type) ? type.slice(type.lastIndexOf(".") + 1) : type;
 }
@@ -45,20 +45,20 @@ export function valueWords({ fireMode, observed, value = 0, percentile }: Window
   return fireMode === "DURATION_IN_WINDOW" ? `p${percentile} ${milliseconds(value)}` : `${observed}`;
 }
 
-/** What it is compared with. */
+/** The bound of the measurement. */
 export function thresholdWords({ fireMode, threshold }: WindowCount): string {
   if (fireMode === "RATIO_IN_WINDOW") return percent(threshold);
   return fireMode === "DURATION_IN_WINDOW" ? milliseconds(threshold) : `${threshold}`;
 }
 
-/** A percentage, cut and not rounded: what is below a threshold does not look as if it were not. */
+/** A percentage, cut and not rounded, so that a value below a threshold does not look as if it had reached it. */
 export function percent(value: number): string {
   return `${Math.floor(value * 1000 + 1e-6) / 1000} %`;
 }
 
 const milliseconds = (count: number) => duration(String(Math.round(count * 1e6)));
 
-/** Where an alert happened: what stands first in its row, and what beside it. */
+/** Where an alert happened: the first text in its row, and the text beside it. */
 export function place({ count, exchange, ruleName }: Alert): { first: string; second: string } {
   if (!count && exchange) return { first: exchange.application, second: exchange.route };
   const rule = ruleName || "deleted rule";
@@ -67,7 +67,7 @@ export function place({ count, exchange, ruleName }: Alert): { first: string; se
   return { first: groupByAttribute ? `${groupByAttribute} ${group}` : group, second: rule };
 }
 
-/** Whether the title is what the API writes of a count where the rule has no title of its own. */
+/** Whether the title is the API's default title of a count, for a rule without its own title. */
 function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
   const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
   const match =

@@ -21,7 +21,7 @@ const libraries = [
 // a frame.
 const frame = /^\s*(?:at\s+(?<call>[^\s[].*)|File\s+"(?<file>[^"]+)".*)$/;
 
-/** Splits a stack into its parts, so that the frames that the reader can do something about stand out. */
+/** Splits a stack into its parts, so that the frames that the reader can change stand out. */
 export function readStack(stack: string): readonly StackPart[] {
   const parts: StackPart[] = [];
   let folded: string[] | undefined;

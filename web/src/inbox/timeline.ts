@@ -1,7 +1,7 @@
 import type { Alert, Attempt, Notification } from "../api/client";
 import { number } from "../ui/words";
 
-/** One thing that happened to an alert, or that will. */
+/** One past or future event of an alert. */
 export type Happening = { at: string } & (
   | { kind: "reached" | "fired" | "reminded" | "woke" | "escalated" }
   | { kind: "acknowledged" | "resolved"; by: string | undefined }
@@ -10,7 +10,7 @@ export type Happening = { at: string } & (
   | { kind: "next"; notification: Notification }
 );
 
-/** Things that happen at one instant stand in the order in which they cause each other. */
+/** Events at the same instant are in the order in which they cause each other. */
 const rank: Record<Happening["kind"], number> = {
   reached: 0,
   fired: 0,
@@ -74,7 +74,7 @@ function decides({ verdict }: Attempt): boolean {
   return verdict === "DELIVERED" || verdict === "REFUSED" || verdict === "GONE";
 }
 
-/** What a message tells, where it is not that the alert fired: "" then. */
+/** The subject of a message, unless it is that the alert fired: then "". */
 export function reasonWord({ reason }: Notification): string {
   switch (reason) {
     case "REMINDER":
@@ -104,13 +104,13 @@ export function reasonWord({ reason }: Notification): string {
   }
 }
 
-/** Which message tells it, where that is not its own: "" then. */
+/** The message that contains it, if it is another one; otherwise "". */
 export function digestWord({ digestId, digestSize }: Notification): string {
   if (digestId === undefined) return "";
   return digestSize === undefined ? "in a digest" : `in a digest of ${number(digestSize)}`;
 }
 
-/** What was sent and what came back, as text; "" where it is not kept any more. */
+/** The request and the answer, as text; "" if it is not stored any more. */
 export function exchangeText({ request, responseHead, response }: Attempt): string {
   const lines = (fields: readonly { name: string; value?: string; masked?: boolean }[]) =>
     fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not stored)" : (value ?? "")}`);
@@ -139,7 +139,7 @@ export function answerWord({ statusCode, request }: Attempt): string {
   return `${request?.method === "SMTP" ? "SMTP" : "HTTP"} ${statusCode}`;
 }
 
-/** How an attempt ended, in words. */
+/** The result of an attempt, in words. */
 export function verdictWords(attempt: Attempt): { word: string; explanation: string } {
   switch (attempt.verdict) {
     case "DELIVERED":

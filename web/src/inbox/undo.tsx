@@ -15,7 +15,7 @@ export interface Undoable {
 
 interface OfferOptions {
   tone?: Tone;
-  /** For how long it is offered; as long as the API undoes it unless it is given. */
+  /** How long the undo is offered; by default, as long as the API allows it. */
   forMs?: number;
 }
 
@@ -30,11 +30,11 @@ export function useOfferUndo(): Offer {
 }
 
 interface Undoing extends Undoable {
-  /** The results of the actions that are undone, in their order. */
+  /** The results of the undone actions, in order. */
   done: UndoResult[];
 }
 
-/** Restores what actions have changed, where nobody has changed it since. There is one in the application. */
+/** Restores what actions have changed, if nobody has changed it since. There is one in the application. */
 export function UndoProvider({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
   const toast = useToast();

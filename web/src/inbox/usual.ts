@@ -1,11 +1,11 @@
 import { decimal, number } from "../ui/words";
 
-/** Where an exchange and what is usual are on a bar, as parts of its length from 0 to 1. */
+/** The places of an exchange and of the usual durations on a bar, as parts of its length from 0 to 1. */
 export interface Bar {
   took: number;
   median: number;
   p95: number;
-  /** What the reader is told: how the exchange compares. */
+  /** The text for the reader: how the exchange compares. */
   words: string;
 }
 

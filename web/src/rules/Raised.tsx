@@ -5,7 +5,7 @@ import table from "../ui/table.module.css";
 import { number } from "../ui/words";
 import styles from "./rules.module.css";
 
-/** The alerts that a rule has raised in the last hour: how many, and when. */
+/** The alerts that a rule raised in the last hour: how many, and when. */
 export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string }) {
   const { data } = useQuery(alertActivity());
   const minutes = data?.rules.find((rule) => rule.ruleId === ruleId)?.buckets;

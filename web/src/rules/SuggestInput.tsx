@@ -8,13 +8,13 @@ import styles from "./editor.module.css";
 
 interface Props extends Pick<TagsInputProps, "label" | "description" | "placeholder" | "value" | "onChange" | "error"> {
   facet: FacetField;
-  /** Only what occurs here is offered. */
+  /** Only values that occur here are offered. */
   within: { environments?: string[]; applications?: string[] };
 }
 
 const quietMs = 200;
 
-/** Texts, some of which are offered because they occur in exchanges. Any other may be written. */
+/** Texts, some of which are offered because they occur in exchanges. Any other text is allowed. */
 export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState(false);

@@ -20,7 +20,7 @@ interface Props {
   placeholder: string;
   error: string | undefined;
   variables: readonly Variable[];
-  /** More than one line may be written. */
+  /** More than one line is allowed. */
   lines?: boolean;
   onChange: (value: string) => void;
 }

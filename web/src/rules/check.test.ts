@@ -3,7 +3,10 @@ import cases from "../../../testdata/rule_cases.json";
 import type { FieldError, RuleDefinition } from "../api/client";
 import { check } from "./check";
 
-/** What only the API finds: it reads the text of the request, compiles expressions and templates, and knows the webhooks. */
+/**
+ * Errors that only the API finds: it parses the request, compiles expressions and templates, and
+ * knows the webhooks.
+ */
 const ofTheAPI = new Set(["unknown_field", "null", "type", "regexp", "template", "not_found"]);
 
 const told = (errors: readonly FieldError[]) => errors.map((e) => `${e.field} ${e.code}: ${e.message}`).sort();

@@ -51,7 +51,7 @@ const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the API refuses them in the same way
 const address = /^https?:\/\/[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?$/;
 
-/** What a rule tells those who handle its alerts. */
+/** The information of a rule for people who handle its alerts. */
 function about(report: Report, rule: Partial<RuleDefinition>): void {
   const { labels = {}, runbookUrl = "" } = rule;
   if (Object.keys(labels).length > 20) report("labels", "out_of_range", "Must be at most 20 entries");
@@ -108,7 +108,7 @@ export const comparisons = [
   "AT_MOST",
 ] as const satisfies readonly AttributeMatch["op"][];
 
-/** Whether a comparison is one of numbers. */
+/** Whether a comparison compares numbers. */
 export function numeric(op: AttributeMatch["op"]): boolean {
   return comparisons.indexOf(op) >= comparisons.indexOf("GREATER_THAN");
 }
@@ -168,14 +168,17 @@ export const weekdays = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] as con
 type Calendar = NonNullable<RuleDefinition["calendar"]>;
 type Weekday = Calendar["weekdays"][number];
 
-/** The minutes since midnight of a time of day; undefined of what is none. */
+/** The minutes since midnight of a time of day; undefined if it is invalid. */
 function minutes(text: string): number | undefined {
   const [, h, m] = /^(\d\d):([0-5]\d)$/.exec(text) ?? [];
   const sum = Number(h) * 60 + Number(m);
   return h !== undefined && sum <= 24 * 60 ? sum : undefined;
 }
 
-/** How long the hours of a calendar are, in minutes. Those that end no later than they begin end on the next day. */
+/**
+ * The length of the hours of a calendar, in minutes. If the end is not later than the beginning, it
+ * is on the next day.
+ */
 function hoursLong({ from, to }: Calendar): number | undefined {
   const [begin, end] = [minutes(from), minutes(to)];
   if (begin === undefined || end === undefined || begin === 24 * 60) return undefined;
@@ -200,7 +203,7 @@ function isZone(name: string): boolean {
   }
 }
 
-/** Why fields do not apply to a fire mode; also said beside where they would be. */
+/** Why fields do not apply to a fire mode; also shown in their place. */
 export const notApplicable = {
   reNotify: "Per-exchange rules fire exactly once — re-notify does not apply",
   forDuration: "Per-exchange rules fire at once — a duration does not apply",
@@ -216,7 +219,7 @@ export const notApplicable = {
   volume: "A count needs no minimum volume — leave it out",
 } as const;
 
-/** What not all rules over a window compare, and why the others do not. */
+/** The fields that not all window modes use, and why the others do not. */
 const compared = [
   ["percent", ["RATIO_IN_WINDOW"], notApplicable.ratio],
   ["shortWindowSeconds", ["RATIO_IN_WINDOW"], notApplicable.ratio],
@@ -241,7 +244,7 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
   for (const [field] of compared) if (rule[field]) report(field, code, notApplicable.counting);
 }
 
-/** What resolves alerts beside people. */
+/** What resolves alerts, in addition to people. */
 function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>, statuses: readonly string[]): void {
   const { afterSeconds, evidence, attribute } = by;
   if (!afterSeconds && !evidence) {
@@ -278,7 +281,7 @@ function counting(report: Report, rule: Partial<RuleDefinition>): void {
   comparing(report, rule);
 }
 
-/** What each of them compares. */
+/** What each mode compares. */
 function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   const { threshold = 0, windowSeconds = 0, percent = 0, shortWindowSeconds: short = 0, minVolume = 0 } = rule;
   const atLeastOne = (field: string, value: number) => {
@@ -304,7 +307,7 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   atLeastOne("minVolume", minVolume);
 }
 
-/** The names of what exchanges are grouped by that the scope asks for, and those that it leaves out. */
+/** The names that the scope includes and excludes, for the field that exchanges are grouped by. */
 function namesOf({ groupBy, scope = {} }: Partial<RuleDefinition>): [string[], string[]] {
   if (groupBy === "ROUTE") return [scope.routes ?? [], scope.notRoutes ?? []];
   if (groupBy === "APPLICATION") return [scope.applications ?? [], scope.notApplications ?? []];
@@ -312,7 +315,7 @@ function namesOf({ groupBy, scope = {} }: Partial<RuleDefinition>): [string[], s
   return [[], []];
 }
 
-/** Whether a text with wildcards stands for a name. */
+/** Whether a text with wildcards matches a name. */
 function standsFor(name: string) {
   const literally = (text: string) => text.replace(/[.+?^${}()|[\]\\]/g, "\\$&");
   return (text: string) => new RegExp(`^${text.split("*").map(literally).join(".*")}$`, "s").test(name);

@@ -13,7 +13,7 @@ const seconds = (value: unknown) => (typeof value === "number" ? period(value) :
 const attributes = (value: unknown) =>
   ((value ?? []) as AttributeMatch[]).map((match) => attribute(match).replace(/^with /, "")).join(", ") || "–";
 
-/** What a person sees as one field, in the order of the page, and how its value reads. */
+/** A field as people see it, in the order of the page, and the text of its value. */
 const fields = [
   ["name", "Name"],
   ["scope.applications", "Applications"],
@@ -64,7 +64,7 @@ const fields = [
   ["enabled", "Enabled"],
 ] as const;
 
-/** What a field is called on the page, and how its value reads; one that the page does not know keeps its own name. */
+/** The name of a field on the page, and the text of its value; an unknown field keeps its own name. */
 export function readField(field: string): { label: string; read: (value: unknown) => string } {
   const [, label, read] = fields.find(([name]) => name === field) ?? [];
   return {
@@ -118,7 +118,7 @@ function put(values: Values, field: Field, value: unknown): void {
   (home as Record<string, unknown>)[last] = value;
 }
 
-/** What is absent, empty, nothing or "no" is the same to the API. */
+/** Absent, empty, null and false are the same to the API. */
 function alike(a: unknown, b: unknown): boolean {
   const text = (value: unknown) => JSON.stringify(value || (Array.isArray(value) ? value : undefined)) ?? "[]";
   return text(a) === text(b);

@@ -28,7 +28,7 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
     >
   >;
 
-/** Whom a rule tells, for {@link sentence}. */
+/** Who a rule notifies, for {@link sentence}. */
 export function recipientNames(
   rule: { webhookIds: readonly string[]; useRoutingPolicy?: boolean },
   nameOf: (id: string) => string,

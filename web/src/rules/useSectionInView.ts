@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { sections } from "./sections";
 
-/** The first part of the page that can be seen; undefined before one is. */
+/** The first visible part of the page; undefined before one is visible. */
 export function useSectionInView(): string | undefined {
   const [current, setCurrent] = useState<string>();
   useEffect(() => {

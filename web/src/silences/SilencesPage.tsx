@@ -190,7 +190,7 @@ function SilenceTable({ silences, actions }: TableProps) {
   );
 }
 
-/** In force, to come, or over, and until when. */
+/** In force, upcoming or over, and until when. */
 export function State({ silence }: { silence: Silence }) {
   const { state, from, until, recurrence, problem, endedAt, endedBy, endsAt } = silence;
   if (problem !== undefined) {

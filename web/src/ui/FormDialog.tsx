@@ -5,9 +5,9 @@ import { useModal } from "./useModal";
 
 interface Props {
   title: string;
-  /** What the button does, in words; without it there is nothing to do but close. */
+  /** The text of the button; without it, the dialog can only be closed. */
   action?: string;
-  /** What closing is called, where "Cancel" is not meant. */
+  /** The text for closing, if it is not "Cancel". */
   close?: string;
   busy?: boolean;
   problem?: string | undefined;
@@ -16,7 +16,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** A short form, or what came of it, over the page. It is open for as long as it is rendered. */
+/** A short form, or its result, over the page. It is open while it is rendered. */
 export function FormDialog({ title, action, close, busy = false, problem, onSubmit, onClose, children }: Props) {
   const dialog = useModal();
   const titleId = useId();
@@ -49,7 +49,7 @@ export function FormDialog({ title, action, close, busy = false, problem, onSubm
   );
 }
 
-/** A secret that is shown this once. */
+/** A secret that is only shown once. */
 export function Secret({ children }: { children: string }) {
   return <code className={styles.secret}>{children}</code>;
 }

@@ -5,9 +5,9 @@ import { fieldInstant, fieldTime, timeZone, zoneName } from "./time";
 
 interface Props {
   label: string;
-  /** Said before the zone. */
+  /** The text before the zone. */
   description?: string;
-  /** An instant as the API writes it; "" for none. */
+  /** An instant in the API's form; "" for none. */
   value: string;
   onChange: (at: string) => void;
   error?: ReactNode;

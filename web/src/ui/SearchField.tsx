@@ -12,7 +12,7 @@ interface Props {
   inputRef?: Ref<HTMLInputElement>;
 }
 
-/** Reports what was typed once the typing pauses. */
+/** Reports the typed text when the typing pauses. */
 export function SearchField({ label, value, onChange, inputRef }: Props) {
   const [typed, setTyped] = useState(value);
   const reported = useRef(value);

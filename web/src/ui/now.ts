@@ -19,7 +19,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Nothing moves it while nobody listens; the first listener after that sets it. */
+/** It does not advance while there is no listener; the next listener sets it. */
 function current(): number {
   if (timer === undefined && Math.abs(Date.now() - now) >= tickMs) now = Date.now();
   return now;

@@ -1,6 +1,6 @@
 import { createTheme, localStorageColorSchemeManager, type MantineColorScheme } from "@mantine/core";
 
-/** Mantine brings behaviour; how things look is in tokens.css and base.css. */
+/** Mantine provides behaviour; the look is in tokens.css and base.css. */
 export const theme = createTheme({
   fontFamily: "var(--font-sans)",
   fontFamilyMonospace: "var(--font-mono)",
@@ -13,7 +13,7 @@ export const theme = createTheme({
   components: { Combobox: { defaultProps: { keepMounted: false } } },
 });
 
-/** Under this key public/theme.js finds the choice before the first paint. */
+/** public/theme.js finds the choice under this key before the first paint. */
 export const colorScheme = localStorageColorSchemeManager({ key: "tocsin.theme" });
 
 export const schemes: readonly MantineColorScheme[] = ["auto", "light", "dark"];

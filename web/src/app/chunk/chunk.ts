@@ -1,13 +1,13 @@
 import { isOutdated } from "../../api/version";
 import { missingStyles } from "./styles";
 
-/** How far a part of the application has come. A failure stands until a later try has ended. */
+/** The state of a part of the application. A failure remains until a later try has ended. */
 export interface Progress<T> {
   part?: T;
   failure?: Error;
 }
 
-/** The part cannot come to this page any more: the page has to be loaded anew. */
+/** The part cannot be loaded into this page any more: the page must be reloaded. */
 export class Outdated extends Error {
   override name = "Outdated";
 }
@@ -27,14 +27,17 @@ export class Chunk<T> {
     this.fetchPart = fetchPart;
   }
 
-  /** The present state, and how to hear of its changes: what useSyncExternalStore asks for. */
+  /** The present state, and how to subscribe to its changes, for useSyncExternalStore. */
   readonly current = (): Progress<T> => this.progress;
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
 
-  /** Tries, unless it is there; several at once are one. It is over when the outcome is known, and never rejects. */
+  /**
+   * Loads the part unless it is loaded; concurrent calls share one try. It resolves when the result
+   * is known, and never rejects.
+   */
   readonly load = (): Promise<void> => {
     if (this.progress.part !== undefined) return Promise.resolve();
     this.trying ??= this.attempt().then((progress) => {
@@ -63,7 +66,7 @@ export class Chunk<T> {
   }
 }
 
-/** Why a part could not be loaded. Undefined where the server runs the version that is loaded here. */
+/** Why a part could not be loaded. Undefined if the server runs the version that is loaded here. */
 async function whyNot(): Promise<Error | undefined> {
   try {
     return (await isOutdated()) ? new Outdated("Tocsin was updated.") : undefined;

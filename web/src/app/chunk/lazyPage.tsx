@@ -7,21 +7,24 @@ import { reloadByItself } from "../../ui/reload";
 import { Failed, SkeletonRows } from "../../ui/states";
 import { Chunk, Outdated } from "./chunk";
 
-/** A page whose code comes when it is first asked for. The router waits for `preload` before it leaves another page. */
+/**
+ * A page whose code is loaded when it is first needed. The router waits for `preload` before it
+ * leaves another page.
+ */
 export interface LazyPage {
   (): React.ReactNode;
   preload: () => Promise<void>;
   chunk: Chunk<ComponentType>;
-  /** Asks the API for what the page shows, so that it is under way when the page begins. */
+  /** Requests the page's data from the API, so that the request is under way when the page begins. */
   ask?: Ask;
 }
 
 type Ask = (cache: QueryClient, params: Readonly<Record<string, string>>) => Promise<unknown>;
 
 interface Options {
-  /** Stands below the title until the code has come. */
+  /** Shown below the title until the code is loaded. */
   Coming?: Coming;
-  /** The title is for screen readers alone, as on the page. */
+  /** The title is only for screen readers, as on the page. */
   titleHidden?: boolean;
   ask?: Ask;
 }
@@ -84,7 +87,7 @@ function NotLoaded({ title, failure, onRetry }: { title: string; failure: Error;
   return <Failed error={failure} onRetry={onRetry} />;
 }
 
-/** Calls each time that Tocsin has answered since the caller is on the page, whatever it said. */
+/** Calls back each time that Tocsin has answered, whatever the answer, since the caller is on the page. */
 function useOnAnswer(call: () => void) {
   const { error, dataUpdatedAt, errorUpdatedAt } = useQuery(systemStatus());
   const answers = isAway(error) ? 0 : Math.max(dataUpdatedAt, errorUpdatedAt);

@@ -1,4 +1,4 @@
-/** The style sheets that could not be loaded, each with the try that is under way. */
+/** The style sheets that could not be loaded, each with the try under way. */
 const missing = new Map<string, Promise<void> | undefined>();
 
 /**
@@ -16,7 +16,7 @@ export function watchStyles(): () => void {
   return () => document.removeEventListener("error", onError, true);
 }
 
-/** Asks for these again. It rejects where one still does not come. */
+/** Requests these again. It rejects if one still fails. */
 export async function missingStyles(): Promise<void> {
   await Promise.all(
     [...missing].map(([href, trying]) => {
