@@ -46,8 +46,8 @@ func TestAReturningPageIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// TestAThousandPages opens a thousand streams over real connections, and tells
-// them all of several changes.
+// TestAThousandPages opens a thousand streams over real connections and sends all of them several
+// changes.
 func TestAThousandPages(t *testing.T) {
 	const pages, changes = 1000, 10
 	b := newBench(t, func(o *api.Options) { o.PulseInterval = 20 * time.Millisecond })
@@ -118,7 +118,7 @@ func TestAThousandPages(t *testing.T) {
 	ended.Wait()
 }
 
-// follow tells the ids of a stream until it ends.
+// follow sends the ids of a stream to a channel until the stream ends.
 func follow(stream interface{ Read([]byte) (int, error) }, ids chan<- string) {
 	defer close(ids)
 	buffer := make([]byte, 4096)

@@ -14,8 +14,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestDescriptionAgreesWithTheDomain holds the schemas whose Go types are the
-// domain's own, and the definition of a rule, to the same fields.
+// TestDescriptionAgreesWithTheDomain checks that the schemas whose Go types belong to the domain,
+// and the definition of a rule, have the same fields as those types.
 func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 	doc, err := newDocument()
 	if err != nil {
@@ -44,8 +44,8 @@ func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsOnThePage holds that no operation is lost between the
-// description and what is made of it.
+// TestEveryOperationIsOnThePage checks that every operation of the description is on the generated
+// page.
 func TestEveryOperationIsOnThePage(t *testing.T) {
 	doc, err := newDocument()
 	if err != nil {

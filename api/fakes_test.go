@@ -19,14 +19,14 @@ import (
 	"tocsin/rules"
 )
 
-// instant is where the fakes' clock stands.
+// instant is the time of the fakes' clock.
 func instant() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC) }
 
 // memory keeps rows of one kind in the order of their names, each for a tenant.
 type memory[T any] struct {
 	mu   sync.Mutex
 	rows []T
-	// of tells whose a row is, and by what it is found and ordered.
+	// of returns the owner of a row, and the keys by which it is found and ordered.
 	of func(*T) (tenant, name string, id uuid.UUID)
 }
 
@@ -56,7 +56,7 @@ func (m *memory[T]) list(tenant string, page api.NamePage) (found []T) {
 	return found
 }
 
-// change applies do to a row, and keeps the result when it is no error.
+// change applies do to a row, and keeps the result if there was no error.
 func (m *memory[T]) change(tenant string, id uuid.UUID, do func(*T) error) (T, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

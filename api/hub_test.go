@@ -13,8 +13,8 @@ import (
 	"tocsin/alerts"
 )
 
-// counter is the inbox of acme, which changes when told, and counts who looks
-// at it. The inbox of any other tenant never changes.
+// counter is the inbox of acme, which changes on request and counts how often it is read. The inbox
+// of any other tenant never changes.
 type counter struct {
 	state, looks atomic.Int64
 	broken       atomic.Bool
@@ -45,7 +45,7 @@ func joined(t *testing.T, h *hub, tenant string) *listener {
 	return l
 }
 
-// heard returns the ids that wait for l.
+// heard returns the ids that are queued for l.
 func heard(l *listener) (ids []string) {
 	for {
 		select {

@@ -427,8 +427,8 @@ func TestEncryptionKeysAreListed(t *testing.T) {
 	b.do("GET", "/api/v1/encryption-keys", "").want(403)
 }
 
-// TestRefusalIsOneLineInTheLog says that a request which is refused alarms nobody: its
-// status is told, and nothing else.
+// TestRefusalIsOneLineInTheLog checks that a rejected request logs no warning: only one line with
+// its status.
 func TestRefusalIsOneLineInTheLog(t *testing.T) {
 	b := newBench(t)
 	b.do(http.MethodGet, "/api/v1/rules/0190b3a5-0000-7000-8000-000000000000", "")

@@ -89,7 +89,7 @@ func TestWebhooksAreEdited(t *testing.T) {
 	if stored.URL != "https://example.com/secret-path" || stored.Headers["Authorization"] != "Bearer hunter2" || stored.SigningSecret != firstSecret {
 		t.Error("secrets that were left out did not stay")
 	}
-	// Nobody reads the values by having them sent elsewhere.
+	// Nobody can read the values by having them sent to another address.
 	for _, elsewhere := range []string{"https://example.org/x", "http://example.com/secret-path", "https://example.com:8443/secret-path"} {
 		p := b.do("PUT", path, `{"name":"renamed","url":"`+elsewhere+`"}`, "If-Match", `"2"`).problem(400, "invalid")
 		if len(p.Errors) != 1 || p.Errors[0].Field != "headers" || p.Errors[0].Code != "required" {

@@ -83,8 +83,8 @@ func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 	}
 }
 
-// TestWindowsAgreeWithAClock walks the minutes of random stretches in several zones. What the
-// clock of the zone shows decides, and elapsed time.
+// TestWindowsAgreeWithAClock walks through the minutes of random periods in several time zones and
+// compares the windows with local clock time and elapsed time.
 func TestWindowsAgreeWithAClock(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -161,7 +161,7 @@ func TestASilenceStandsBetweenItsEnds(t *testing.T) {
 	}
 }
 
-// TestTheFirstThatWasMadeIsNamed holds that of several silences always the same is named.
+// TestTheFirstThatWasMadeIsNamed checks that of several silences always the same one is named.
 func TestTheFirstThatWasMadeIsNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_795_244_520, 0)

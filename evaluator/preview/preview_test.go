@@ -28,13 +28,13 @@ const (
 	now    = 1_795_244_520 * second
 )
 
-// longValue is one that its SHA-256 stands for.
+// longValue is a value that is long enough to be replaced by its SHA-256.
 func longValue() string { return strings.Repeat("v", rules.MaxGroupBytes+1) }
 
 // history is a source that holds rows in memory.
 type history struct {
 	rows []rules.Exchange
-	// atOnceMost is the most exchanges of a scan, more are too much.
+	// atOnceMost is the largest number of exchanges that a scan returns at once; more are an error.
 	atOnceMost int
 	scans      []evaluator.Scan
 	clock      time.Time

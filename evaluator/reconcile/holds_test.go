@@ -16,8 +16,8 @@ import (
 	"tocsin/rules"
 )
 
-// windows are exchanges of one group in memory, one each second in a stretch of time, and the
-// alerts of a rule that counts them within a minute.
+// windows are exchanges of one group in memory, one each second in a period, and the alerts of a
+// rule that counts them within a minute.
 type windows struct {
 	databases
 	progress reconcile.WindowProgress

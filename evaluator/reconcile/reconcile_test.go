@@ -18,7 +18,7 @@ import (
 // present is the rule's position, in the middle of an hour.
 var present = time.Date(2026, 11, 23, 6, 30, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
 
-// ran is an exchange that ended so long before the present, after so long.
+// ran is an exchange that ended ago before the present and took the given time.
 func ran(endedAgo, lasted time.Duration) reconcile.Matched {
 	ended := present.Add(-endedAgo)
 	start := ended.Add(-lasted)

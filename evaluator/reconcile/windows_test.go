@@ -23,8 +23,9 @@ type ended struct {
 	late     bool
 }
 
-// TestWhatIsSurelyReachedIsReached counts random exchanges at random instants of a step, of which
-// some are not visible yet: what is surely reached is reached then, and what is not possibly is not.
+// TestWhatIsSurelyReachedIsReached counts random exchanges at random instants of a step, some of
+// which are not visible yet: what is surely reached is then reached, and what is not possibly
+// reached is not.
 func TestWhatIsSurelyReachedIsReached(t *testing.T) {
 	const second = int64(1e9)
 	surely, never := 0, 0
@@ -180,8 +181,8 @@ func (c *counted) reconcile(t *testing.T, says ...int64) (reconcile.Reconciliati
 	return got, kinds
 }
 
-// TestManyFindingsHideNoOther has many alerts be late, and a few be different, of one window: what
-// is read of that beside its value is read once.
+// TestManyFindingsHideNoOther has many late alerts, and a few different ones, of one window: what
+// belongs to the window besides its value is read only once.
 func TestManyFindingsHideNoOther(t *testing.T) {
 	c := &counted{cellsOf: 1}
 	says := make([]int64, 27)
@@ -198,8 +199,8 @@ func TestManyFindingsHideNoOther(t *testing.T) {
 	}
 }
 
-// TestLatenessThatIsNotKnown has more cells than are read: of groups of which not all of them were,
-// nobody knows how late they were.
+// TestLatenessThatIsNotKnown has more cells than are read: for groups whose cells were not all
+// read, it is unknown how late they were.
 func TestLatenessThatIsNotKnown(t *testing.T) {
 	c := &counted{cellsOf: 110_000}
 	got, kinds := c.reconcile(t, 60, 60, 60, 60)

@@ -62,7 +62,7 @@ func TestOnlyWhatBeganAfterTheEndIsEvidence(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotThereInFullIsNotCompared asks about alerts whose values may not be those of the
+// TestWhatIsNotThereInFullIsNotCompared checks alerts whose values may differ from those of the
 // source.
 func TestWhatIsNotThereInFullIsNotCompared(t *testing.T) {
 	values := func(rule *resolution.Rule, key resolution.Key) []string {
@@ -184,7 +184,8 @@ func (b *table) MarkSearched(context.Context, *resolution.Rule, resolution.Searc
 	return nil
 }
 
-// newTable has rules by correlation with open alerts, of which each ended so long before the present.
+// newTable has rules by correlation with open alerts, each of which ended the given time before the
+// present.
 func newTable(rulesOf, alertsOf int, ago, mostAtOnce time.Duration) *table {
 	b := &table{nowNS: 30*3600*second + 1, mostNS: mostAtOnce.Nanoseconds(), open: map[*resolution.Rule][]resolution.Open{}, proven: map[string]string{}}
 	for r := range rulesOf {

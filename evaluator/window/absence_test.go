@@ -19,8 +19,8 @@ import (
 	"tocsin/rules"
 )
 
-// row is an exchange of a route, in seconds of the test: when it ended, and when it became
-// visible on each server.
+// row is an exchange of a route, in seconds of the test: when it ended, and when it became visible
+// on each server.
 type row struct {
 	route   string
 	ended   int
@@ -162,7 +162,7 @@ type world struct {
 	list   []evaluator.WindowRule
 	watch  evaluator.Watch
 	open   []evaluator.OpenAlert
-	// told is what became of alerts.
+	// told records what became of alerts.
 	told    []string
 	tenants []string
 }
@@ -179,7 +179,7 @@ func (w *world) restart() {
 	w.engine = window.New(window.Options{Source: w.archive, Texts: w.archive, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// absence returns a rule that expects routes within a window of a minute.
+// absence returns a rule that expects exchanges of each route within a window of a minute.
 func absence(expected ...string) evaluator.WindowRule {
 	return compiled(&rules.Rule{
 		ID: uuid.UUID{15: 1}, TenantID: "default", Version: 1, ArmedSinceNS: origin - 3600*second,
@@ -260,7 +260,7 @@ func TestSilenceIsAbsence(t *testing.T) {
 	w.every(5, "another", -600, 100, nil)
 	w.pass(0)
 	w.until(60)
-	w.want() // nobody has watched a whole window yet
+	w.want() // no whole window has been watched yet
 	w.until(270)
 	w.want("70 raise never 0", "270 raise billing 0")
 	w.until(510)
@@ -292,7 +292,7 @@ func TestLateRowDelaysAbsence(t *testing.T) {
 	}
 	w.until(2000)
 	w.want()
-	// Silence is told as late as rows are.
+	// An absence is noticed with a delay equal to the lateness of rows.
 	w.until(2300)
 	if len(w.told) != 1 || w.told[0] < "2140 raise orders 0" || w.told[0] > "2180 raise orders 0" {
 		t.Errorf("told %v", w.told)
@@ -328,8 +328,8 @@ func TestLatenessIsForgottenAfterAnHour(t *testing.T) {
 	w.want()
 }
 
-// TestNewLatenessEndsNoAbsence has a greater lateness be measured while an alert fires, and
-// while another one waits: windows stay where they are until time has caught up.
+// TestNewLatenessEndsNoAbsence measures a greater lateness while one alert fires and another is
+// pending: windows stay where they are until time has caught up.
 func TestNewLatenessEndsNoAbsence(t *testing.T) {
 	w := newWorld(t, absence("orders", "late"))
 	w.every(5, "orders", -600, 100, nil)
@@ -366,8 +366,8 @@ func TestRulesThatAreEvaluatedSecond(t *testing.T) {
 	w.want("170 raise orders 0")
 }
 
-// TestClocksThatDiffer has the clock of the server that answers be behind that of another one
-// by a second: nobody paused.
+// TestClocksThatDiffer lets the clock of the server that answers be a second behind that of another
+// server: this must not be taken for a pause.
 func TestClocksThatDiffer(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 100, nil)
@@ -458,8 +458,8 @@ func TestOutageIsNoAbsence(t *testing.T) {
 			if w.watch.SinceNS != origin+610*second {
 				t.Errorf("watched since %v", time.Unix(0, w.watch.SinceNS))
 			}
-			// What is silent is told once a whole window lies behind the outage, and as late
-			// as the rows were that were written afterwards.
+			// An absence is noticed once a whole window after the outage has passed, later by the
+			// lateness of the rows that were written afterwards.
 			w.until(950)
 			w.want()
 			w.until(1100)
@@ -487,9 +487,9 @@ func TestShortPauseIsNone(t *testing.T) {
 	w.want("230 clear orders 2")
 }
 
-// TestServerThatLagsAfterAHandover has a new process, and one whose tenants change, be answered
-// by a server that is behind the one which answered before: by minutes, by more than is
-// watched, and where so little ends that the watch hardly tells by how much.
+// TestServerThatLagsAfterAHandover has a new process, and one whose tenants change, that get
+// answers from a server which is behind the previous one: by minutes, by more than is watched, and
+// where so few exchanges end that the watch can hardly measure the lag.
 func TestServerThatLagsAfterAHandover(t *testing.T) {
 	const sparse, frequent = 300, 5
 	for name, changes := range map[string]func(w *world){
@@ -589,7 +589,7 @@ func TestServerThatIsBehindAloneConcludesNothing(t *testing.T) {
 	}
 }
 
-// TestRowsThatAreGoneAreNoLag deletes rows of the only server.
+// TestRowsThatAreGoneAreNoLag deletes rows from the only server.
 func TestRowsThatAreGoneAreNoLag(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 100, nil)
@@ -619,7 +619,8 @@ func TestCalendarOfAbsence(t *testing.T) {
 	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise orders 0") {
 		t.Errorf("told %v", w.told)
 	}
-	// After the hours it stays, nobody is reminded, and it resolves once there is one.
+	// After its hours the alert no longer sends reminders, and it resolves once there is an
+	// exchange.
 	w.told = nil
 	w.list[0].ReNotifyMinutes = 1
 	w.until(opens + 620)
@@ -707,8 +708,8 @@ func TestEmptyServerTeachesNothing(t *testing.T) {
 	}
 }
 
-// TestNoValueIsNotLearned has exchanges without the attribute end with the others, and cease: of
-// these nobody knows that they are missing.
+// TestNoValueIsNotLearned lets exchanges without the attribute end together with others, and then
+// stop: nobody is notified that they are missing.
 func TestNoValueIsNotLearned(t *testing.T) {
 	for by, want := range map[rules.Grouping][]string{
 		{By: rules.GroupByRoute}:                            {"80 raise  0", "80 raise 7 0"},
@@ -828,8 +829,8 @@ func TestWatchThatFails(t *testing.T) {
 	}
 }
 
-// TestWatchThatTakesAllTheTime has the watch over rules on absence take longer than there is time for:
-// rules are counted all the same.
+// TestWatchThatTakesAllTheTime lets the watch over absence rules take longer than the time
+// available: rules are counted all the same.
 func TestWatchThatTakesAllTheTime(t *testing.T) {
 	absent, counts := absence("orders"), absence("orders")
 	counts.Rule = new(*counts.Rule)

@@ -38,8 +38,8 @@ const (
 	errPoison = failure("poison")
 )
 
-// source counts five exchanges for each rule, which is named by its application. Its
-// groups, where it has some, replace that.
+// source counts five exchanges for each rule, which is identified by its application. If its groups
+// are set, they are returned instead.
 type source struct {
 	// poison makes a query fail, slow makes it wait until its context ends. endless does
 	// that to each tally, down to everything.
@@ -47,9 +47,9 @@ type source struct {
 	endless, down bool
 	// wide is a tenant that has too many kinds.
 	wide string
-	// values is how many values each attribute has, one where it is 0.
+	// values is the number of values of each attribute; 0 means one.
 	values int
-	// kindsMost is the most kinds of a tally, where it is not 0.
+	// kindsMost is the largest number of kinds in a tally; 0 means the default.
 	kindsMost int
 	// lasted is how long exchanges last at least.
 	lasted  int64
@@ -147,7 +147,7 @@ func (s *source) CountTexts(_ *rules.Rule, c *alerts.Count, e *rules.Exchange) (
 	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
 }
 
-// ruleOf returns the n-th rule, which looks at messages, of a tenant.
+// ruleOf returns the n-th rule of a tenant; it filters by message.
 func ruleOf(n int, tenant string) evaluator.WindowRule {
 	name := fmt.Sprintf("%03d", n)
 	return compiled(&rules.Rule{
@@ -176,7 +176,7 @@ func some(n int) []evaluator.WindowRule {
 	return list
 }
 
-// plain makes rules look at names alone.
+// plain makes rules filter by names only.
 func plain(list []evaluator.WindowRule) []evaluator.WindowRule {
 	for i := range list {
 		list[i].Filter = rules.Filter{}
@@ -371,8 +371,8 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 	}
 }
 
-// TestPercentileIsReadWhenAnAlertChanges has a tally show that a bound is reached: what the
-// percentile is, the condition tells.
+// TestPercentileIsReadWhenAnAlertChanges checks that the tally only shows that a bound is reached;
+// the percentile itself is read by the query for the condition.
 func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 	list := some(8)
 	for i := range list {
@@ -580,8 +580,8 @@ func TestStepsOfGroups(t *testing.T) {
 	}
 }
 
-// TestRoutedAlertsKeepTheirRoute has a rule use the routing policy: what fires is routed by the
-// group, and what fired before goes where it went.
+// TestRoutedAlertsKeepTheirRoute switches a rule to the routing policy: new alerts are routed by
+// group, and alerts that already fired keep their destination.
 func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	rule := ruleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve, rule.ReNotifyMinutes, rule.UseRoutingPolicy, rule.WebhookIDs = rules.GroupByRoute, true, 1, true, nil
@@ -702,7 +702,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 			s := &source{groups: []window.Group{}}
 			list := []evaluator.WindowRule{rule}
 			if plainly {
-				// Seven others of which the tally counts none: none looks where it fails.
+				// Seven others of which the tally counts none: none of them queries for failures.
 				for i := 1; i < 8; i++ {
 					list = append(list, ruleOf(i, "default"))
 				}
@@ -724,8 +724,8 @@ func TestEditKeepsWhatFires(t *testing.T) {
 	}
 }
 
-// TestTallyDecidesOnPartialWindowsBelow has rules armed within their windows: of those
-// below the threshold the tally decides, the others are counted exactly.
+// TestTallyDecidesOnPartialWindowsBelow has rules that were armed within their windows: the tally
+// decides on those below the threshold, and the others are counted exactly.
 func TestTallyDecidesOnPartialWindowsBelow(t *testing.T) {
 	list := plain(some(10))
 	for i := range list {
@@ -779,7 +779,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 	if len(outcome.Changes) != 999 || !strings.HasPrefix(outcome.Problems[rule.ID], "more than 1000 groups") {
 		t.Errorf("%d changes, %v", len(outcome.Changes), outcome.Problems)
 	}
-	// Where the last one that was counted is below the threshold, so are all others.
+	// If the last one counted is below the threshold, so are all others.
 	s.groups[1000].Observed = 4
 	_, outcome = evaluate(t, newEvaluator(s), r)
 	if last := outcome.Changes[len(outcome.Changes)-1]; len(outcome.Changes) != 1001 || last.Step != alerts.Clear || len(outcome.Problems) != 0 {

@@ -68,7 +68,7 @@ func insertRows(ctx context.Context, conn driver.Conn, n int, row func(i int) []
 	return batch.Send()
 }
 
-// scan reads the one value of a query.
+// scan reads the single value that a query returns.
 func scan[T any](t *testing.T, conn driver.Conn, sql string, args ...any) T {
 	t.Helper()
 	var value T

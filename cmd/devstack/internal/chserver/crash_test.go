@@ -33,7 +33,7 @@ func TestKill(t *testing.T) {
 					if err := insertRows(context.Background(), conn, 10, func(i int) []any {
 						return []any{uint32(round*clients + client), uint32(batch*10 + i), time.Now()}
 					}); err != nil {
-						failures <- err // killed, or else too early
+						failures <- err // killed, or failed too early
 						return
 					}
 					acknowledged[client] = batch + 1
@@ -78,7 +78,7 @@ func TestStop(t *testing.T) {
 	if err := s.stop(t); err != nil {
 		t.Errorf("the server exits with %v", err)
 	}
-	wantCode(t, <-done, 394) // the client is told
+	wantCode(t, <-done, 394) // the client gets an error
 	if got := scan[uint64](t, startServer(t, dir).open(t), "SELECT count() FROM t"); got != 1 {
 		t.Errorf("got %d rows after the restart, want 1", got)
 	}
@@ -139,7 +139,7 @@ func TestAbandonedInsert(t *testing.T) {
 	}
 }
 
-// TestSecondProcess wants a clear refusal of a data directory in use.
+// TestSecondProcess expects a clear error for a data directory that is in use.
 func TestSecondProcess(t *testing.T) {
 	dir := dataDir(t)
 	startServer(t, dir)

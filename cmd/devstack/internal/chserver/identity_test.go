@@ -10,8 +10,8 @@ import (
 	"tocsin/rules"
 )
 
-// identities returns the servers that answers of the product's source name: an empty
-// observation, one that reads, counts, and an empty page.
+// identities returns the servers that answer the product's queries for its source's name: an empty
+// observation, one that reads rows, a count, and an empty page.
 func identities(t *testing.T, s *server) []string {
 	t.Helper()
 	source, err := clickhouse.Open(clickhouse.Options{URL: "http://default:@" + s.addr + "/tocsin", Version: "test"})

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sink is a target that can be told to refuse.
+// sink is a target that can be switched to return errors.
 type sink struct {
 	mu      sync.Mutex
 	rows    []Row

@@ -135,8 +135,8 @@ func exec(t *testing.T, server *Server, sql string) {
 	}
 }
 
-// TestSurvivor starts a second server on a directory that one serves already, as after a devstack that was killed where
-// the kernel does not end its children.
+// TestSurvivor starts a second server on a directory that already has a running one, as after a
+// killed devstack on a system whose kernel does not end child processes.
 func TestSurvivor(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
@@ -153,8 +153,8 @@ func TestSurvivor(t *testing.T) {
 	}
 }
 
-// TestStalePID has the id in postmaster.pid belong to another program of Postgres's user, as happens after the machine
-// was started anew.
+// TestStalePID lets the id in postmaster.pid belong to another program of Postgres's user, as
+// happens after a reboot.
 func TestStalePID(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)

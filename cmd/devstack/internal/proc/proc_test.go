@@ -167,7 +167,7 @@ func TestChildDiesWithAKilledParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Output ends when nobody holds it open any more, neither parent nor child.
+	// Output ends when neither the parent nor a child has it open any more.
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Fatal(err)
 	}

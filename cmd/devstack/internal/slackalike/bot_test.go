@@ -224,7 +224,7 @@ func TestTocsinsBot(t *testing.T) {
 	}
 }
 
-// TestPeopleOfAWorkspace asks the product's sender who somebody is, and tells them something.
+// TestPeopleOfAWorkspace uses the product's sender to look up a user and to send them a message.
 func TestPeopleOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	bot := DefaultBot()

@@ -484,7 +484,7 @@ func TestEventsTellOfNewMessages(t *testing.T) {
 	}
 }
 
-// events returns a reader of the stream's events, one after another.
+// events returns a function that reads the next event of the stream.
 func (b *bench) events(t *testing.T, path, last string) func() (string, update) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)

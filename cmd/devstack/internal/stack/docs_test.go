@@ -25,7 +25,7 @@ import (
 // are not here, or takes too long, or another test runs it.
 var fence = regexp.MustCompile("^( *)```sh( example)?$")
 
-// commandsOf returns the commands that a page of the documentation has readers run, in their order.
+// commandsOf returns the commands that readers of a documentation page are to run, in order.
 func commandsOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -50,7 +50,7 @@ func commandsOf(t *testing.T, file string) string {
 	return commands.String()
 }
 
-// create posts to the API of a running devstack, and returns a field of the answer.
+// create posts to the API of a running devstack, and returns a field of the response.
 func create(t *testing.T, client *http.Client, base, path, body, field string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"api/v1"+path, strings.NewReader(body))
@@ -74,7 +74,7 @@ func create(t *testing.T, client *http.Client, base, path, body, field string) s
 	return string(found[1])
 }
 
-// environmentOf returns the environment of a process.
+// environmentOf returns the environment variables of a process.
 func environmentOf(t *testing.T, pid int) []string {
 	t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -149,7 +149,7 @@ func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(name, func(t *testing.T) {
-			// The definitions of the README, which other pages refer to.
+			// The definitions in the README, to which other pages refer.
 			definitions := "BASE=http://127.0.0.1:8080/api/v1 TOKEN=tcn_…\napi() { curl -s -H \"Authorization: Bearer $TOKEN\" \"$@\"; }\n"
 			shell(t, own.Replace(definitions+commands), env)
 		})

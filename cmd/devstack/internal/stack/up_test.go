@@ -22,8 +22,8 @@ import (
 	"tocsin/cmd/devstack/internal/filelock"
 )
 
-// up starts devstack up on a directory with the real tocsin and returns it with the page's address, which names who may
-// sign in there.
+// up runs devstack up on a directory, with the real tocsin, and returns it with the page's address,
+// which contains the user that may sign in there.
 func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	t.Helper()
 	d := run(t, filepath.Dir(dir), append([]string{"up", "--data", dir, "--tocsin", build(t).tocsin}, args...)...)
@@ -103,7 +103,8 @@ func firing(t *testing.T, url string) int {
 	return int(number)
 }
 
-// pressInSlack acknowledges, assigns and snoozes by a message of the demo's bot in the Slack look-alike, as soon as there is one.
+// pressInSlack acknowledges, assigns and snoozes from a message of the demo's bot in the Slack
+// look-alike, as soon as there is one.
 func pressInSlack(t *testing.T, d *devstack, page string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(d.stderr.text(), "Slack look-alike on ")
@@ -204,7 +205,7 @@ func testMail(t *testing.T, d *devstack, page string) {
 	}
 }
 
-// pids are the processes of a running up: Postgres, tocsin, and ClickHouse.
+// pids are the processes that belong to a running up: Postgres, tocsin, and ClickHouse.
 func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	t.Helper()
 	found := map[string]int{}
@@ -234,8 +235,8 @@ func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	return found
 }
 
-// TestUp lives through the days of a data directory: first start, a second devstack on it, an orderly stop, a start that
-// keeps everything, a kill, a start after the kill, and a reset.
+// TestUp goes through the life of a data directory: first start, a second devstack on it, an
+// orderly stop, a start that keeps everything, a kill, a start after the kill, and a reset.
 func TestUp(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(passable(t), "data")
@@ -331,7 +332,7 @@ func TestUpStartsAgainWhatDies(t *testing.T) {
 	for name, shown := range map[string]string{"tocsin": "tocsin", "clickhouse": "ClickHouse", "postgres": "Postgres"} {
 		pid, found := pids(t, d, dir)[name]
 		if !found {
-			// Only Linux tells the children of a process.
+			// Only Linux lists the children of a process.
 			continue
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
