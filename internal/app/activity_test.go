@@ -15,7 +15,7 @@ func TestActivityCountsTheLastHourByMinuteAndRule(t *testing.T) {
 	if nothing, err := inbox.Raised(t.Context(), tenant); err != nil || len(nothing.Rules) != 0 || !nothing.Complete || time.Since(nothing.From) < 59*time.Minute {
 		t.Fatalf("before there are alerts: %+v, %v", nothing, err)
 	}
-	// A second apart: those of two hours, of which one is counted.
+	// The exchanges of two hours, a second apart; one of the hours is counted.
 	rule := w.rule()
 	w.plenty(rule, 2*60*60)
 	w.exec(`update alert set health = true, execution_id = null where title = 'title 7199'`)

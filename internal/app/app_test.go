@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Most of the time tests wait for other processes, for leases and for ticks.
+	// Tests mostly wait: for other processes, leases and ticks.
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {

@@ -15,8 +15,8 @@ import (
 	"tocsin/internal/app"
 )
 
-// wiretap stands between a replica and Postgres, and counts what is asked: by the
-// name of the query or, where it has none, by its first words. Preparing counts too.
+// wiretap is a proxy between a replica and Postgres that counts queries: by the query's name or, if
+// it has none, by its first words. Preparing a statement counts as well.
 type wiretap struct {
 	url   string
 	mu    sync.Mutex
@@ -154,14 +154,15 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		"select set_config('enable_seqscan',": {10 * time.Second, 3},
 		// Of each connection that listens.
 		"-- ping": {15 * time.Second, 0},
-		// A connection is told once what it will be asked; how many there are is left to the pool.
+		// Each connection prepares its statements once; how many connections there are is up to the
+		// pool.
 		"prepare": {0, 60},
 	}
 	withAPI := map[string]share{"AdministratorExists": {0, 1}}
 	tick := time.Second
 	evaluating := map[string]share{
 		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1}, "ReplicaEvaluates": {5 * time.Second, 2},
-		// The first passes of all partitions, and then of the one with rules.
+		// The first passes of all partitions, and then those of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9}, "RuleReplays": {0, 9},
 		"ResolutionTake":   {30 * time.Second, 0},
 		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {time.Minute, 6}, "commit -": {time.Minute, 6},
@@ -221,8 +222,8 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	}
 }
 
-// sum returns how much was asked, but for what is asked once for each connection, and
-// for the settings that are sent with a query.
+// sum returns the number of queries, without those that each connection makes once and without the
+// settings sent along with a query.
 func sum(asked map[string]int) (all int) {
 	for query, count := range asked {
 		if query != "prepare" && query != "select set_config('enable_seqscan'," {

@@ -12,8 +12,8 @@ import (
 	"tocsin/rules"
 )
 
-// outage pauses the partition of a rule for five hours, with exchanges that became
-// visible an hour behind its cursor. It returns how many, and a cursor of an hour ago.
+// outage pauses the partition of a rule for five hours, with exchanges that became visible an hour
+// behind its cursor. It returns the number of exchanges, and a cursor of an hour ago.
 func (w *world) outage() (late int, present string) {
 	w.t.Helper()
 	now := w.ch.Now(w.t)
@@ -72,7 +72,7 @@ func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	made := w.namedRules("a", "b")
 	w.tick()
 	late, _ := w.outage()
-	// A pass without time reads what is new, and one page of the rest.
+	// A pass without spare time reads what is new, and one page of the backfill.
 	hurried := w.newEvaluator(evaluator.Options{PageSize: 1, Interval: time.Nanosecond})
 	if _, err := w.tickWith(hurried); err != nil {
 		t.Fatal(err)
@@ -121,8 +121,9 @@ func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	}
 }
 
-// TestRetentionKeepsOffBackfills has a partition with a look-back to judge that reaches
-// behind old alerts: they stay, or else it would raise them again.
+// TestRetentionKeepsOffBackfills has a partition whose look-back, still to be judged, reaches to
+// before old alerts: retention keeps these alerts, as the backfill would otherwise raise them
+// again.
 func TestRetentionKeepsOffBackfills(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

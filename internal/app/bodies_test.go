@@ -18,13 +18,13 @@ import (
 
 const (
 	bodyDay = 24 * time.Hour
-	// Where bodies are: in partitions, and in none of their own.
+	// The tables that hold bodies: partitions, and the default partition.
 	inPartitions  = `select count(*)::text from notification_body where tableoid <> 'notification_body_rest'::regclass`
 	inTheRest     = `select count(*)::text from notification_body_rest`
 	bodyPartition = `select name from body_partitions() order by ends_at`
 )
 
-// sweepBodies sweeps them as it would be done in so many days, of what is kept for none.
+// sweepBodies sweeps bodies as if the given number of days had passed, with a retention of 0.
 func (w *world) sweepBodies(inDays int) {
 	w.t.Helper()
 	for range len(w.column(bodyPartition)) + 1 { // others are made meanwhile
@@ -34,8 +34,8 @@ func (w *world) sweepBodies(inDays int) {
 	}
 }
 
-// TestBodiesGoWithTheirPartition drops partitions beside a message that is still open: its
-// body stays, and is what the next attempt sends.
+// TestBodiesGoWithTheirPartition drops partitions while a message is still open: its body stays,
+// and is what the next attempt sends.
 func TestBodiesGoWithTheirPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

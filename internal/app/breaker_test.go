@@ -63,7 +63,7 @@ func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 	return []int{results[0].Claimed, results[1].Claimed}
 }
 
-// open lets the breaker of a webhook open with more owed than was attempted.
+// open opens the breaker of a webhook, with more messages queued than were attempted.
 func (w *world) open(owed int) (hook uuid.UUID) {
 	w.t.Helper()
 	hook = w.webhook("ops")
@@ -167,7 +167,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 		t.Fatalf("%d claimed, want one probe", len(probes))
 	}
 	dead := probes[0]
-	w.exec(`update outbox set ready_at = due_at where claim_token is not null`) // others come before it
+	w.exec(`update outbox set ready_at = due_at where claim_token is not null`) // others are due before it
 	w.until("the probe lapses, and another one goes out", func() bool {
 		w.deliver()
 		return len(w.receiver.received()) > 8
@@ -176,7 +176,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 		t.Errorf("another probe went out after %v, within the lease", after)
 	}
 	w.wantColumn("closed by the other probe", breakers, "0 failures, opening 0")
-	// What the dead one tells when it wakes up is no probe's word any more.
+	// An outcome that the paused process reports when it resumes no longer counts as a probe's.
 	if err := w.settle(w.unanswered(&dead)); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 	w.wantColumn("for the first pause", pauseOpen, "true")
 }
 
-// claimFor takes what is due of a webhook under a lease.
+// claimFor claims what is due for a webhook under a lease.
 func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery {
 	w.t.Helper()
 	request := w.claimRequest()
@@ -270,8 +270,8 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 	return claimed.Deliveries
 }
 
-// TestBreakerKeepsNoSettlementWaiting holds the lock on a breaker, as a replica
-// does that is paused: outcomes are stored all the same.
+// TestBreakerKeepsNoSettlementWaiting locks a breaker, as a paused replica does: outcomes are
+// stored all the same.
 func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -288,8 +288,8 @@ func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	w.wantColumn("not counted", breakers, "0 failures, opening 0")
 }
 
-// TestAVerdictAboutTheFormerReceiver has a person move a webhook to another address
-// while the former one is asked: its answer says nothing of the new one.
+// TestAVerdictAboutTheFormerReceiver changes a webhook's address during a call to the former one:
+// the outcome of that call does not count for the new address.
 func TestAVerdictAboutTheFormerReceiver(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusGone, http.StatusTooManyRequests, http.StatusInternalServerError} {

@@ -19,8 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// plenty raises n alerts of a rule, as many days as that takes, a second apart,
-// the newest now. Each tenth is resolved.
+// plenty raises n alerts of a rule, one second apart, the newest now. Every tenth is resolved.
 func (w *world) plenty(rule rules.Rule, n int) {
 	w.t.Helper()
 	w.exec(`

@@ -22,7 +22,7 @@ import (
 	"tocsin/rules"
 )
 
-// busServer is the server of a wake-up bus that can be ended and brought back.
+// busServer is the server of a wake-up bus that can be stopped and started again.
 type busServer struct {
 	options     app.BusOptions
 	stop, start func()
@@ -43,7 +43,7 @@ func (w *world) buses(provider app.BusProvider) busServer {
 			options: app.BusOptions{Provider: provider, URL: s.URL()}, stop: func() { s.Stop(w.t) }, start: func() { s.Start(w.t) },
 		}
 	case app.BusPostgres:
-		// The way of the listener is cut; the database itself stays.
+		// The listener's connection is cut; the database itself stays up.
 		c := newCable(w)
 		return busServer{options: app.BusOptions{Provider: provider, URL: c.url}, stop: c.stop, start: c.start}
 	case app.BusMemory:
@@ -118,8 +118,8 @@ func (c *cable) stop() {
 	c.relays.Wait()
 }
 
-// claimedAfter returns how long after their commit began messages were claimed
-// and their attempts written, in order of the commits, by Postgres's clock.
+// claimedAfter returns how long after their commit began messages were claimed and their attempts
+// written, in the order of the commits, by Postgres's clock.
 func (w *world) claimedAfter() []time.Duration {
 	w.t.Helper()
 	var all []time.Duration
@@ -135,8 +135,8 @@ func (w *world) claimedAfter() []time.Duration {
 	return all
 }
 
-// parted runs one replica that evaluates and one that delivers, or one for both
-// where the bus reaches only its process. It returns what the last one logs.
+// parted runs one replica that evaluates and one that delivers, or a single one for both if the bus
+// only reaches its own process. It returns the log of the last one.
 func (w *world) parted(o app.BusOptions, poll time.Duration) *log {
 	w.t.Helper()
 	roles := [][]app.Role{{app.RoleEvaluate}, {app.RoleDispatch}}
@@ -175,14 +175,15 @@ func TestBusWakesTheDispatcher(t *testing.T) {
 	}
 }
 
-// TestBusIsAwayAndComesBack ends the server of the bus: messages arrive by
-// polling, and at once when it is back.
+// TestBusIsAwayAndComesBack stops the server of the bus: messages are delivered by polling, and at
+// once when it is back.
 func TestBusIsAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
 		t.Run(string(provider), func(t *testing.T) {
 			t.Parallel()
-			// Most of the messages that come with the bus must not wait for it.
+			// Most of the messages that come with the bus must be delivered without waiting for the
+			// poll.
 			const poll, back = 6 * time.Second, 4
 			w := newWorld(t)
 			w.rule(w.webhook("ops"))
@@ -219,8 +220,8 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// TestAProcessWakesItself ends the server of the bus of a replica that evaluates and delivers: its
-// messages wait for no poll.
+// TestAProcessWakesItself stops the bus of a replica that evaluates and delivers: its messages are
+// delivered without waiting for a poll.
 func TestAProcessWakesItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,8 +239,8 @@ func TestAProcessWakesItself(t *testing.T) {
 	w.untilDelivered(2)
 }
 
-// TestOneWakeUpDrainsByAllReplicas owes more than one replica has room for: those
-// whom the one wake-up does not reach are woken by those who have their hands full.
+// TestOneWakeUpDrainsByAllReplicas queues more than one replica has slots for: the replicas that
+// the wake-up does not reach are woken by those whose slots are full.
 func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 	t.Parallel()
 	const messages, replicas = 1000, 3

@@ -88,7 +88,7 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 	}
 }
 
-// dying is a store of a process that dies after its first commit with an alert.
+// dying is a store whose process dies after its first commit that contains an alert.
 type dying struct {
 	evaluator.Store
 	dead bool

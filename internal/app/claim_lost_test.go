@@ -94,7 +94,7 @@ func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 			jira, hook := w.jiraHook()
 			rule := w.rule(hook)
 			w.fail(rule.ArmedSinceNS+1000, "a")
-			// Whoever is taken for dead is so for partitions as well.
+			// A replica that is considered dead loses its partitions, too.
 			settings := append(settings, "TOCSIN_PARTITION_LEASE=10m")
 			first := w.serve(settings...)
 			w.wait("the first one searches", jira.first)
@@ -112,8 +112,8 @@ func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 	}
 }
 
-// TestCutOffBetweenASearchAndAnIssue has the renewals of a dispatcher fail while it searches Jira, until
-// another one has created the issue.
+// TestCutOffBetweenASearchAndAnIssue makes the lease renewals of a dispatcher fail while it
+// searches Jira, until another dispatcher has created the issue.
 func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -144,8 +144,8 @@ func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	w.wantColumn("settlements", settlements, "DELIVERED 1")
 }
 
-// TestAnOutageDuringASearch has Postgres be away for longer than a lease while Jira is searched: nobody could
-// take the message over, and one attempt later the issue is there, once.
+// TestAnOutageDuringASearch stops Postgres for longer than a lease during a search in Jira: no
+// other replica could take the message over, and after one more attempt the issue exists, once.
 func TestAnOutageDuringASearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

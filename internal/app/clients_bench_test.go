@@ -21,7 +21,7 @@ import (
 	"tocsin/rules"
 )
 
-// load is 200 clients of one server, and what they were told.
+// load is 200 clients of one server, and the responses they received.
 type load struct {
 	base, token string
 	client      *http.Client
@@ -42,7 +42,7 @@ type load struct {
 
 const loadClients = 200
 
-// do makes a request, tells how long it took, and returns status, tag and body.
+// do makes a request, records how long it took, and returns status, tag and body.
 func (l *load) do(kind, method, path string, body any, tag string) (status int, etag string, answer map[string]any) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -214,7 +214,7 @@ func BenchmarkTwoHundredClients(b *testing.B) {
 	w.holdLoad(b, l)
 }
 
-// holdLoad compares what clients were told with what stands.
+// holdLoad compares the responses that clients received with what is stored.
 func (w *world) holdLoad(b *testing.B, l *load) {
 	b.Helper()
 	slices.Sort(l.acked)

@@ -100,8 +100,8 @@ func (w *world) aheadBy(d time.Duration) {
 	w.exec(`update checkpoint set cursor = $1 where cursor is not null`, cursor.Position{StartTimeNS: w.ch.Now(w.t) + d.Nanoseconds()}.String())
 }
 
-// TestCursorThatIsAheadGoesBack stores a cursor of a time that is yet to come: the
-// partition judges from the present on, with its look-back.
+// TestCursorThatIsAheadGoesBack stores a cursor in the future: the partition judges from the
+// present on, with its look-back.
 func TestCursorThatIsAheadGoesBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

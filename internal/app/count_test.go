@@ -53,7 +53,8 @@ func (w *world) unseen() {
 	}
 }
 
-// empty takes every exchange out of the window: those that alerts are about ended long ago.
+// empty moves every exchange out of the window: the exchanges that alerts are about then ended long
+// ago.
 func (w *world) empty() {
 	w.t.Helper()
 	w.unseen()
@@ -101,7 +102,8 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
 }
 
-// TestServerThatLagsResolvesNoCount has the source show nothing of what an alert is about.
+// TestServerThatLagsResolvesNoCount lets the source show none of the exchanges that an alert is
+// about.
 func TestServerThatLagsResolvesNoCount(t *testing.T) {
 	w := newWorld(t)
 	w.counting(rules.Definition{NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
@@ -117,7 +119,7 @@ func TestServerThatLagsResolvesNoCount(t *testing.T) {
 	w.wantColumn("notified", owed, "FIRED 0", "RESOLVED 0")
 }
 
-// runIn writes exchanges of a route that end now, each after so many milliseconds.
+// runIn writes exchanges of a route that end now, each with a duration of the given milliseconds.
 func (w *world) runIn(route string, status rules.Status, durationsMS ...int64) {
 	w.t.Helper()
 	at := w.ch.Now(w.t)
@@ -130,7 +132,7 @@ func (w *world) runIn(route string, status rules.Status, durationsMS ...int64) {
 	w.ch.Insert(w.t, list...)
 }
 
-// measured is what alerts tell of what was measured.
+// measured reads the measured values of alerts.
 const measured = `select state || ' ' || group_key || ' ' || (count->>'observed') || '/' || (count->>'volume') || ' ' || coalesce(count->>'durationNs', '') || ' ' || title
 	from alert where not health order by fired_at, group_key`
 
@@ -319,7 +321,7 @@ func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
 	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
 }
 
-// TestEditKeepsACountThatFires edits the condition of a rule whose alert fires.
+// TestEditKeepsACountThatFires edits the condition of a rule whose alert is firing.
 func TestEditKeepsACountThatFires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -80,7 +80,7 @@ func (w *world) start(settings ...string) *process {
 	return p
 }
 
-// last returns the end of a text.
+// last returns the last part of a text.
 func last(text string, bytes int) string { return text[max(0, len(text)-bytes):] }
 
 // kill ends the process as kill -9 does.
@@ -91,7 +91,8 @@ func (p *process) kill() {
 	}
 }
 
-// patience bounds every wait. What is waited for usually takes a moment; a busy machine may take long.
+// patience limits every wait. What is waited for usually takes a moment; a busy machine may take
+// long.
 const patience = 3 * time.Minute
 
 // until waits for a condition.

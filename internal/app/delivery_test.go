@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// owed raises alerts for failures of an application of the webhook's own, and
-// so notifications for this webhook alone.
+// owed raises alerts for failures of an application that only the webhook's own rule watches, and
+// so queues notifications for this webhook only.
 func (w *world) owed(webhook uuid.UUID, ids ...string) {
 	w.t.Helper()
 	application := webhook.String()
@@ -473,8 +473,8 @@ func TestAProbeIsWanted(t *testing.T) {
 	}
 }
 
-// TestEditedBetweenClaimAndCall has a person move a webhook while its messages are being
-// claimed: nothing goes to the former address, which costs no attempt of the schedule.
+// TestEditedBetweenClaimAndCall changes a webhook's address while its messages are being claimed:
+// nothing goes to the former address, and no attempt of the schedule is used up.
 func TestEditedBetweenClaimAndCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -60,8 +60,8 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 	}
 }
 
-// counted are the messages of each kind that the receiver got: their number and
-// how many notifications they tell, as they say themselves.
+// counted are the messages of each kind that the receiver got: their number, and how many
+// notifications they contain by their own account.
 type counted struct{ singles, digests, told int }
 
 // judging makes the receiver one that takes what Slack would, and counts.
@@ -100,11 +100,11 @@ func between(text, from, to string) string {
 	return text
 }
 
-// Queries of what belongs together. A notification is told by one message: its
-// own or its digest's.
+// Queries for notifications and their messages. A notification is in exactly one message: its own
+// or its digest's.
 const (
 	digestSizes = `select size::text from digest order by size desc`
-	// loose are notifications that no message tells, or two.
+	// loose are notifications that are in no message, or in two.
 	loose = `select n.notification_id::text from notification n
 		where n.reason <> 'DIGEST' and 1 <> (select count(*) from digest_member m where m.notification_id = n.notification_id)
 			+ (select count(*) from (select notification_id from outbox union all select notification_id from settlement) own
@@ -113,7 +113,7 @@ const (
 		where size <> (select count(*) from digest_member m where m.digest_id = d.notification_id)`
 )
 
-// wantWhole holds that each notification is told by exactly one message.
+// wantWhole checks that each notification is in exactly one message.
 func (w *world) wantWhole() {
 	w.t.Helper()
 	w.wantColumn("notifications told by none or two", loose)
@@ -291,9 +291,8 @@ func TestDigestPayload(t *testing.T) {
 // stillOwed is a row while anything is owed.
 const stillOwed = `select 'yes' where exists (select from outbox)`
 
-// TestStormBecomesDigests sends more than a channel can take, kills a replica in
-// the midst, lets two more go on, and holds that each notification is told by
-// exactly one message.
+// TestStormBecomesDigests sends more than a channel can take, kills a replica in the middle, lets
+// two more continue, and checks that each notification is in exactly one message.
 func TestStormBecomesDigests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -457,7 +456,7 @@ func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 	w.wantColumn("webhook", `select enabled::text from webhook`, "false")
 }
 
-// TestDigestOfWebhooksThatWentOff tells operators how many did, and why.
+// TestDigestOfWebhooksThatWentOff notifies operators how many webhooks were switched off, and why.
 func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

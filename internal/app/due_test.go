@@ -8,7 +8,7 @@ import (
 	"tocsin/notify"
 )
 
-// A claim tells when to look again, by Postgres's clock.
+// A claim returns when to look again, by Postgres's clock.
 func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

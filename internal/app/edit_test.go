@@ -11,9 +11,9 @@ import (
 	"tocsin/rules"
 )
 
-// TestPeopleChangeARuleInTheMidstOfAPass does to one of two rules what people do, after
-// exchanges were read and before what they raise is committed. Nothing of that commit is
-// written, and the next pass raises by the rules as they are.
+// TestPeopleChangeARuleInTheMidstOfAPass changes one of two rules after exchanges were read and
+// before their alerts are committed. Nothing of that commit is written, and the next pass raises
+// alerts by the changed rules.
 func TestPeopleChangeARuleInTheMidstOfAPass(t *testing.T) {
 	t.Parallel()
 	both := []string{"a x", "a y", "b x", "b y"}
@@ -152,7 +152,7 @@ func TestFormerConditionsAreKept(t *testing.T) {
 	t.Parallel()
 	const hour, day = int64(time.Hour), 24 * int64(time.Hour)
 	for name, c := range map[string]struct {
-		// The conditions stood for a second each, the last one until so long ago.
+		// The conditions held for a second each, the last one until the given time ago.
 		agoNS int64
 		owed  bool
 		want  string
@@ -233,8 +233,8 @@ func TestAnotherFireModeArmsAnew(t *testing.T) {
 	w.wantColumn("and what was counted before counts no more", all, "d FIRING", "e FIRING", "f FIRING", "count RESOLVED")
 }
 
-// TestAnEditThatWaitedArmsWhenItsTurnComes holds the checkpoint of a rule, as a commit
-// does, while its fire mode is edited: what the commit judged is not judged again.
+// TestAnEditThatWaitedArmsWhenItsTurnComes locks the checkpoint of a rule, as a commit does, while
+// its fire mode is edited: what the commit judged is not judged again.
 func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -79,8 +79,8 @@ func TestAlertsEscalate(t *testing.T) {
 	}
 }
 
-// TestAPagerThatWasOffGetsWhatIsStillOfUse has alerts escalate to a webhook that is off, and somebody look after
-// two of them, long ago and just now.
+// TestAPagerThatWasOffGetsWhatIsStillOfUse escalates alerts to a webhook that is off; some of them
+// were handled long ago and one just now.
 func TestAPagerThatWasOffGetsWhatIsStillOfUse(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -109,7 +109,7 @@ func TestAPagerThatWasOffGetsWhatIsStillOfUse(t *testing.T) {
 	w.wantColumn("what became of them", `select a.execution_id || ' ' || s.status || coalesce(' by ' || nullif(s.discarded_by, ''), '')
 		from settlement s join notification n using (notification_id) join alert a using (alert_id) where n.reason = 'ESCALATED' order by 1`,
 		"acknowledged DISCARDED by Tocsin", "fires DELIVERED", "just acknowledged DELIVERED", "resolved DISCARDED by Tocsin")
-	// A person who wants such a message gets it.
+	// A message that a user has requested is sent all the same.
 	id := notify.ID(of("resolved"), pager, notify.ReasonEscalated, 0)
 	if err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
 		t.Fatal(err)

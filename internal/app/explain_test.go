@@ -59,7 +59,7 @@ func TestExplainAgreesWithEvaluation(t *testing.T) {
 	}
 }
 
-// explained returns what each rule makes of the exchange of an id.
+// explained returns how each rule judges the exchange with the given id.
 func (w *world) explained(id string) map[string]explain.Verdict {
 	w.t.Helper()
 	found, err := w.source().Search(w.t.Context(), rules.ExchangeQuery{

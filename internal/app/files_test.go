@@ -30,7 +30,7 @@ func (f *files) does(code int, parts []string, command string, args ...string) {
 	}
 }
 
-// allKinds is a file with all kinds. The secrets are in files beside it.
+// allKinds is a file with objects of all kinds. Its secrets are in files next to it.
 const allKinds = `
 webhooks:
   - name: ops
@@ -157,7 +157,7 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 	// Rules go before the webhooks to which they are bound.
 	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
 	f.wantColumn("rules", `select name from rule where deleted_at is null order by name`, "billing", "orders/one")
-	// A kind that the files have no list of is left alone.
+	// A kind that is not listed in the files is left unchanged.
 	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 left alone"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
 	f.wantColumn("webhooks", `select name from webhook where deleted_at is null order by name`, "billing", "orders/a")
 	f.does(1, []string{"have no meaning without --prune"}, "apply", "--prune-name", "x", "-f", less)
@@ -188,7 +188,7 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 	}
 	f.wantColumn("webhooks", `select name from webhook`, "ops")
 	f.wantColumn("users", `select count(*)::text from account`, "1")
-	// What only the server can tell comes after the plan, and says what was done.
+	// Errors that only the server finds come after the plan, and say what was done.
 	f.does(1, []string{"+ webhook a", `webhook "a": url: `, "nothing was changed"}, "apply", "-f", f.write("late.yaml", "webhooks:\n  - { name: a, kind: generic, url: nonsense }\n"))
 	f.token = f.admin.withToken("reader", access.Editor).token
 	f.does(1, []string{"403", "needs the role admin"}, "apply", "-f", f.write("users.yaml", "users: []"))

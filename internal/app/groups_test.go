@@ -115,8 +115,9 @@ func TestGroupsOfAnAttribute(t *testing.T) {
 	w.wantColumn("of an empty window", alertStates, fmt.Sprint("RESOLVED ", len(want)))
 }
 
-// TestEditOfGroupingEndsAlerts has a rule count by another field, and then no more, while alerts
-// fire, wait and hold their groups: none is left that nobody decides on.
+// TestEditOfGroupingEndsAlerts changes the field by which a rule groups, and then removes the
+// grouping, while alerts fire, are pending and hold their groups: no alert is left that no
+// evaluation decides on.
 func TestEditOfGroupingEndsAlerts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// operators stores a webhook that hears of Tocsin itself.
+// operators stores a webhook that is notified about Tocsin itself.
 func (w *world) operators() {
 	w.t.Helper()
 	_, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{

@@ -37,7 +37,7 @@ func TestThrottlingEnds(t *testing.T) {
 	w.wantColumn("the pause", `select (held_until - now() between interval '40 min' and interval '1 h')::text from webhook`, "true")
 	w.wantColumn("no attempt counts", `select distinct counted::text from outbox`, "0")
 	w.wantColumn("all wait", `select count(*)::text from outbox`, "20")
-	// Not how old messages are counts, but for how long the receiver has asked for pauses.
+	// What counts is not the age of messages, but for how long the receiver has asked for pauses.
 	span := notify.DefaultPolicy().Span()
 	w.exec(`update outbox set since = now() - interval '27 h' where notification_id in (select notification_id from outbox order by notification_id limit 15)`)
 	if ended, err := w.db.Outbox().ExpireHeld(t.Context(), span); err != nil || ended != 0 {
@@ -58,8 +58,8 @@ func TestThrottlingEnds(t *testing.T) {
 	w.wantColumn("in the end", `select status || ' ' || count(*) from settlement group by status order by status`, "DELIVERED 5", "EXHAUSTED 15")
 }
 
-// TestOneThrottlingEndsNothingOld has the receiver of a webhook that was off for days ask for one
-// pause: its messages wait for it, as they waited for the webhook.
+// TestOneThrottlingEndsNothingOld lets the receiver of a webhook that was off for days ask for one
+// pause: its messages wait for the end of the pause, as they waited for the webhook.
 func TestOneThrottlingEndsNothingOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,8 +101,8 @@ func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	w.wantColumn("operators", toldOfMessages, "operators 2500")
 }
 
-// TestAHoldOutlivesWhatCannotEnd refuses to end messages: the pause that a receiver asks for is
-// kept all the same.
+// TestAHoldOutlivesWhatCannotEnd makes ending messages fail in the database: the pause that a
+// receiver asks for is kept all the same.
 func TestAHoldOutlivesWhatCannotEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// meter is between an evaluator and ClickHouse, and counts requests and
-// the bytes of the answers, as they are on the wire.
+// meter is a proxy between an evaluator and ClickHouse that counts requests and the bytes of the
+// responses on the wire.
 type meter struct {
 	url             string
 	requests, bytes atomic.Int64
@@ -59,9 +59,9 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestIdleLookBackOverManyAlerts lets the look-back of an hour hold 20,000 exchanges that
-// match and have their alerts. A tick in which nothing is new then reads next to nothing,
-// and asks Postgres for no alert.
+// TestIdleLookBackOverManyAlerts has 20,000 matching exchanges with alerts within the look-back of
+// an hour. A tick without new exchanges then reads next to nothing, and does not query Postgres for
+// alerts.
 func TestIdleLookBackOverManyAlerts(t *testing.T) {
 	t.Parallel()
 	const exchanges, second = 20_000, int64(1_000_000_000)

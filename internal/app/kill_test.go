@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// TestKilledAroundTheCall kills a replica from the claim of a
-// message to its settlement, and lets another one go on. Nothing is lost; the
-// message is sent twice only where the first process died after the request had
-// left and before its outcome was handed to Postgres, which stores it though
-// nobody hears of that.
+// TestKilledAroundTheCall kills a replica at a point between the claim of a message and its
+// settlement, and lets another one continue. Nothing is lost; the message is sent twice only if the
+// first process died after the request had left and before its outcome was sent to Postgres, which
+// stores it although no process receives the answer.
 func TestKilledAroundTheCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

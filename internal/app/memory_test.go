@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// resident returns the memory of the process that is resident, in bytes.
+// resident returns the resident memory of the process in bytes.
 func (p *process) resident(tb testing.TB) int {
 	tb.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
@@ -27,9 +27,8 @@ func (p *process) resident(tb testing.TB) int {
 	return kib << 10
 }
 
-// TestMemoryDoesNotGrowWithWhatIsStored holds the replica to 70 MB while nothing
-// happens, and to the same, but for a little, while 100,000 alerts are in the
-// inbox and as many notifications wait.
+// TestMemoryDoesNotGrowWithWhatIsStored checks that the replica uses at most 70 MB while idle, and
+// only a little more with 100,000 alerts in the inbox and as many queued notifications.
 func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	t.Parallel()
 	const megabyte, most, growth = 1_000_000, 70, 8

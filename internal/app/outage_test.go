@@ -11,7 +11,7 @@ import (
 	"tocsin/notify"
 )
 
-// awayStore is an outbox whose database answers nobody for a while.
+// awayStore is an outbox whose database does not answer for a while.
 type awayStore struct {
 	notify.Store
 	away atomic.Bool

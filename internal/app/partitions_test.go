@@ -22,7 +22,7 @@ import (
 	"tocsin/rules"
 )
 
-// ruleIn stores a rule of a tenant for every failure.
+// ruleIn stores a rule of a tenant that matches every failure.
 func (w *world) ruleIn(tenantID, name string) rules.Rule {
 	w.t.Helper()
 	rule, err := w.db.Rules().Create(w.t.Context(), tenantID, rules.Definition{
@@ -34,7 +34,8 @@ func (w *world) ruleIn(tenantID, name string) rules.Rule {
 	return rule
 }
 
-// tenantsEverywhere stores a rule of so many tenants that each of the partitions has one.
+// tenantsEverywhere stores a rule for each of as many tenants as are needed for each partition to
+// have one.
 func (w *world) tenantsEverywhere() (tenants []string) {
 	w.t.Helper()
 	for len(w.column(`select partition::text from checkpoint where partition not in (select partition from tenant_partition)`)) > 0 {
@@ -86,7 +87,7 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tenants := w.tenantsEverywhere()
-	// Leases outlast the test but for the end of a process that is killed.
+	// Leases outlast the test, except at the end of a process that is killed.
 	settings := []string{
 		"TOCSIN_ROLES=evaluate", "TOCSIN_PARTITION_LEASE=3s", "TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=9s", "TOCSIN_REAP_INTERVAL=1s",
 	}
@@ -132,7 +133,7 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	everybodyCommits("each partition has made ten passes", 10)
 	w.wantColumn("owners are the same", owners, before...)
 
-	// Leases of the replica that ends are given up, not left to expire.
+	// The leases of a replica that ends are released; they do not have to expire.
 	gone := one.id(t)
 	ended := one.terminate(t)
 	w.until("it has given up its partitions", func() bool {
@@ -190,10 +191,10 @@ func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	w.untilDelivered(1)
 }
 
-// TestChangesUnderLoad has three replicas tick, tenants move to partitions of their own and
-// back, the number of partitions change, people edit, retry, disable and enable rules, and
-// exchanges fail, all at once. Nobody is refused, and in the end each rule that stood
-// throughout has alerted each exchange once.
+// TestChangesUnderLoad lets three replicas tick, tenants move to partitions of their own and back,
+// the number of partitions change, users edit, retry, disable and enable rules, and exchanges fail,
+// all at once. No request fails, and in the end each rule that existed throughout has one alert for
+// each exchange.
 func TestChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	const tenantCount, wantExchanges, wantMoves = 8, 25, 25
@@ -331,7 +332,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	w.wantColumn("alerts about health", `select message from alert where health`)
 }
 
-// without returns what of a is not in b, at most ten.
+// without returns the elements of a that are not in b, at most ten.
 func without(a, b []string) []string {
 	var out []string
 	for _, s := range a {

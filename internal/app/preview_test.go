@@ -219,7 +219,7 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 		for _, a := range got.Newest {
 			shown = append(shown, fmt.Sprint(a.Count.Group, " ", a.Count.Observed, " ", a.Exchange.ExecutionID, " ", a.Title, " ", a.Message))
 		}
-		// The title and the message are those of the time when the alert fired.
+		// The title and the message are those at the time when the alert fired.
 		stored := w.column(`select group_key || ' ' || title || ' ' || message from alert where rule_id = $1`, rule.ID)
 		for _, s := range shown {
 			parts := strings.SplitN(s, " ", 4)

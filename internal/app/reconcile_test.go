@@ -62,8 +62,8 @@ func (w *world) command(args ...string) (output string, code int) {
 	return out.String(), run.ProcessState.ExitCode()
 }
 
-// TestReconciliationFindsWhatIsMissing takes alerts and exchanges away and lets
-// the comparison of both databases tell.
+// TestReconciliationFindsWhatIsMissing deletes alerts and exchanges and checks that comparing both
+// databases reports them.
 func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,8 +131,8 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestReconciliationNamesWhatItDidNotCompare compares a rule that has judged beside
-// twelve that have not, and refuses more hours than there are.
+// TestReconciliationNamesWhatItDidNotCompare compares one rule that has been judged among twelve
+// that have not, and refuses more hours than there are.
 func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -49,8 +49,8 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		all[name] = rule
 	}
 	w.exec(`update rule set updated_at = now() - interval '3 hours'`)
-	// Of one route half of all fail, after long; it ends 14 minutes before the watermark of the
-	// last pass. Nothing fails of the other one.
+	// On one route half of all exchanges fail, after a long time; it ends 14 minutes before the
+	// watermark of the last pass. On the other route none fails.
 	var list []rules.Exchange
 	for at := ago(50 * time.Minute); at < ago(20*time.Minute); at += 2 * time.Second.Nanoseconds() {
 		for i, route := range []string{"bad", "bad", "good"} {
@@ -152,7 +152,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 	if out, code := w.command("reconcile", "--confirm=0s", "--hours=1", "--rule="+all["count"].ID.String()); code != 1 || !strings.Contains(out, "missing \"bad\"") {
 		t.Errorf("exit %d, %s", code, out)
 	}
-	// Nobody looked at it at the time.
+	// No evaluation looked at it at the time.
 	w.exec(`update rule_state set evaluated_since = now() - interval '10 minutes' where ` + of("count"))
 	if got := compare("count"); got.Missing != 0 || got.Unchecked != 1 || !strings.Contains(got.Findings[0].Why, "not evaluated") {
 		t.Errorf("count, while it was not evaluated: %+v", got)

@@ -28,7 +28,7 @@ func (w *world) replay(r api.ReplayRequest) api.Replay {
 	return begun
 }
 
-// replayedInTheEnd makes passes until the newest replay of a rule is over.
+// replayedInTheEnd makes passes until the newest replay of a rule has ended.
 func (w *world) replayedInTheEnd(e *evaluator.Evaluator, rule uuid.UUID) api.Replay {
 	w.t.Helper()
 	for range 1000 {
@@ -101,7 +101,7 @@ func TestReplayIsWhatItsPreviewTells(t *testing.T) {
 	}
 }
 
-// TestReplaySurvivesSIGKILL kills the replica within a commit of a replay, and after one.
+// TestReplaySurvivesSIGKILL kills the replica during a commit of a replay, and after one.
 func TestReplaySurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

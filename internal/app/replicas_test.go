@@ -21,7 +21,7 @@ import (
 	"tocsin/rules"
 )
 
-// brisk are heartbeats that tell the dead apart soon, while leases hardly ever expire by
+// brisk are heartbeat settings that detect dead replicas soon, while leases hardly ever expire by
 // themselves: what is taken over was released.
 func brisk() []string {
 	return []string{
@@ -30,7 +30,7 @@ func brisk() []string {
 	}
 }
 
-// Queries of what replicas did. Alerts about rules themselves are left out.
+// Queries for what replicas did. Alerts about rules themselves are excluded.
 const (
 	raised          = `select execution_id from alert where execution_id is not null order by execution_id`
 	attemptVerdicts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by notification_id, attempt`
@@ -223,9 +223,8 @@ func TestPausedWhileJudging(t *testing.T) {
 	}
 }
 
-// TestPausedInsideATransaction pauses a process between two statements
-// of a transaction. Postgres ends the transaction, so that its locks keep nobody
-// from the work, and nothing of it stands.
+// TestPausedInsideATransaction pauses a process between two statements of a transaction. Postgres
+// ends the transaction, so that its locks do not block others, and nothing of it is written.
 func TestPausedInsideATransaction(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
@@ -257,9 +256,8 @@ func TestPausedInsideATransaction(t *testing.T) {
 	}
 }
 
-// TestPausedWhileCommitting pauses a process before it hears that its
-// commit stands: the work is done, and nobody does it again. What a claim has begun is
-// not sent after such a pause.
+// TestPausedWhileCommitting pauses a process before it learns that its commit succeeded: the work
+// is done, and not repeated. Nothing is sent after such a pause for what a claim has begun.
 func TestPausedWhileCommitting(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -294,17 +292,16 @@ func TestPausedWhileCommitting(t *testing.T) {
 	}
 }
 
-// TestPausedDuringACall pauses a process while the receiver holds its
-// message. Another replica sends it again, under the same webhook-id, which is
-// what a receiver can see of it. Whatever the first call comes to, before or
-// after the second one has ended, is kept on its attempt, and a failure changes
-// nothing else.
+// TestPausedDuringACall pauses a process while the receiver has its message. Another replica sends
+// it again, with the same webhook-id, by which a receiver can recognise the repetition. However the
+// first call ends, before or after the second one, its outcome is kept with its attempt, and a
+// failure changes nothing else.
 func TestPausedDuringACall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  int
 		verdict string
-		// during is set where the second call has not ended by then.
+		// during is set if the second call has not ended by then.
 		during bool
 	}{
 		"accepted after": {http.StatusOK, "DELIVERED", false},
@@ -354,7 +351,7 @@ func TestPausedDuringACall(t *testing.T) {
 	}
 }
 
-// call waits for the next call of the receiver.
+// call waits for the next call to the receiver.
 func (w *world) call(calls <-chan chan int) (answer chan<- int) {
 	w.t.Helper()
 	w.until("the receiver is called", func() bool {
@@ -429,9 +426,9 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 		"1 DELIVERED", "1 unknown", "2 DELIVERED")
 }
 
-// TestRollingRestart replaces three replicas one after the other while exchanges fail.
-// Leases hardly ever expire here, and nobody is found dead in time: what goes on was handed
-// over.
+// TestRollingRestart replaces three replicas one after the other while exchanges fail. Leases
+// hardly ever expire here, and no replica can be found dead in time: work continues because it was
+// handed over.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -519,8 +516,8 @@ func TestLeavingInOrder(t *testing.T) {
 	}
 }
 
-// TestClocksOfReplicas runs one replica whose clock is ahead and one whose clock
-// is behind, until both have done some of the work.
+// TestClocksOfReplicas runs one replica whose clock is ahead and one whose clock is behind, until
+// both have done some of the work.
 func TestClocksOfReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

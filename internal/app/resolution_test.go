@@ -89,7 +89,8 @@ func TestAlertsResolveByAge(t *testing.T) {
 		t.Errorf("alerts are %q, want %q", got, want)
 	}
 	w.wantColumn("of the other rule", `select distinct a.state from alert a join rule r using (rule_id) where r.resolution = '{}'`, "FIRING")
-	// Both hear of those that Tocsin resolved; of the one resolved by hand whoever chose that.
+	// Both are notified of the alerts that Tocsin resolved; of the one resolved by a user, those
+	// that chose that event.
 	w.deliverAll()
 	for path, want := range map[string]int{"/plain": 2, "/chose": 3} {
 		if n := count(l.types(path), "resolved"); n != want {
@@ -117,7 +118,8 @@ func count(list []string, of string) (n int) {
 	return n
 }
 
-// TestAlertsResolveByEvidence has exchanges complete later, beside and elsewhere.
+// TestAlertsResolveByEvidence has exchanges that complete after the failure, before its end, or on
+// another route.
 func TestAlertsResolveByEvidence(t *testing.T) {
 	t.Parallel()
 	const second = int64(time.Second)
@@ -203,8 +205,8 @@ func TestEvidenceThatCannotBeReadResolvesNothing(t *testing.T) {
 	}
 }
 
-// TestAlertsAreResolvedOnce has two replicas and a person resolve the same alerts, and a
-// process die between the steps of a pass.
+// TestAlertsAreResolvedOnce lets two replicas and a user resolve the same alerts, and a process die
+// between the steps of a pass.
 func TestAlertsAreResolvedOnce(t *testing.T) {
 	t.Parallel()
 	const alertsOfTwo = 40

@@ -41,7 +41,7 @@ var describedRoutes = sync.OnceValues(func() (routers.Router, error) { //nolint:
 	return legacy.NewRouter(description)
 })
 
-// hold fails the test where an answer is not as described.
+// hold fails the test if a response does not match the description.
 func (c *contract) hold(tb testing.TB, method, path string, answer *httptest.ResponseRecorder) {
 	tb.Helper()
 	req := httptest.NewRequestWithContext(context.Background(), method, "/api/v1"+path, nil)

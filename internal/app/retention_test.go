@@ -22,7 +22,7 @@ import (
 	"tocsin/rules"
 )
 
-// broom counts what a sweeper tells.
+// broom counts what a sweeper reports.
 type broom struct{ alerts, trails, failures atomic.Int64 }
 
 func (b *broom) Swept(alerts, trails int) {
@@ -65,7 +65,7 @@ func (w *world) oldRule(ids ...string) rules.Rule {
 	return rule
 }
 
-// Ages of what came to its end.
+// Ages of ended rows.
 const (
 	resolvedLongAgo = `update alert set state = 'RESOLVED', resolved_at = now() - interval '31 days'`
 	settledLongAgo  = `update settlement set settled_at = now() - interval '11 days'`
@@ -73,7 +73,7 @@ const (
 		|| ' ' || (select count(*) from settlement) || ' ' || (select count(*) from notification_body)`
 )
 
-// digested makes the message of an alert the member of a digest.
+// digested adds the message of an alert to a digest.
 const digested = `delete from settlement;
 	insert into notification (notification_id, tenant_id, webhook_id, reason) select gen_random_uuid(), tenant_id, webhook_id, 'DIGEST' from notification;
 	insert into digest (notification_id, size) select notification_id, 1 from notification where reason = 'DIGEST';
@@ -124,7 +124,7 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesWhatIsOpen keeps, however old it is, what somebody still needs.
+// TestSweepLeavesWhatIsOpen keeps what is still needed, however old it is.
 func TestSweepLeavesWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -236,8 +236,7 @@ func TestTwoReplicasSweep(t *testing.T) {
 	}
 }
 
-// TestPoisonousAlertIsPassedOver keeps one alert from being deleted by something
-// that nobody has thought of.
+// TestPoisonousAlertIsPassedOver has one alert that cannot be deleted for an unforeseen reason.
 func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,8 +254,8 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestOwedAnewWhileSwept owes a message again while its alert is being deleted:
-// one of the two comes first, and the other sees it.
+// TestOwedAnewWhileSwept queues a message again while its alert is being deleted: one of the two
+// comes first, and the other sees it.
 func TestOwedAnewWhileSwept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

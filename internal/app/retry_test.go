@@ -24,7 +24,7 @@ func (w *world) answers(status int) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
 }
 
-// one returns the first value of a query.
+// one returns the first value that a query returns.
 func (w *world) one(sql string, args ...any) uuid.UUID {
 	w.t.Helper()
 	values := w.column(sql, args...)
@@ -189,7 +189,7 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	if len(bodies) != 3 || !strings.HasPrefix(bodies[1], `{"own"`) || bodies[0] == bodies[1] {
 		t.Fatalf("bodies %q", bodies)
 	}
-	// The refused attempt is history, but a body that was delivered since is not rendered anew for it.
+	// The failed attempt is kept, but a body that was delivered since is not rendered again for it.
 	if bodies[2] != bodies[1] {
 		t.Errorf("the body changed: %q", bodies)
 	}
@@ -296,8 +296,8 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	w.wantColumn("ended", statuses, "DELIVERED 1")
 }
 
-// TestRetriesAmongDeliveries retries without pause while dispatchers work, and
-// holds that nothing is lost or owed twice.
+// TestRetriesAmongDeliveries retries continuously while dispatchers work, and checks that nothing
+// is lost or queued twice.
 func TestRetriesAmongDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,7 +365,7 @@ func TestRetryOfDigests(t *testing.T) {
 	member, digest := w.one(`select notification_id::text from digest_member limit 1`), w.one(theDigest)
 	alert := w.column(`select alert_id::text from notification where notification_id = $1`, member)[0]
 
-	// Alone, a member leaves: its status is its own.
+	// Retried by itself, a member leaves the digest: it has a status of its own.
 	if err := w.retry(member); err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,8 @@ func TestRetryOfDigests(t *testing.T) {
 		t.Errorf("the member was told as %s", bodies[1])
 	}
 
-	// As a whole: refused, it is rendered anew, without the one that left.
+	// Retried as a whole after a failure, the digest is rendered again, without the member that
+	// left.
 	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed}}}); done != (api.Retried{Retried: 1}) {
 		t.Errorf("%+v, want the digest as one message", done)
 	}
@@ -401,8 +402,8 @@ func TestRetryOfDigests(t *testing.T) {
 	}
 }
 
-// TestManyRetriesAreGathered holds that a retry of everything is no storm either,
-// and that what one person retries by itself is told by itself.
+// TestManyRetriesAreGathered checks that a retry of everything does not cause a storm either, and
+// that a single retry by a user is sent as a message of its own.
 func TestManyRetriesAreGathered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

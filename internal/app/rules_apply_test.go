@@ -204,8 +204,8 @@ func TestAnExportGoesElsewhere(t *testing.T) {
 	}
 }
 
-// TestApplyIsAllOrNothing lets the last rule of a document meet a webhook that
-// goes while it is applied: the edits before it do not stand.
+// TestApplyIsAllOrNothing lets the last rule of a document refer to a webhook that is deleted while
+// the document is applied: the edits before it are rolled back.
 func TestApplyIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -224,8 +224,8 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	w.wantColumn("rules", `select name || ' v' || version || ' ' || severity from rule order by name`, "a v1 CRITICAL")
 }
 
-// TestApplicationsAtOnce has several documents applied while the rules are edited
-// and evaluated: the result is one of the documents, whole.
+// TestApplicationsAtOnce applies several documents while the rules are edited and evaluated: the
+// result is exactly one of the documents.
 func TestApplicationsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

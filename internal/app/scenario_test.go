@@ -41,8 +41,8 @@ func TestEqualStartTimes(t *testing.T) {
 	w.wantColumn("alerts", alertIDs, "a", "b", "c")
 }
 
-// TestFaultInTheCommitLeavesNothing lets the database fail in the middle of a commit, in
-// a way that may pass and in one that repeats.
+// TestFaultInTheCommitLeavesNothing lets the database fail in the middle of a commit, with a
+// transient error and with one that repeats.
 func TestFaultInTheCommitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{"passes": "40001", "repeats": "23514"} {
@@ -171,7 +171,7 @@ func TestLateArrivalsAreFoundOnce(t *testing.T) {
 	if got := w.tick().Alerts; got != 1 {
 		t.Errorf("raised %d alerts, want 1", got)
 	}
-	// Its end replaces the row of its start, and somebody repeats a row.
+	// The row of its end replaces the row of its start, and one row is written twice.
 	w.ch.Insert(t,
 		rules.Exchange{TenantID: tenant, StartTimeNS: began, EndTimeNS: &now, ExecutionID: "running", Status: rules.Failed},
 		rules.Exchange{TenantID: tenant, StartTimeNS: began, EndTimeNS: &now, ExecutionID: "long", Status: rules.Failed})
@@ -235,7 +235,7 @@ func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
 }
 
 // TestUnreadableCheckpointHoldsUpNoOtherPartition stores a cursor that cannot be read: the
-// partition is not evaluated, rather than from a beginning that nobody knows.
+// partition is not evaluated, rather than evaluated from an arbitrary beginning.
 func TestUnreadableCheckpointHoldsUpNoOtherPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -111,7 +111,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			if delay > 0 {
-				// As a balancer does: whoever sees the 503 sends nothing more here.
+				// As a load balancer does: after the 503 it sends no more requests here.
 				w.until("readyz says so", func() bool {
 					status, said, alive := probe(base)
 					return status == http.StatusServiceUnavailable && strings.Contains(said, `"stopping"`) && alive == http.StatusOK
@@ -150,7 +150,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 	}
 }
 
-// valve is in front of a database, and can be shut.
+// valve is a proxy in front of a database that can be closed.
 type valve struct {
 	listener net.Listener
 	target   string
@@ -268,7 +268,7 @@ func TestReadyzNamesWhatIsDown(t *testing.T) {
 	}
 }
 
-// TestAPoolHasTheSizeThatItsURLNames runs everything on a URL that speaks of the pool.
+// TestAPoolHasTheSizeThatItsURLNames runs everything on a URL that sets the size of the pool.
 func TestAPoolHasTheSizeThatItsURLNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

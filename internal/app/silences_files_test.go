@@ -88,8 +88,8 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
 }
 
-// startsOfSilences holds that the beginning of a silence moves as long as it lies ahead, stays where the file names none, and is told
-// to stay once it is past.
+// startsOfSilences checks that the beginning of a silence moves as long as it is in the future,
+// stays if the file does not contain it, and cannot be changed once it is past.
 func (f *files) startsOfSilences(path string) {
 	f.t.Helper()
 	day := func(days int) time.Time { return time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, days) }

@@ -44,7 +44,7 @@ type workspace struct {
 	calls []string
 	// people are the e-mail addresses of members by their ids; nil lets the app see none.
 	people map[string]string
-	// told is what was shown to one person alone, as "U1: text".
+	// told is what was shown to one user only, as "U1: text".
 	told []string
 	// before may answer in Slack's place; it returns whether it did.
 	before func(method string, w http.ResponseWriter, r *http.Request) bool
@@ -55,14 +55,14 @@ type posted struct {
 	TS      string `json:"ts"`
 	// ThreadTS is the message into whose thread this one was posted.
 	ThreadTS string `json:"thread_ts"`
-	// User is whom alone it is shown to.
+	// User is the only one who sees it.
 	User   string `json:"user"`
 	Text   string `json:"text"`
 	Blocks []struct {
 		Elements []struct {
 			ActionID string `json:"action_id"`
 			Value    string `json:"value"`
-			// Text is a string in a context block, an object of a button.
+			// Text is a string in a context block, an object in a button.
 			Text any `json:"text"`
 		} `json:"elements"`
 	} `json:"blocks"`
@@ -161,7 +161,7 @@ func (s *workspace) member(body []byte) map[string]any {
 	return map[string]any{"ok": true, "user": map[string]any{"team_id": "T1", "profile": map[string]any{"email": email}}}
 }
 
-// lastTold returns what was told since the last call.
+// lastTold returns what was shown to single users since the last call.
 func (s *workspace) lastTold() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *workspace) called() []string {
 	return slices.Clone(s.calls)
 }
 
-// misbehave sets what answers in Slack's place from now on; nil is nobody.
+// misbehave sets the handler that answers in place of Slack; nil removes it.
 func (s *workspace) misbehave(before func(method string, w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -329,7 +329,8 @@ func TestMessageFollowsItsAlert(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAnIssueShareAThread for a day, unless somebody deletes it, at the webhooks that ask for it.
+// TestMessagesOfAnIssueShareAThread checks that they do so for a day, unless the first is deleted,
+// at the webhooks with that setting.
 func TestMessagesOfAnIssueShareAThread(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
@@ -399,7 +400,7 @@ func TestPostOfAnAcknowledgedAlertShowsIt(t *testing.T) {
 	w.wantColumn("owed", owedUpdates)
 }
 
-// TestAcknowledgedWhileItIsPosted acknowledges in the middle of the call.
+// TestAcknowledgedWhileItIsPosted acknowledges the alert during the call.
 func TestAcknowledgedWhileItIsPosted(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
@@ -428,7 +429,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	alert := w.firing()[0].ID
 	w.act(alert, alerts.Acknowledge)
 	w.update()
-	w.wantShown(showsFiring) // nobody knows where it stands
+	w.wantShown(showsFiring) // it is unknown where it is
 
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
@@ -436,7 +437,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w.update()
 	w.wantShown(showsFiring, showsAcknowledged)
 
-	// A press of a button of the first one tells where it stands.
+	// A press of a button of the first message reveals where it is.
 	err := w.db.Slack().Show(t.Context(), api.SlackPress{
 		Tenant: tenant, WebhookID: w.hook, AlertID: alert, At: notify.Posted{Channel: "C0123456", TS: "1795244520.000001"},
 	})
@@ -482,7 +483,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	w.exec(`update slack_update set due_at = now()`) // its lease has lapsed
 	w.update()
 	w.wantShown(showsAcknowledged)
-	// The one who was late may have reached Slack last.
+	// The slower one may have reached Slack last.
 	if err := w.db.Slack().Settle(t.Context(), refresh.Settlement{Update: &claimed.Updates[0]}); err != nil {
 		t.Fatal(err)
 	}
@@ -652,7 +653,7 @@ func signed(t *testing.T, target, body, secret string, at time.Time) *http.Reque
 	return req
 }
 
-// answer returns the status and the body of the answer.
+// answer returns the status and the body of the response.
 func answer(t *testing.T, req *http.Request) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -703,7 +704,7 @@ func TestPressedInSlack(t *testing.T) {
 		t.Errorf("resolve: %d", status)
 	}
 	w.until("the message has no buttons", func() bool { return w.slack.shown()[0].buttons() == "" })
-	// A button that comes too late changes nothing, and the message is right in the end.
+	// A button that is pressed too late changes nothing, and the message is right in the end.
 	if status, _ := answer(t, press(t, target, "tocsin_acknowledge", alert, message.TS)); status != http.StatusOK {
 		t.Errorf("late press: %d", status)
 	}

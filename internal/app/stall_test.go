@@ -13,7 +13,8 @@ import (
 	"tocsin/notify"
 )
 
-// headOfTheQueue spoils all messages of a webhook but the newest, which are due before it.
+// headOfTheQueue makes all messages of a webhook unsendable except the newest; they are due before
+// it.
 func (w *world) headOfTheQueue(spoil string) {
 	w.t.Helper()
 	w.exec(`update outbox set due_at = now() - interval '1 h', ready_at = now() - interval '1 h'`)
@@ -64,8 +65,8 @@ func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// TestWhatEndsWithoutAnAttemptIsNoProbe has a message be too old, or unreadable, that is due before
-// another one when a pause of the breaker is over: the other one is the probe.
+// TestWhatEndsWithoutAnAttemptIsNoProbe has a message that is too old, or unreadable, and due
+// before another one at the end of a breaker's pause: the other one is the probe.
 func TestWhatEndsWithoutAnAttemptIsNoProbe(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]string{"expired": expired, "unreadable": unreadable} {
@@ -86,8 +87,9 @@ func TestWhatEndsWithoutAnAttemptIsNoProbe(t *testing.T) {
 	}
 }
 
-// TestADamagedRowHoldsUpNoOther has the alert of a message be damaged so that every statement fails
-// which reads it: other webhooks, and other messages of its own, go on, and it ends, visibly.
+// TestADamagedRowHoldsUpNoOther damages the alert of a message so that every statement that reads
+// it fails: other webhooks, and other messages of its own webhook, continue, and the message ends
+// with a visible error.
 func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,8 +124,8 @@ func TestABrokenSchemaEndsNoMessage(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
 
-// TestOutcomesThatAreNotJudgedAreTold refuses what an outcome tells of its webhook: the outcome is
-// stored all the same, and says so.
+// TestOutcomesThatAreNotJudgedAreTold makes recording the effect of an outcome on its webhook fail:
+// the outcome is stored all the same, and that is reported.
 func TestOutcomesThatAreNotJudgedAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,14 +53,15 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of returns the spans of a name so far.
+// of returns the spans with a name so far.
 func (s *spans) of(name string) []*otlp.Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.byName[name])
 }
 
-// linked returns the pass of the commit to which a notification links; nil where one of them has not come.
+// linked returns the pass of the commit to which a notification links; nil if one of them has not
+// arrived.
 func (s *spans) linked(notification *otlp.Span) *otlp.Span {
 	for _, c := range s.of("commit") {
 		if bytes.Equal(c.SpanId, notification.Links[0].SpanId) && bytes.Equal(c.TraceId, notification.Links[0].TraceId) {

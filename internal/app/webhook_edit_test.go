@@ -16,7 +16,7 @@ import (
 	"tocsin/notify"
 )
 
-// signedReceiver keeps the heads and bodies of what it is sent.
+// signedReceiver records the headers and bodies that it receives.
 type signedReceiver struct {
 	mu     sync.Mutex
 	heads  []http.Header

@@ -99,8 +99,8 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	if o.Replica == "" {
 		o.Replica = "test"
 	}
-	// Window rules of the least interval are due at every tick, however soon it comes,
-	// and a busy machine has time for a pass.
+	// Window rules with the shortest interval are due at every tick, however soon it comes, and a
+	// busy machine has time for a pass.
 	if o.Interval == 0 {
 		o.Interval = 4 * time.Second
 	}
@@ -128,10 +128,10 @@ func (w *world) source() *clickhouse.Source {
 	return source
 }
 
-// clock is that of the world's evaluators. It runs ahead by what [world.later] added.
+// clock is the clock of the world's evaluators. It is ahead by what [world.later] added.
 func (w *world) clock() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
 
-// later puts the clock of the world's evaluators ahead.
+// later moves the clock of the world's evaluators forward.
 func (w *world) later(d time.Duration) { w.skipped.Add(int64(d)) }
 
 func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
@@ -271,7 +271,7 @@ func (w *world) namedRules(names ...string) map[string]rules.Rule {
 	return made
 }
 
-// refuse lets the database refuse the alerts of a condition, until accept is called.
+// refuse makes the database reject the alerts of a condition, until accept is called.
 func (w *world) refuse(condition string) {
 	w.t.Helper()
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
@@ -314,7 +314,7 @@ func (w *world) wantColumn(what, sql string, want ...string) {
 
 func (w *world) newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// Queries of what stands.
+// Queries of what is stored.
 const (
 	alertIDs    = `select execution_id from alert where not health order by execution_id`
 	alertStates = `select state || ' ' || count(*) from alert where not health group by state order by state`
