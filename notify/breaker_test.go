@@ -131,7 +131,7 @@ func TestHoldsGrow(t *testing.T) {
 	if want := time.Unix(1_795_244_520, 0); !b.HeldSince.Equal(want) {
 		t.Errorf("held since %v, want %v", b.HeldSince, want)
 	}
-	// Nobody asked for more than an hour: what follows is not in a row with it.
+	// The receiver asked for no pause within an hour: what follows does not continue the series.
 	now = b.HeldUntil.Add(time.Hour + 1)
 	if answer(notify.VerdictThrottled, time.Second); b.HeldUntil.Sub(now) != time.Second || b.Holds != 1 || !b.HeldSince.Equal(now) {
 		t.Errorf("held for %v since %v, want a second from now on", b.HeldUntil.Sub(now), b.HeldSince)

@@ -22,7 +22,7 @@ type layer struct {
 	may      []string
 }
 
-// vocabulary is the bottom of the map.
+// vocabulary returns the lowest layer of the map.
 func vocabulary(more ...string) []string {
 	return append([]string{"cursor", "rules", "alerts", "alerts/match", "alerts/routing", "alerts/silences", "alerts/teams", "internal/fault"}, more...)
 }
@@ -129,7 +129,7 @@ func neverLinked() []string {
 	return append(testOnly(), module+"/cmd/devstack", "github.com/ebitengine/purego", "github.com/emersion/")
 }
 
-// goPackage is what `go list -json` tells of a package.
+// goPackage is the part of the output of `go list -json` that the test reads.
 type goPackage struct {
 	ImportPath   string
 	Imports      []string

@@ -168,8 +168,7 @@ func TestDelayFromTheInsertTime(t *testing.T) {
 	}
 }
 
-// TestDelayByWatching inserts rows while the watch goes on, each time it tells
-// of its progress.
+// TestDelayByWatching inserts rows during the watch, at its first progress report.
 func TestDelayByWatching(t *testing.T) {
 	db := chtest.New(t)
 	db.Insert(t, failed(db.Now(t)-30e9, "before"))
@@ -205,8 +204,8 @@ func TestDelayByWatching(t *testing.T) {
 	}
 }
 
-// TestCheckTellsAnotherTimeZoneFromQuiet has exchanges arrive, or not, while the table
-// is watched, whose times are behind or ahead of the clock.
+// TestCheckTellsAnotherTimeZoneFromQuiet watches a table whose times are behind or ahead of the
+// clock, with and without exchanges arriving.
 func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 	t.Parallel()
 	const hour = int64(3600e9)
@@ -216,7 +215,8 @@ func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 		earlier, arriving []int64
 		window            time.Duration
 		broken            bool
-		// says is about a finding that is broken, or else a warning.
+		// about is the subject of a finding and says a part of its text; it is an error if broken
+		// is set, otherwise a warning.
 		about, says string
 	}{
 		"5 h behind":                        {[]int64{-6 * hour, -5*hour - 9e9}, []int64{-5 * hour, -5*hour - 2e9}, 0, true, "time zone", "some 5h0m0s before"},

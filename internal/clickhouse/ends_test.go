@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestEndsOutOfReach has rows among others whose end no nanoseconds tell: each query
-// goes on, and what the rows say is bounded.
+// TestEndsOutOfReach has some rows whose end cannot be expressed in nanoseconds since 1970: each
+// query succeeds, and the values are clamped.
 func TestEndsOutOfReach(t *testing.T) {
 	const at = base / 1e6 * 1e6
 	const latest, earliest, century = int64(9_223_372_036_000_000_000), int64(-2_208_988_800_000_000_000), int64(3_153_600_000_000_000_000)

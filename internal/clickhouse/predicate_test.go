@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// alphabet holds the pieces of random texts: what has a meaning to SQL, LIKE,
-// RE2, wildcards or UTF-8, and little else, so that texts often meet.
+// alphabet returns the pieces of random texts: mostly such as have a meaning in SQL, LIKE, RE2,
+// wildcards or UTF-8, and few others, so that texts are often equal.
 func alphabet() []string {
 	return []string{
 		"a", "A", "b", "ab", "k", "\u212a", "ſ", "s", "ß", "ẞ", "é", "É", "😀", "𐐀", "𐐨", "0", "٣", "_", "%", "*", "?", ".", "\\", "'", `"`, "`",
@@ -75,7 +75,8 @@ func milliseconds() *rapid.Generator[*int64] {
 	return rapid.Ptr(rapid.SampledFrom([]int64{0, 1, 2, 1000, 8_999_999_999_999, 9_000_000_000_000}), true)
 }
 
-// numbers returns texts that are numbers to the rules, or to somebody else, and others.
+// numbers returns texts that are numbers to the rules, texts that are numbers only elsewhere, and
+// others.
 func numbers() *rapid.Generator[string] {
 	digits := func(most int) *rapid.Generator[string] {
 		return rapid.StringMatching(fmt.Sprintf("[0159]{0,%d}", most))
@@ -190,9 +191,8 @@ func exchanges() *rapid.Generator[rules.Exchange] {
 	})
 }
 
-// TestPredicateAgreesWithMatcher holds the two forms of a filter to each other,
-// row by row, on the engine: random rows, and over each set of them random
-// scopes and filters.
+// TestPredicateAgreesWithMatcher compares the two forms of a filter, row by row, on the engine:
+// random rows, and over each set of them random scopes and filters.
 func TestPredicateAgreesWithMatcher(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)
@@ -295,8 +295,8 @@ func TestExpressionsReadAlike(t *testing.T) {
 	}
 }
 
-// TestExpressionTooLarge shows the one difference that is left: ClickHouse
-// bounds the memory of a compiled expression, and says so.
+// TestExpressionTooLarge checks the one remaining difference: ClickHouse limits the memory of a
+// compiled expression, and returns an error that says so.
 func TestExpressionTooLarge(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -313,8 +313,8 @@ func TestExpressionTooLarge(t *testing.T) {
 	}
 }
 
-// TestExpressionsThatCanBeSavedCanBeCounted repeats atoms as often as the
-// validation of a rule allows, and lets ClickHouse compile them.
+// TestExpressionsThatCanBeSavedCanBeCounted repeats atoms as often as the validation of a rule
+// allows, and checks that ClickHouse compiles them.
 func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)

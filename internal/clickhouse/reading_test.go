@@ -50,12 +50,12 @@ func counting(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*clickhou
 	return source, &read
 }
 
-// TestReadingDoesNotGrowWithHistory shows, by the engine's own account, that what a pass
-// reads is what its range holds and, of each part that it touches, at most one granule
-// more at either end, however much lies before it: under the default sort key for the
-// share of 10,000 tenants, under the former one for a single tenant. A granule is 8,192
-// rows, the last one of a part up to twice as many. A scan may count a row twice: of the
-// rows that it is to return, ClickHouse reads the wide columns in a second step.
+// TestReadingDoesNotGrowWithHistory checks, by the engine's own account, that a pass reads what is
+// in its range and, of each part that it touches, at most one granule more at either end, however
+// much history there is: with the default sort key for the share of 10,000 tenants, with the former
+// one for a single tenant. A granule has 8,192 rows, the last one of a part up to twice as many. A
+// scan may count a row twice: ClickHouse reads the wide columns of the rows to return in a second
+// step.
 func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 	const granule, perSecond, of = 8192, 1000, 8
 	var names []string

@@ -51,7 +51,7 @@ func tenants(names ...string) evaluator.Tenants { return evaluator.Tenants{Names
 // found returns the exchanges of a page.
 func found(page evaluator.Page, err error) ([]rules.Exchange, error) { return page.Exchanges, err }
 
-// matching returns how many exchanges of a range match, by ClickHouse's account.
+// matching returns how many exchanges of a range match, according to ClickHouse.
 func matching(ctx context.Context, source *clickhouse.Source, within cursor.Range, narrow evaluator.Narrowing) (int, error) {
 	page, err := source.Scan(ctx, evaluator.Scan{
 		Tenants: tenants("default"), After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Limit: 1000, Narrow: &narrow,
@@ -59,7 +59,8 @@ func matching(ctx context.Context, source *clickhouse.Source, within cursor.Rang
 	return len(page.Exchanges), err
 }
 
-// observed returns how many rows of the tenant default begin in a range, by fingerprints.
+// observed returns how many rows of the tenant default begin in a range, according to the
+// fingerprints.
 func observed(tb testing.TB, source *clickhouse.Source, within cursor.Range, statuses ...rules.Status) int {
 	tb.Helper()
 	o, err := source.Observe(tb.Context(), evaluator.ObserveQuery{
@@ -98,7 +99,7 @@ func TestURLsOfServersAreTakenAsDocumented(t *testing.T) {
 	}
 }
 
-// TestHTTPSIsSpoken asks a server that speaks nothing else.
+// TestHTTPSIsSpoken queries a server that only speaks HTTPS.
 func TestHTTPSIsSpoken(t *testing.T) {
 	db := chtest.New(t)
 	behind, err := url.Parse(db.URL)
@@ -224,10 +225,9 @@ func TestNanosecondsSurvive(t *testing.T) {
 	}
 }
 
-// TestScanBeginsAfterAnExchangeWithoutAnID has more rows of one exchange that has no
-// id than a page holds, at the very position after which a scan begins: were they
-// returned, pages would never end, and were they left out of a full page, it would
-// look like the last one.
+// TestScanBeginsAfterAnExchangeWithoutAnID has more rows of one exchange without an id than fit on
+// a page, at the very position after which a scan begins: if they were returned, pages would never
+// end, and if they were dropped from a full page, it would look like the last one.
 func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
@@ -258,8 +258,8 @@ func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	}
 }
 
-// TestOnlyTerminalRowsOfTheStatusesAreRead has a row of each kind in the default
-// table, and in one that tells failure by what a running exchange may say, too.
+// TestOnlyTerminalRowsOfTheStatusesAreRead has a row of each status in the default table, and in
+// one whose condition for failure a running exchange can satisfy as well.
 func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 	db := chtest.New(t)
 	for i, status := range []rules.Status{rules.Running, rules.Completed, rules.Failed} {
@@ -462,7 +462,7 @@ func TestScanNarrowsToDurations(t *testing.T) {
 	}
 }
 
-// withoutDuration maps the default table as one that tells no duration.
+// withoutDuration maps the default table without a column for the duration.
 func withoutDuration() clickhouse.Mapping {
 	m := clickhouse.Exchanges()
 	m.Duration = ""

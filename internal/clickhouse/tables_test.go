@@ -16,7 +16,7 @@ func TestOtherTables(t *testing.T) {
 	db := chtest.New(t)
 	for name, c := range map[string]struct {
 		columns string
-		// values yields three rows of each of two instants.
+		// values yields three rows for each of two instants.
 		values  string
 		mapping clickhouse.Mapping
 		// granularity is what the start times are multiples of.

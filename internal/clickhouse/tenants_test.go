@@ -126,7 +126,7 @@ func TestNoPositionIsCutInTwo(t *testing.T) {
 		more        bool
 	}{
 		{s.After, 1, 1, true},
-		{s.After, 2, 1, true}, // and not a part of what follows
+		{s.After, 2, 1, true}, // and not a part of the next group
 		{s.After, 56, 56, true},
 		{s.After, 57, 57, false},
 		{cursor.Position{StartTimeNS: base, ExecutionID: "before"}, 1, 55, true},

@@ -66,7 +66,7 @@ func (noTexts) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (a, b str
 	return "", "", nil
 }
 
-// seen is a group as an alert tells it.
+// seen is a group as an alert shows it.
 type seen struct {
 	Observed, Volume             int64
 	ShortObserved, ShortVolume   int64
@@ -84,14 +84,15 @@ func fewNames() *rapid.Generator[[]string] {
 	return rapid.SampledFrom([][]string{nil, nil, nil, nil, nil, nil, nil, nil, {"a"}, {"a"}, {"a", "b"}, {"b", "ab"}, {"a*"}, {"*b"}, {"*"}, {"é*", "nowhere"}})
 }
 
-// offsets are where windows begin and end and reading begins, and a nanosecond beside.
+// offsets returns offsets at the given seconds before the watermark, and a nanosecond before and
+// after each.
 func offsets(seconds ...int64) *rapid.Generator[int64] {
 	return rapid.Custom(func(t *rapid.T) int64 {
 		return -1e9*rapid.SampledFrom(seconds).Draw(t, "seconds") + rapid.Int64Range(-1, 1).Draw(t, "beside")
 	})
 }
 
-// ends returns offsets of the beginnings and the end of windows.
+// ends returns offsets at which windows begin and end.
 func ends() *rapid.Generator[int64] { return offsets(0, 10, 11, 20, 30, 39, 61, 300) }
 
 // starts adds those at which reading begins, for windows up to a minute and up to five.
@@ -112,8 +113,8 @@ func groupings() []rules.Grouping {
 	}
 }
 
-// value returns what an attribute holds: hostile texts among it, and some of which the
-// SHA-256 stands for.
+// value returns values of an attribute: among them hostile texts, and some that are replaced by
+// their SHA-256.
 func value() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{
 		"a", "a", "a", "b", "", "two\nlines", "\x00\xff", "hex:61", strings.Repeat("é", rules.MaxGroupBytes/2), strings.Repeat("a", rules.MaxGroupBytes) + "b",
@@ -162,7 +163,7 @@ func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exch
 			e := &rows[i]
 			k := key{e.TenantID, e.Environment, e.Application, e.Route, e.ExecutionID, e.StartTimeNS}
 			if seen[k] {
-				// An insert keeps one of several rows with the key of the table.
+				// On insertion, ClickHouse keeps one of several rows with the same sort key.
 				e.ExecutionID = fmt.Sprint("row ", i)
 			}
 			seen[k] = true
@@ -247,8 +248,8 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy
 	})
 }
 
-// measured is what is seen of one group: how long each exchange lasted, of those that are
-// observed, that these are compared with, and the same within the short window.
+// measured are the durations of one group's exchanges: of those that are observed, of those that
+// they are compared with, and the same within the short window.
 type measured struct {
 	observed, volume, shortObserved, shortVolume map[string]int64
 	newest                                       rules.Exchange
@@ -281,7 +282,7 @@ func (m *measured) compare(e *rules.Exchange, short bool) {
 	}
 }
 
-// percentile returns the shortest duration that so many of a hundred do not exceed.
+// percentile returns the shortest duration that at least p percent of the exchanges do not exceed.
 func (m *measured) percentile(p int) int64 {
 	durations := slices.Sorted(maps.Values(m.volume))
 	for i, d := range durations {
@@ -373,9 +374,9 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 	}
 }
 
-// lateNaively returns how late exchanges are taken to be by who watches at a watermark, and did so
-// ten seconds before: ten seconds at least. An exchange that is dated to begin after it ended
-// counts from its beginning on, and so is late by what lies between.
+// lateNaively returns the lateness of exchanges as measured by a watch at a watermark that also
+// looked ten seconds before: ten seconds at least. An exchange whose begin is after its end counts
+// from its begin on, so its lateness includes the difference.
 func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 	const tenSeconds = 10e9
 	shown := func(at int64) map[int64]map[string]bool {
@@ -429,8 +430,8 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 	return groups
 }
 
-// TestWindowsAgree lets random rules of several tenants be evaluated over random rows, by
-// tallies and by conditions alone, and holds both to a count in Go.
+// TestWindowsAgree evaluates random rules of several tenants over random rows, both by tallies and
+// by single conditions, and compares both with a count in Go.
 func TestWindowsAgree(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)

@@ -93,7 +93,7 @@ func firing(ctx context.Context, prometheus string) (names []string, err error) 
 	return names, nil
 }
 
-// everyQueryShowsSomething asks Prometheus what each panel of the dashboard asks it.
+// everyQueryShowsSomething runs the queries of each panel of the dashboard against Prometheus.
 func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	t.Helper()
 	for _, p := range panels(t) {
@@ -112,7 +112,8 @@ func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	}
 }
 
-// namesAreConventional has promtool judge what a replica tells, and compares it with the list of metrics, both ways.
+// namesAreConventional lets promtool check the metrics of a replica, and compares them with the
+// list of metrics in both directions.
 func namesAreConventional(t *testing.T, address string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
@@ -147,7 +148,8 @@ func namesAreConventional(t *testing.T, address string) {
 	}
 }
 
-// isDrawn holds that the picture of the dashboard has each of its panels, with lines from Prometheus.
+// isDrawn checks that the picture of the dashboard has each of its panels, with lines from
+// Prometheus.
 func isDrawn(t *testing.T, prometheus string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dashboard.svg")
@@ -171,7 +173,8 @@ func isDrawn(t *testing.T, prometheus string) {
 	}
 }
 
-// source stands before ClickHouse and can take it away, or what asks about the older look-back alone. It returns the URL through it.
+// source is a proxy in front of ClickHouse that can fail all queries, or only those for the older
+// look-back. It returns the URL of the proxy.
 func source(t *testing.T, away, older *atomic.Bool) string {
 	t.Helper()
 	_, clickhouse := servers(t)
@@ -183,7 +186,7 @@ func source(t *testing.T, away, older *atomic.Bool) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // Whoever asked is gone.
+			return // The client is gone.
 		}
 		r.Body = io.NopCloser(bytes.NewReader(text))
 		// What is recent is asked for up to the clock of ClickHouse less a settling time.

@@ -66,7 +66,7 @@ func everything() map[string]any {
 	}
 }
 
-// rendered returns the objects of the chart, decoded strictly against the types of Kubernetes, by kind.
+// rendered returns the objects of the chart by kind, decoded strictly into the types of Kubernetes.
 func rendered(t *testing.T, v map[string]any) (map[string]runtime.Object, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)
@@ -211,7 +211,7 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	if got := *pods["Deployment"].TerminationGracePeriodSeconds; got != 7+20+5 {
 		t.Errorf("a replica has %d seconds to end", got)
 	}
-	// A database that is away is no reason to restart a replica: only readiness may ask for it.
+	// An unreachable database is no reason to restart a replica: only readiness may depend on it.
 	c := pods["Deployment"].Containers[0]
 	for name, probe := range map[string]struct {
 		*corev1.Probe
@@ -252,7 +252,8 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	}
 }
 
-// TestTheChartGoesAroundAPooler has the migration and the wake-up bus reach Postgres itself, and nothing else.
+// TestTheChartGoesAroundAPooler checks that only the migration and the wake-up bus connect to
+// Postgres directly.
 func TestTheChartGoesAroundAPooler(t *testing.T) {
 	keysOf := func(v map[string]any) map[string]string {
 		t.Helper()
@@ -309,7 +310,7 @@ func TestTheChartRefusesWrongValues(t *testing.T) {
 	}
 }
 
-// TestTheChartHoldsTheRules holds that the chart's file is the one beside it.
+// TestTheChartHoldsTheRules checks that the chart's copy equals the original file.
 func TestTheChartHoldsTheRules(t *testing.T) {
 	inside, err := os.ReadFile(chartFolder + "/files/rules.yaml")
 	if err != nil {

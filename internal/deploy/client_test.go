@@ -95,7 +95,7 @@ func TestAnotherProgramUsesTheClient(t *testing.T) {
 		}
 		return err
 	})
-	// It hears of the alert.
+	// The watching client is notified of the alert.
 	hears(`"changed"`)
 	stop()
 	_ = watching.Wait()

@@ -41,13 +41,15 @@ type cluster struct {
 
 const (
 	namespace = "monitoring"
-	// restricted has the API server refuse pods that do not meet that standard, and warn of what would make such pods.
+	// restricted makes the API server reject pods that violate that standard, and warn about
+	// objects that would create such pods.
 	restricted = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "` + namespace + `", "labels": {
 		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}}}`
 	token = "the-token-of-the-test"
 )
 
-// startCluster starts etcd, the API server with its usual admission, and the kinds of the Prometheus operator.
+// startCluster starts etcd, the API server with its default admission plugins, and the resource
+// types of the Prometheus operator.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	programs, crds := os.Getenv("TOCSIN_TEST_CLUSTER"), os.Getenv("TOCSIN_TEST_CRDS")
@@ -57,7 +59,7 @@ func startCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	store, peers, address := freeAddress(t), freeAddress(t), freeAddress(t)
 	_, port, _ := strings.Cut(address, ":")
-	// The server of the API has to end before etcd does.
+	// The API server has to end before etcd does.
 	background(t, filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--log-level=error",
 		"--listen-client-urls=http://"+store, "--advertise-client-urls=http://"+store, "--listen-peer-urls=http://"+peers,
 		"--initial-advertise-peer-urls=http://"+peers, "--initial-cluster=default=http://"+peers)
@@ -204,7 +206,7 @@ func (c *cluster) run(v map[string]any, args ...string) (string, error) {
 	return string(out), err
 }
 
-// does runs Helm and holds that it works, and that the API server warns of nothing.
+// does runs Helm, and checks that it succeeds without warnings of the API server.
 func (c *cluster) does(v map[string]any, args ...string) string {
 	c.t.Helper()
 	out, err := c.run(v, args...)
@@ -313,7 +315,7 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 	if template, replicas := deployment(); replicas != 3 || c.migrations() != 3 || !strings.HasSuffix(template.Spec.Containers[0].Image, ":"+tag) {
 		t.Errorf("after the update of stopped replicas there are %d, of %s, after %d migrations", replicas, template.Spec.Containers[0].Image, c.migrations())
 	}
-	// Another number belongs to whoever has set it.
+	// Another number belongs to the client that has set it.
 	scale(1)
 	if out, err := c.run(nil, update...); err == nil || !strings.Contains(out, "conflict") {
 		t.Errorf("helm upgrade takes the number of replicas from kubectl: %v\n%s", err, out)

@@ -89,7 +89,8 @@ func TestTheComposeFileAsksForWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestTheComposeFileTakesMoreSettings gives the replicas and the migration what a file beside it says, and the program accepts all of it.
+// TestTheComposeFileTakesMoreSettings gives the replicas and the migration additional settings from
+// an override file, and checks that the program accepts all of them.
 func TestTheComposeFileTakesMoreSettings(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"compose.yaml", "collector.yaml", "source.yaml"} {

@@ -26,7 +26,7 @@ import (
 
 const binary = "../../bin/tocsin"
 
-// servers returns the URLs of the throw-away databases.
+// servers returns the URLs of the temporary databases.
 func servers(t *testing.T) (postgres *url.URL, clickhouse string) {
 	t.Helper()
 	address := os.Getenv("TOCSIN_TEST_POSTGRES_URL")
@@ -38,7 +38,7 @@ func servers(t *testing.T) (postgres *url.URL, clickhouse string) {
 	return postgres, clickhouse
 }
 
-// freeAddress returns one at which nobody listens.
+// freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
@@ -243,7 +243,7 @@ func serves(t *testing.T, postgres string, settings ...string) {
 	}
 }
 
-// delivers has a server of an API raise an alert and send its message.
+// delivers makes the server behind an API raise an alert and send its message.
 func delivers(t *testing.T, api string) {
 	t.Helper()
 	_, clickhouse := servers(t)
@@ -355,7 +355,8 @@ func TestModesThatGuessTypesAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheFirstServerThatTakesWritesIsFound holds what docs/install.md says of a URL with several servers.
+// TestTheFirstServerThatTakesWritesIsFound checks what docs/install.md says about a URL with
+// several servers.
 func TestTheFirstServerThatTakesWritesIsFound(t *testing.T) {
 	direct, _ := servers(t)
 	makeTable(t)

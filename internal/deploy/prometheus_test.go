@@ -77,7 +77,7 @@ func usedBy(t *testing.T, expr string) []string {
 	return names
 }
 
-// isKnown reports whether a metric, or a part of a histogram, is one that Tocsin has.
+// isKnown reports whether Tocsin has a metric of this name, or a histogram of which it is a part.
 func isKnown(name string) bool {
 	if slices.Contains(Metrics(), name) {
 		return true

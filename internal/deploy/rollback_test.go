@@ -28,7 +28,7 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	u.arrived(path)
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
-	// Forth: the new one beside the old one, then alone.
+	// Update: the new version runs together with the old one, then by itself.
 	u.does(u.now, "migrate")
 	logs := []*bytes.Buffer{log}
 	replace := func(by string) {
@@ -42,7 +42,8 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	}
 	replace(u.now)
 	u.arrived(path)
-	// And back, on the schema of the new one. The unit of the package migrates before each start.
+	// And back, on the schema of the new version. The unit of the package migrates before each
+	// start.
 	u.does(u.before, "migrate")
 	replace(u.before)
 	u.arrived(path)
@@ -70,9 +71,10 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestABackupIsTheWayBackWhereTheSchemaIsNot takes a dump before an update to a schema with which the version before cannot work,
-// updates, and goes back by the dump, as docs/install.md says: each exchange has one alert again, those of before the backup are not
-// told anew, and those of the time of the new version are told twice.
+// TestABackupIsTheWayBackWhereTheSchemaIsNot takes a dump before an update to a schema with which
+// the previous version cannot work, updates, and goes back by restoring the dump, as
+// docs/install.md describes: each exchange has one alert again; alerts from before the backup are
+// not sent again, and those of the time of the new version are sent twice.
 func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 	base, programs := ownPostgres(t)
 	u := newDatabases(t, programBefore(t, "TOCSIN_TEST_BEFORE"), base)
@@ -126,7 +128,7 @@ func (u *update) toldOnce(from, to int) {
 	u.told(from, to, 1)
 }
 
-// told holds that each of some exchanges was told so many times.
+// told checks that each exchange of a range was sent the given number of times.
 func (u *update) told(from, to, times int) {
 	u.t.Helper()
 	u.got.mutex.Lock()

@@ -25,7 +25,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// update is a Tocsin of the version before, with databases of its own, that is replaced by this one.
+// update is a Tocsin of the previous version, with databases of its own, that is replaced by this
+// version.
 type update struct {
 	t *testing.T
 	// before and now are the two programs.
@@ -86,7 +87,7 @@ func newUpdate(t *testing.T) *update {
 	return newDatabases(t, programBefore(t, "TOCSIN_TEST_BEFORE"), base)
 }
 
-// programBefore returns the program of a version before this one, which a variable names.
+// programBefore returns the program of a previous version, from an environment variable.
 func programBefore(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -154,7 +155,7 @@ func (u *update) query(statement string) {
 	}
 }
 
-// number returns a number that Postgres tells.
+// number returns a number that is read from Postgres.
 func (u *update) number(ctx context.Context, query string) (n int) {
 	u.t.Helper()
 	conn, err := pgx.Connect(ctx, u.postgres)
@@ -176,7 +177,7 @@ func (u *update) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// makes posts to the API, and returns the id of what was made.
+// makes posts to the API, and returns the id of what was created.
 func (u *update) makes(path, body string, args ...any) any {
 	u.t.Helper()
 	made, err := post(u.t.Context(), "http://"+u.address+"/api/v1"+path, fmt.Appendf(nil, body, args...))
@@ -266,7 +267,8 @@ func TestAnUpdateLosesAndRepeatsNothing(t *testing.T) {
 	u.arrived(paths...)
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
-	// Whoever starts again looks back; it is stopped before it is done, and before one in ten messages got through.
+	// After the restart the replica judges the look-back; it is stopped before that is done, and
+	// before a tenth of the messages are delivered.
 	u.stop(cmd, log)
 	u.got.refuses.Store(true)
 	u.fail(20_000, "rand() % 3000")

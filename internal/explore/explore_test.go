@@ -13,7 +13,7 @@ import (
 //nolint:gochecknoglobals // a flag of the test binary
 var wide = flag.Bool("wide", false, "explore larger bounds, too: a minute or two, and some gigabytes")
 
-// explored goes through all states of a model, and prints the shortest way to what is broken.
+// explored visits all states of a model, and logs the shortest trace to a violation.
 func explored[S comparable](t *testing.T, model explore.Model[S]) explore.Result {
 	t.Helper()
 	began := time.Now()

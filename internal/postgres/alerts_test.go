@@ -31,7 +31,7 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 		known := p.page()
 		commit("new", known, pageOf)
 		batch := p.page()
-		// Under ids of their own, as whoever judges again gives them.
+		// With ids of their own, as a second evaluation creates them.
 		for i := range batch.Instances[:10] {
 			batch.Instances[i*7].Exchange.ExecutionID = known.Instances[i].Exchange.ExecutionID
 			batch.Instances[i*7+1].Exchange.ExecutionID = batch.Instances[i*7+2].Exchange.ExecutionID

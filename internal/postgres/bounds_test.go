@@ -19,7 +19,7 @@ type queue struct {
 	hook uuid.UUID
 }
 
-// newQueue returns one beside a transaction that keeps Postgres from removing what is dead.
+// newQueue returns a queue while a transaction keeps Postgres from removing dead rows.
 func newQueue(tb testing.TB) *queue {
 	tb.Helper()
 	url := pgtest.URL(tb)
@@ -39,7 +39,7 @@ func newQueue(tb testing.TB) *queue {
 	return q
 }
 
-// settle owes so many messages, each since a moment of the last half hour, and settles them all.
+// settle queues count messages, spread over the last half hour, and settles them all.
 func (q *queue) settle(count int) {
 	q.tb.Helper()
 	q.exec(`insert into outbox (notification_id, webhook_id, ready_at, due_at)
@@ -237,7 +237,7 @@ func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 	}
 }
 
-// A hundredth of the time is spent on whole looks, unless a single one took long.
+// At most a hundredth of the time is spent on whole looks, unless a single one takes long.
 func TestWholeLooksTakeAHundredthOfTheTime(t *testing.T) {
 	t.Parallel()
 	const quick, slow, most = time.Millisecond, 2 * time.Second, 5 * time.Minute
@@ -261,8 +261,7 @@ func TestWholeLooksTakeAHundredthOfTheTime(t *testing.T) {
 	}
 }
 
-// BenchmarkLook tells what a look costs after so many messages were settled beside a
-// transaction that is held open.
+// BenchmarkLook measures a look after many messages were settled while a transaction is held open.
 func BenchmarkLook(b *testing.B) {
 	for name, settled := range map[string]int{"fresh": 0, "settled=900000": 900_000} {
 		b.Run(name, func(b *testing.B) {

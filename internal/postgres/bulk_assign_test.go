@@ -17,7 +17,7 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// handlers returns who handles the three alerts, as "ada@x bo@x -".
+// handlers returns the assignees of the three alerts, as "ada@x bo@x -".
 func handlers(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var names []string
@@ -81,7 +81,7 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 		t.Errorf("an acknowledgement under the id of an assignment: %v", err)
 	}
 
-	// Whoever means it takes over, and the name is that of the user.
+	// With the explicit option the alert is taken over, and the name is the user's.
 	over := api.BulkAssignment{ID: uuid.New(), Actor: "ada@x", Filter: all, Assignee: "ADA@x", Reassign: true}
 	if got := counts(assignMany(t, inbox, over)); got != [4]int64{1, 1, 1, 1} || handlers(t, conn) != "ada@x ada@x -" {
 		t.Errorf("taking over: %v, %s", got, handlers(t, conn))

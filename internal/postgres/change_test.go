@@ -99,7 +99,7 @@ func (e *editor) want(what string, names []string, removed ...uuid.UUID) evaluat
 	return set
 }
 
-// backfill returns the stored position of a rule, "" for none.
+// backfill returns the stored position of a rule, or "" if there is none.
 func (e *editor) backfill(id uuid.UUID) string {
 	e.tb.Helper()
 	return one[string](e.tb, e.conn, `select coalesce((select position || coalesce(' ' || until, '') || case when failing then ' failing' else '' end from rule_backfill where rule_id = $1), '')`, id)
@@ -213,7 +213,7 @@ func TestChangesFenceCommits(t *testing.T) {
 	if _, err := e.store.Commit(t.Context(), batch); !isStale(err) {
 		t.Errorf("a commit by the former version = %v", err)
 	}
-	// Rules of another partition are no matter.
+	// Rules of another partition do not matter.
 	batch.RulesRevision = e.hold("x").Checkpoints[e.partition].RulesRevision
 	for n := 0; ; n++ {
 		if other := fmt.Sprint("tenant-", n); int(xxhash.Sum64String(other)%8) != e.partition {
@@ -228,7 +228,7 @@ func TestChangesFenceCommits(t *testing.T) {
 	}
 }
 
-// TestManyChangesAtOnce has many people change the rules of a tenant that nobody knows
+// TestManyChangesAtOnce lets many users change the rules of a tenant that is not in any partition
 // yet, while passes commit. An evaluator that reads meanwhile misses nothing.
 func TestManyChangesAtOnce(t *testing.T) {
 	e := newEditor(t)
@@ -280,7 +280,7 @@ func TestManyChangesAtOnce(t *testing.T) {
 	}
 }
 
-// TestArmingFollowsTheSlowerClock has Postgres's clock be ahead of the source's, and behind it.
+// TestArmingFollowsTheSlowerClock has Postgres's clock ahead of the source's, and behind it.
 func TestArmingFollowsTheSlowerClock(t *testing.T) {
 	e := newEditor(t)
 	near := func(what string, ns int64, want time.Time) {
@@ -298,7 +298,7 @@ func TestArmingFollowsTheSlowerClock(t *testing.T) {
 		rule = e.enable(e.enable(rule, false), true)
 		near("enabled", rule.ArmedSinceNS, time.Now().Add(want))
 	}
-	// The clock of the source is set back: no condition stands for a negative time.
+	// The clock of the source is set back: no condition is in force for a negative time.
 	e.exec(`update checkpoint set clock_offset_ns = 0`)
 	rule := e.create(definition("set back"))
 	e.exec(`update checkpoint set clock_offset_ns = $1`, -time.Hour.Nanoseconds())

@@ -25,11 +25,11 @@ import (
 	"tocsin/rules"
 )
 
-// pageOf is how many alerts a commit of the benchmark writes.
+// pageOf is the number of alerts that a commit of the benchmark writes.
 const pageOf = 1000
 
-// persist is a store with one rule and one webhook, and tables beside it that
-// hold the same columns and nothing else.
+// persist is a store with one rule and one webhook, and tables in the same database that have only
+// the columns, without keys.
 type persist struct {
 	url     string
 	store   *postgres.Evaluation
@@ -37,7 +37,7 @@ type persist struct {
 	rule    uuid.UUID
 	webhook uuid.UUID
 	at      cursor.Position
-	// revision is that of the checkpoint.
+	// revision is the checkpoint's revision.
 	revision int64
 }
 
@@ -111,7 +111,7 @@ func (p *persist) page() evaluator.Batch {
 	return batch
 }
 
-// batch returns one that is made from the checkpoint as it stands, and writes nothing else.
+// batch returns an otherwise empty batch at the current state of the checkpoint.
 func (p *persist) batch() evaluator.Batch {
 	return evaluator.Batch{Partition: 0, Token: 1, Revision: p.revision, RulesRevision: 1, LeaseFor: 30 * time.Second, Cursor: &p.at}
 }
@@ -193,10 +193,9 @@ func (p *persist) copied(tb testing.TB, batch evaluator.Batch, encoded []encoded
 	}
 }
 
-// BenchmarkCommit commits pages of 1,000 alerts with what is owed for them, in
-// turns with COPY of the same rows into tables without keys. of-copy is the rate
-// of the one in that of the other, of-copy-cpu the same of the time that
-// Postgres computes; the rest is microseconds of an alert.
+// BenchmarkCommit commits pages of 1,000 alerts with their notifications, alternating with COPY of
+// the same rows into tables without keys. of-copy is the rate of the commits relative to that of
+// COPY, of-copy-cpu the same for the CPU time of Postgres; the rest is microseconds per alert.
 func BenchmarkCommit(b *testing.B) {
 	p := newPersist(b)
 	p.commit(b, p.page())

@@ -51,7 +51,8 @@ func TestStaleCommitsWriteNothing(t *testing.T) {
 	}
 }
 
-// TestLeaseThatExpiredStillCommits has nobody else take the partition.
+// TestLeaseThatExpiredStillCommits checks that an expired lease suffices if no other replica has
+// taken the partition.
 func TestLeaseThatExpiredStillCommits(t *testing.T) {
 	p := newPersist(t)
 	p.exec(t, `update checkpoint set lease_until = now() - interval '1 min' where partition = 0`)
@@ -100,7 +101,8 @@ func TestCommitStoresProgress(t *testing.T) {
 	}
 }
 
-// TestRefusedCommits tells what the database refuses for good from what may pass.
+// TestRefusedCommits checks that permanent errors of the database are distinguished from transient
+// ones.
 func TestRefusedCommits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -167,7 +169,7 @@ func (p *persist) others(tb testing.TB, n int) []uuid.UUID {
 	return ids
 }
 
-// operators makes the webhook hear about Tocsin itself.
+// operators makes the webhook receive notifications about Tocsin itself.
 func (p *persist) operators(tb testing.TB) {
 	tb.Helper()
 	p.exec(tb, `update webhook set operators = true`)

@@ -62,8 +62,8 @@ func newWindowAlerts(t *testing.T) *windowAlerts {
 	return w
 }
 
-// change is a step of an alert, with a notification where a reason is given. A new alert
-// has the id uuid.Nil.
+// change is a step of an alert, with a notification if a reason is given. An id of uuid.Nil creates
+// a new alert.
 func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
 	w.made++
 	if id == uuid.Nil {
@@ -192,7 +192,7 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 		"FIRED 0", "FIRED 0", "REMINDER 0", "REMINDER 1", "RESOLVED 0")
 }
 
-// TestResolvedWindowAlertsAreHeld has a person resolve alerts, alone and with others.
+// TestResolvedWindowAlertsAreHeld lets a user resolve alerts, each by itself and several together.
 func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 	w := newWindowAlerts(t)
 	raised := w.apply(2, 0, 2, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired))
@@ -203,7 +203,7 @@ func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	held := []string{"RESOLVED held a raise raiseException 1", "RESOLVED held b raise raiseException 2"}
-	// Whoever evaluated before the person acted changes nothing, and nothing is raised.
+	// An evaluation from before the user's action changes nothing, and nothing is raised.
 	w.apply(0, 0, 0, w.change(alerts.Clear, a, "a", notify.ReasonResolved), w.change(alerts.Remind, b, "b", notify.ReasonReminder))
 	w.apply(0, 0, 0, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Wait, uuid.Nil, "b", ""))
 	w.want("held", held, "FIRED 0", "FIRED 0")
@@ -227,7 +227,7 @@ func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 	if open := w.open(); len(open) != 1 || open[0].ID != again.Instance.ID || open[0].Held {
 		t.Errorf("open %+v", open)
 	}
-	// A hold has no place beside an alert that is open.
+	// A hold is not possible together with an open alert.
 	w.act(again.Instance.ID, alerts.Resolve)
 	w.act(again.Instance.ID, alerts.Resolve)
 	if open := w.open(); len(open) != 1 || !open[0].Held {

@@ -86,7 +86,7 @@ func TestIDsAreRead(t *testing.T) {
 	}
 }
 
-// TestAStoredExchangeIsRead holds what is read of an exchange to what was written.
+// TestAStoredExchangeIsRead compares what is read of an exchange with what was written.
 func TestAStoredExchangeIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, number := rapid.String(), rapid.Int64()

@@ -148,7 +148,7 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	if n := one[int](t, e.conn, `select count(*) from alert_escalation`); n != 0 {
 		t.Errorf("%d escalations are left", n)
 	}
-	// Whoever heard of it by an escalation is told of its end, where that was chosen.
+	// A webhook that was notified by an escalation is notified of the end, if it chose that event.
 	e.exec(t, `update webhook set events = '{RESOLVED}' where name in ('pager', 'boss')`)
 	e.act(alerts.Resolve)
 	if got := column(t, e.conn, `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'RESOLVED' order by 1`); !slices.Equal(got, []string{"boss", "pager"}) {
@@ -214,8 +214,8 @@ func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 	}
 }
 
-// TestWhatIsUndoneEndsNoStep has somebody look after an alert in error, while the last
-// step is void. It is taken at once when that is undone; what was sent before is not sent again.
+// TestWhatIsUndoneEndsNoStep handles an alert by mistake, which makes the last step void. The step
+// is taken at once when that is undone; what was sent before is not sent again.
 func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	t.Parallel()
 	act := func(action alerts.Action) func(*escalatingAlert) func() error {
@@ -242,7 +242,7 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		do func(*escalatingAlert) func() error
-		// meanwhile is what else happens before it is undone.
+		// meanwhile is what else happens before the undo.
 		meanwhile   string
 		pager, boss int
 	}{
@@ -287,8 +287,9 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	}
 }
 
-// TestAStepThatWasLateIsResumed has no replica look when the first step is due, and somebody acknowledge
-// the alert in error afterwards: the step was due before that, and is void by it all the same.
+// TestAStepThatWasLateIsResumed has no replica that looks when the first step is due, and a user
+// who acknowledges the alert by mistake afterwards: the step was due before that, and is void by it
+// all the same.
 func TestAStepThatWasLateIsResumed(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]bool{"found void": true, "undone before anybody looks": false} {
@@ -314,8 +315,8 @@ func TestAStepThatWasLateIsResumed(t *testing.T) {
 	}
 }
 
-// TestAnUndoResumesWhatItMadeVoid has one step be void by a snooze that ends by itself, and the next one by
-// an acknowledgement: its undo takes the second step alone.
+// TestAnUndoResumesWhatItMadeVoid has one step void by a snooze that ends by itself, and the next
+// one by an acknowledgement: undoing that resumes only the second step.
 func TestAnUndoResumesWhatItMadeVoid(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -350,8 +351,8 @@ func (e *escalatingAlert) policy(version int64, p routing.Policy) {
 	}
 }
 
-// TestWhoeverActsFirstIsNotEscalated has a replica wait for somebody who acts at the instant at which
-// the step is due, and another one that dies while it waits.
+// TestWhoeverActsFirstIsNotEscalated lets a replica wait for a user who acts at the instant at
+// which the step is due, and another one die while it waits.
 func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]string{
@@ -405,7 +406,7 @@ func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	}
 }
 
-// TestAStepThatNotifiesNobodyIsTold has the webhook of the first step be gone, and the team of the last.
+// TestAStepThatNotifiesNobodyIsTold deletes the webhook of the first step and the team of the last.
 func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -421,7 +422,7 @@ func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
 	e.exec(t, `update team_list set teams = '{"teams": []}'`)
 	want(16, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 15})
 
-	// A step that is void is none that notifies nobody.
+	// A void step does not count as one that notifies nobody.
 	e = newEscalating(t)
 	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
 	e.act(alerts.Acknowledge)
@@ -438,7 +439,7 @@ func TestWhatBeginsToEscalate(t *testing.T) {
 	if n := countOf(t, e); n != 1 {
 		t.Fatalf("%d escalations of the first commit", n)
 	}
-	// The same exchange once more is no new alert.
+	// The same exchange again is no new alert.
 	again := e.first
 	again.Revision, again.Instances[0].Late = e.revision, true
 	e.exec(t, `delete from alert_escalation`)
@@ -521,7 +522,7 @@ func TestManyEscalateAtOnce(t *testing.T) {
 	}
 }
 
-// What a policy and teams name cannot be deleted, whichever of two is written first.
+// What a policy and teams refer to cannot be deleted, whichever of the two is written first.
 func TestWhatEscalationsNameStays(t *testing.T) {
 	t.Parallel()
 	ctx, e := context.Background(), newEscalating(t)
@@ -549,7 +550,8 @@ func TestWhatEscalationsNameStays(t *testing.T) {
 	refused("a team with an unknown webhook", err)
 	refused("the webhook of a step", e.db.Webhooks().Delete(ctx, tenant, e.pager))
 	refused("the webhook of a team", e.db.Webhooks().Delete(ctx, tenant, e.boss))
-	// Where a policy leads to teams that have been without webhooks, or are not there, others are edited still.
+	// If a policy refers to teams that have no webhooks or do not exist, other teams can still be
+	// edited.
 	e.exec(t, `update team_list set teams = '{"teams": [{"name": "bosses"}]}'`)
 	e.exec(t, `update routing_policy set policy = jsonb_set(policy, '{defaultEscalation,0,teams}', '["gone"]')`)
 	if _, err := e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses"}, {Name: "others"}}}); err != nil {

@@ -19,7 +19,8 @@ var (
 	Folding = (*Inbox).folding
 )
 
-// Asks tells whether Postgres is asked before a connection is used that was idle.
+// Asks reports whether Postgres is pinged before a connection is used that was idle for the given
+// time.
 func Asks(ctx context.Context, conn *pgx.Conn, idle time.Duration) bool {
 	return shouldPing(ctx, pgxpool.ShouldPingParams{Conn: conn, IdleDuration: idle})
 }
@@ -33,7 +34,8 @@ func (s *Outbox) BeginPeriod() {
 	s.db.bounds.nextWhole = time.Now().Add(time.Hour)
 }
 
-// NextWhole is when the next whole look is due after whole looks that took so long.
+// NextWhole returns the time until the next whole look is due after whole looks of the given
+// durations.
 func NextWhole(took ...time.Duration) time.Duration {
 	var b bounds
 	for _, t := range took {

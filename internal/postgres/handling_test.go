@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// people makes users of the tenant, as name and role, and of another one.
+// people creates users of the tenant, from names and roles, and one of another tenant.
 func people(t *testing.T, conn *pgx.Conn, users ...string) {
 	t.Helper()
 	for _, user := range users {

@@ -90,9 +90,9 @@ func does(t *testing.T, conn *pgx.Conn, sql string, args pgx.NamedArgs) plan {
 	return plans[0].Plan
 }
 
-// TestAPageOfABusyInboxReadsLittle holds how many blocks a page costs, whatever
-// the list is filtered by and however far down it is, among 100,000 alerts of
-// which four or so are in a block. A time would tell of the machine.
+// TestAPageOfABusyInboxReadsLittle limits the blocks that a page reads, whatever the list is
+// filtered by and however far down it is, among 100,000 alerts of which about four are in a block.
+// A time would depend on the machine.
 func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 	url := pgtest.URL(t)
 	box, err := seal.New(base64.StdEncoding.EncodeToString(make([]byte, 32)))
@@ -109,8 +109,8 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 
 	rule := uuid.MustParse("00000000-0000-7000-8001-000000000017")
 	team := func(name string) []rules.Target { return []rules.Target{{Kind: rules.TargetTeam, Name: name}} }
-	// The index of a state is some 700 blocks; a page's alerts are found by their ids in some
-	// five blocks each.
+	// The index of a state has some 700 blocks; each of a page's alerts is found by its id in some
+	// five blocks.
 	const most = 2_500
 	for name, filter := range map[string]alerts.Filter{
 		"nothing":            {},
@@ -160,7 +160,7 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 	t.Run("search", func(t *testing.T) { searched(t, inbox, conn) })
 }
 
-// issues folds by what no index holds: it reads each alert of the state, and no other.
+// issues groups by a value that no index contains: it reads each alert of the state, and no other.
 func issues(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
 	t.Helper()
 	q := api.GroupQuery{By: alerts.ByIssue, Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Limit: 100, Actor: "ada"}

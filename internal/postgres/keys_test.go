@@ -107,7 +107,8 @@ func TestNothingDangles(t *testing.T) {
 	p.exec(t, `delete from webhook`)
 }
 
-// TestCommitWithoutWebhookWritesNothing deletes the webhook of a claimed rule by hand.
+// TestCommitWithoutWebhookWritesNothing deletes the webhook of a claimed rule directly in the
+// database.
 func TestCommitWithoutWebhookWritesNothing(t *testing.T) {
 	p := newPersist(t)
 	p.exec(t, `delete from rule_webhook`)

@@ -34,7 +34,7 @@ func crowd(tb testing.TB, webhooks int) *waiting {
 	return b
 }
 
-// find is a claim that takes nothing, and tells for how many webhooks something is due.
+// find is a claim that takes nothing, and returns for how many webhooks something is due.
 func find(tb testing.TB, o *postgres.Outbox) (due int) {
 	tb.Helper()
 	_, err := o.Claim(tb.Context(), notify.ClaimRequest{
@@ -47,8 +47,8 @@ func find(tb testing.TB, o *postgres.Outbox) (due int) {
 	return due
 }
 
-// TestALookCostsWhatIsDue looks for due messages beside few and many webhooks without any:
-// it reads as much.
+// TestALookCostsWhatIsDue looks for due messages among few and many webhooks that have none: both
+// read the same amount.
 func TestALookCostsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	const looks = 20
@@ -70,8 +70,8 @@ func TestALookCostsWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestALookReadsNothingOfWhatWaits looks for due messages that many others of the same
-// webhooks wait for.
+// TestALookReadsNothingOfWhatWaits looks for due messages while many others of the same webhooks
+// wait for them.
 func TestALookReadsNothingOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	const looks = 20

@@ -42,14 +42,14 @@ func (b *before) exec(sql string, args ...any) {
 	}
 }
 
-// behind returns the position of an exchange so long before the present.
+// behind returns the position of an exchange the given time before the present.
 func (b *before) behind(by time.Duration) cursor.Position {
 	return cursor.Position{StartTimeNS: b.at.Add(-by).UnixNano(), ExecutionID: "exchange-7|é"}
 }
 
 func (b *before) ns(by time.Duration) int64 { return b.at.Add(-by).UnixNano() }
 
-// rule stores a rule with a look-back of an hour, as far as columns of its state say.
+// rule stores a rule with a look-back of an hour, with the given columns of its state.
 func (b *before) rule(tenant, name, mode string, enabled bool, columns string, args ...any) uuid.UUID {
 	b.tb.Helper()
 	id := uuid.New()

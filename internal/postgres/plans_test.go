@@ -90,9 +90,9 @@ func (b *waiting) steps(hook uuid.UUID, batch int) []step {
 	}
 }
 
-// TestBatchesPassOverWhatIsSettled has Postgres believe that the outbox is empty, while
-// its indexes hold the entries of many messages that were settled beside a transaction
-// that is held open. What works on a few messages then reads a few pages of indexes.
+// TestBatchesPassOverWhatIsSettled makes Postgres assume that the outbox is empty, while its
+// indexes contain the entries of many messages that were settled during a transaction that is held
+// open. What works on a few messages then reads only a few pages of the indexes.
 func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 	const settled, batch = 100_000, 20
 	q := newQueue(t)

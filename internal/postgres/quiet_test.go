@@ -27,8 +27,8 @@ type quiet struct {
 	made evaluator.Batch
 }
 
-// newQuiet raises an alert of a severity about which the webhook has quiet hours from an hour ago until
-// an hour or so from now.
+// newQuiet raises an alert of a severity that the webhook's quiet hours cover, from an hour ago
+// until about an hour from now.
 func newQuiet(t *testing.T, severity rules.Severity) *quiet {
 	t.Helper()
 	p := newPersist(t)
@@ -65,7 +65,8 @@ func (n *quiet) hours(from, to time.Duration) {
 	n.exec(n.t, `update webhook set quiet_hours = $1`, text)
 }
 
-// end ends what is over so long after the present end, and returns how many messages are sent.
+// end ends quiet hours as of the given time after their present end, and returns how many messages
+// are sent.
 func (n *quiet) end(after time.Duration) int {
 	n.t.Helper()
 	due, err := n.db.Outbox().EndQuiet(n.t.Context(), new(n.ends.Add(after)))
@@ -75,7 +76,7 @@ func (n *quiet) end(after time.Duration) int {
 	return due[n.webhook]
 }
 
-// stored returns what became of the messages: held, due, behind another one, or the status.
+// stored returns the state of the messages: held, due, behind another one, or the status.
 func (n *quiet) stored() []string {
 	n.t.Helper()
 	return column(n.t, n.conn, `select n.reason || ' ' || case when s.status <> 'PENDING' then s.status when o.quiet_until is not null then 'held'
@@ -122,7 +123,7 @@ func TestQuietHoursHoldWhatIsNotCritical(t *testing.T) {
 
 func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 	t.Parallel()
-	long := func(n *quiet) { // what has happened is out of reach of an undo at the end
+	long := func(n *quiet) { // what has happened can no longer be undone at the end
 		n.exec(n.t, `update alert set acknowledged_at = now() where acknowledged_at is not null`)
 	}
 	for name, c := range map[string]struct {
@@ -197,7 +198,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			n.end(time.Minute)
 			n.want("when they are over", c.want...)
 			if name == "acknowledged" {
-				n.act(alerts.Resolve) // the webhook has not heard of the alert, and does not hear of its end
+				n.act(alerts.Resolve) // the webhook was not notified of the alert, and is not notified of its end
 			}
 			if sent := n.end(time.Minute); sent != 0 {
 				t.Errorf("%d messages are sent once more", sent)
@@ -210,7 +211,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 	}
 }
 
-// id returns a message of the alert, the first of a reason.
+// id returns the first message of the alert with a reason.
 func (n *quiet) id(reason notify.Reason) uuid.UUID {
 	return one[uuid.UUID](n.t, n.conn, `select notification_id from notification where alert_id = $1 and reason = $2 order by generation limit 1`, n.alert, reason)
 }
@@ -353,7 +354,7 @@ func TestStepsWaitForTheEndOfQuietHours(t *testing.T) {
 	}
 }
 
-// TestQuietHoursOfThePager has the steps of an escalation be held for the pager alone.
+// TestQuietHoursOfThePager checks that the steps of an escalation are held for the pager only.
 func TestQuietHoursOfThePager(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -372,8 +373,8 @@ func TestQuietHoursOfThePager(t *testing.T) {
 	e.want("the second step", minutes+17, 1, 1, 0)
 }
 
-// TestACommitReadsTheQuietHoursThatAreStored has an edit wait for nobody, and a commit that began before
-// it decide by either; the sweep puts it right.
+// TestACommitReadsTheQuietHoursThatAreStored checks that an edit waits for nothing, and that a
+// commit that began before it may use either version; the sweep corrects that.
 func TestACommitReadsTheQuietHoursThatAreStored(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Critical)

@@ -30,7 +30,7 @@ func (p *persist) routes(t *testing.T) int64 {
 	return one[int64](t, p.conn, `select rules_revision from checkpoint where partition = 0`)
 }
 
-// readAgain returns the rule as it changed after a revision; nil where it did not.
+// readAgain returns the rule if it changed after a revision, otherwise nil.
 func (p *persist) readAgain(t *testing.T, after int64) *evaluator.StoredRule {
 	t.Helper()
 	set, err := p.store.Rules(t.Context(), 0, after)
@@ -43,8 +43,8 @@ func (p *persist) readAgain(t *testing.T, after int64) *evaluator.StoredRule {
 	return &set.Rules[0]
 }
 
-// TestACommitAndAChangeOfThePolicyFollowEachOther has each of the two come while the other one
-// is under way. No commit is written by a policy that is not in force.
+// TestACommitAndAChangeOfThePolicyFollowEachOther starts each of the two while the other one is
+// under way. No commit is written by a policy that is not in force.
 func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -123,8 +123,8 @@ func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt has policies in the database that nobody can
-// use. Nothing is raised by a guess, and a new policy repairs the rules.
+// TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt has unusable policies in the database. Nothing
+// is raised by a guess, and a new policy repairs the rules.
 func TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)
@@ -199,7 +199,7 @@ func TestAWebhookOfThePolicyIsNotDeleted(t *testing.T) {
 	if err := w.db.Webhooks().Delete(ctx, tenant, second.ID); err != nil {
 		t.Fatal(err)
 	}
-	// Whoever has read where the alert goes has to read it again.
+	// An evaluation that has already read where the alert goes has to read it again.
 	if after := one[int64](t, w.conn, `select rules_revision from checkpoint join tenant_partition using (partition) where tenant_id = $1`, tenant); after <= before {
 		t.Errorf("the revision is %d after a deletion, and was %d", after, before)
 	}

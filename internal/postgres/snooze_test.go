@@ -197,7 +197,8 @@ func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 	}
 }
 
-// Whoever has heard nothing of an alert, because it was silenced, is reminded of it nevertheless.
+// A webhook that was not notified of an alert, because it was silenced, gets the reminder
+// nevertheless.
 func TestASnoozeEndsAfterASilence(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)
@@ -221,8 +222,8 @@ func TestASnoozeEndsAfterASilence(t *testing.T) {
 	}
 }
 
-// TestWhoeverActsFirstIsNotReminded has a replica wait for somebody who acts at the instant at
-// which the snooze ends, and another one that dies while it waits.
+// TestWhoeverActsFirstIsNotReminded lets a replica wait for a user who acts at the instant at which
+// the snooze ends, and another one die while it waits.
 func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]string{
@@ -257,7 +258,7 @@ func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 				killer := pgtest.Conn(t, n.url)
 				for one[int](t, killer, `select count(pg_terminate_backend(pid)) from pg_stat_activity
 					where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`) == 0 {
-					n.waits(t) // what waited before waited for something else, and not for long
+					n.waits(t) // what waited before waited for something else, and only briefly
 				}
 				if err := <-reminded; err == nil {
 					t.Error("the process that died has no error")
@@ -325,7 +326,8 @@ func TestWhatCanBeSnoozed(t *testing.T) {
 	}
 }
 
-// The rule of a window does not remind of what is snoozed, and counts from the end on.
+// A window rule sends no reminders of a snoozed alert, and counts the interval from the end of the
+// snooze on.
 func TestAWindowRuleDoesNotRemindOfWhatIsSnoozed(t *testing.T) {
 	w := newWindowAlerts(t)
 	a := w.apply(1, 0, 1, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired))[0].Instance.ID

@@ -20,7 +20,7 @@ type waiting struct {
 	conn *pgx.Conn
 }
 
-// fill writes messages of a tenant that are so old, of which some are settled.
+// fill writes messages of a tenant with the given age, some of which are settled.
 func (b *waiting) fill(tenant string, count, settled int, age time.Duration) {
 	b.tb.Helper()
 	for _, statement := range []string{
@@ -84,8 +84,8 @@ func (b *waiting) seal() {
 	}
 }
 
-// rowsRead returns how many rows of the outbox and of the record were read, by any
-// way, while f ran on connections of its own.
+// rowsRead returns how many rows of the outbox and of notifications were read, in any way, while f
+// ran on connections of its own.
 func (b *waiting) rowsRead(f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
 	return b.counted(`
@@ -94,10 +94,10 @@ func (b *waiting) rowsRead(f func(db *postgres.DB)) int64 {
 		from pg_stat_user_tables t where t.relname in ('outbox', 'notification')`, f)
 }
 
-// counted returns by how much f increases what a query of Postgres's statistics tells.
+// counted returns by how much f increases a number in Postgres's statistics.
 func (b *waiting) counted(read string, f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
-	// What this connection has read before is told now, and not later.
+	// What this connection has read before is flushed to the statistics now.
 	one[string](b.tb, b.conn, `select pg_stat_force_next_flush()::text`)
 	before := one[int64](b.tb, b.conn, read)
 	db, err := postgres.Open(b.tb.Context(), b.url, box(b.tb))
@@ -117,8 +117,8 @@ func (b *waiting) counted(read string, f func(db *postgres.DB)) int64 {
 	return one[int64](b.tb, b.conn, read) - before
 }
 
-// TestWaitingIsCountedUpToABound has much wait for one tenant, less to another, and little
-// to a third, beside as many messages that are settled.
+// TestWaitingIsCountedUpToABound has many queued messages of one tenant, fewer of another, and few
+// of a third, and as many settled ones.
 func TestWaitingIsCountedUpToABound(t *testing.T) {
 	const much, less, little = 60_000, 30_000, 3
 	url := pgtest.URL(t)

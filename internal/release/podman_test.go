@@ -123,7 +123,8 @@ func TestTheImageRuns(t *testing.T) {
 	if user := p.do("inspect", "--format={{.Config.User}}", "tocsin"); user != "65532:65532" {
 		t.Errorf("it runs as %s", user)
 	}
-	// A rule's calendar and a silence's window are by the clocks of a zone, which an image from scratch has not.
+	// The calendar of a rule and the window of a silence depend on the time zone database, which an
+	// image from scratch does not have.
 	for zone, want := range map[string]int{"Europe/Berlin": http.StatusCreated, "Europe/Nowhere": http.StatusBadRequest} {
 		body := fmt.Sprintf(`{"name": "By night %s", "match": {"severities": ["INFO"]},
 			"recurrence": {"timeZone": %q, "weekdays": ["MONDAY"], "from": "22:00", "durationMinutes": 480}}`, address, zone)
@@ -169,7 +170,8 @@ func (p *podman) untilReady() {
 	}
 }
 
-// TestTheOtherArchitectureRuns migrates a database and serves with the binary of the image for arm64, which qemu runs.
+// TestTheOtherArchitectureRuns migrates a database and serves with the binary of the image for
+// arm64, run by qemu.
 func TestTheOtherArchitectureRuns(t *testing.T) {
 	postgres, clickhouse := os.Getenv("TOCSIN_TEST_POSTGRES_URL"), os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
 	if postgres == "" || clickhouse == "" {

@@ -40,8 +40,8 @@ import (
 	"tocsin/rules"
 )
 
-// configuration is a Collector's, as its operators write it, but for the socket
-// in place of a port, which another process could take first.
+// configuration is a Collector's configuration as its operators write it, except that it listens on
+// a socket: another process could take a port first.
 const configuration = `
 receivers:
   otlp:
@@ -140,11 +140,11 @@ func collect(t *testing.T, server, database string) (socket string) {
 	return socket
 }
 
-// instrumented returns the tracer of a service that sends its spans to a socket,
-// and what sends all that has ended.
+// instrumented returns the tracer of a service that sends its spans to a socket, and a function
+// that sends all ended spans.
 func instrumented(ctx context.Context, t *testing.T, socket string) (tracer trace.Tracer, flush func()) {
 	t.Helper()
-	// A call waits until the Collector listens, as long as ctx lasts.
+	// A call waits until the Collector listens, at most until ctx ends.
 	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
@@ -168,14 +168,14 @@ func instrumented(ctx context.Context, t *testing.T, socket string) (tracer trac
 	}
 }
 
-// sent is what the test knows of a span that it sent.
+// sent is what the test knows about a span that it sent.
 type sent struct {
 	id, correlation, route string
 	status                 rules.Status
 	startNS, durationNS    int64
 }
 
-// send makes a span of a kind that begins and ends as the test says, and has ended.
+// send creates a span of a kind with the given begin and duration, and ends it.
 func send(ctx context.Context, tracer trace.Tracer, name string, kind trace.SpanKind, startNS, durationNS int64, finish func(trace.Span)) (sent, context.Context) {
 	within, s := tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithTimestamp(time.Unix(0, startNS)))
 	if finish != nil {
@@ -284,8 +284,8 @@ func TestACollectorWritesWhatThePresetReads(t *testing.T) {
 	agree(ctx, t, source, got)
 }
 
-// agree holds the matcher to what ClickHouse finds by the predicate of the same
-// condition, and to how many each is to find.
+// agree compares the matcher with what ClickHouse finds by the predicate of the same condition, and
+// with the number that is expected.
 func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []rules.Exchange) {
 	t.Helper()
 	second := int64(1500)

@@ -112,7 +112,7 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 	if report.Broken() || report.Sample.Rows != 3 {
 		t.Errorf("%+v", report)
 	}
-	// Some versions of the exporter have Timestamp as a fourth.
+	// Some versions of the exporter have Timestamp as the fourth column.
 	if want := "ServiceName, SpanName, toDateTime(Timestamp)"; !strings.HasPrefix(report.Layout.SortKey, want) {
 		t.Errorf("the exporter sorts by (%s), the preset is made for (%s)", report.Layout.SortKey, want)
 	}
