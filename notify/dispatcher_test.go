@@ -35,11 +35,11 @@ type outbox struct {
 	// stores is how often outcomes were stored.
 	stores   int
 	renewals int
-	// checkErr is why nobody can tell after a claim whether the webhook takes messages.
+	// checkErr is the error of checking, after a claim, whether the webhook accepts messages.
 	checkErr error
 	hints    []uuid.UUID
-	// lost says that every claim has passed to somebody else, unwanted that the webhook
-	// takes no message any more.
+	// lost says that every claim has passed to another dispatcher, unwanted that the webhook
+	// accepts no messages any more.
 	lost, unwanted bool
 	// lostAtEnd says that settlements come too late.
 	lostAtEnd bool
@@ -90,7 +90,7 @@ func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duratio
 	return standing(held, lease), nil
 }
 
-// standing is what a renewal of claims returns that all stand.
+// standing is the result of a renewal in which no claim is lost.
 func standing(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
 	left := map[notify.Held]time.Duration{}
 	for _, claim := range held {
@@ -125,7 +125,7 @@ func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
 // calls is a sender that takes its time and counts how many are under way.
 type calls struct {
 	takes time.Duration
-	// verdict is VerdictDelivered where it is not set.
+	// verdict defaults to VerdictDelivered.
 	verdict   notify.Verdict
 	mu        sync.Mutex
 	now, most int
@@ -183,7 +183,7 @@ func dispatcher(t *testing.T, o *outbox, c *calls, also func(*notify.Options)) *
 	return d
 }
 
-// run runs d for a while of the bubble's time.
+// run runs d for the given time of the bubble.
 func run(d *notify.Dispatcher, while time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), while)
 	defer cancel()
@@ -361,7 +361,7 @@ func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// running runs a dispatcher beside f.
+// running runs a dispatcher while f runs.
 func running(t *testing.T, d *notify.Dispatcher, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

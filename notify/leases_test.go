@@ -16,13 +16,13 @@ import (
 // steps is a sender that makes a request each 700 ms, and asks before each whether it may.
 type steps struct {
 	requests int
-	// stand has the process stand still for so long after the first request.
+	// stand is for how long the process is paused after the first request.
 	stand time.Duration
 	clock *jumping
 
 	mu   sync.Mutex
 	made []time.Time
-	// ended is the cause with which the context of the last call ended, nil where it did not.
+	// ended is the cause with which the context of the last call ended, or nil if it did not end.
 	ended error
 }
 
@@ -50,7 +50,7 @@ func (s *steps) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	return notify.Outcome{Verdict: notify.VerdictDelivered}
 }
 
-// jumping is a clock that goes on while nothing else does.
+// jumping is a clock that can be moved forward while nothing else proceeds.
 type jumping struct {
 	mu sync.Mutex
 	by time.Duration
@@ -136,7 +136,7 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 	}
 }
 
-// What was answered is recorded, whatever became of the claim meanwhile.
+// The receiver's response is recorded, whatever has become of the claim meanwhile.
 func TestAnAnswerCountsWithoutAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()

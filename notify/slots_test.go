@@ -48,7 +48,7 @@ func (f *fleet) find(id uuid.UUID) *hook {
 	return nil
 }
 
-// Claim hands out what waits. Tokens of a rate come back as time passes.
+// Claim hands out what is queued. Tokens of a rate return with time.
 func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,8 +186,8 @@ func TestProbeGoesAlone(t *testing.T) {
 	})
 }
 
-// TestSlowReceiversLeaveSlotsToTheOthers lets more webhooks hang than there are
-// slots, each with an endless backlog, beside one that answers in 5 ms.
+// TestSlowReceiversLeaveSlotsToTheOthers has more hanging webhooks than slots, each with an endless
+// backlog, and one that responds in 5 ms.
 func TestSlowReceiversLeaveSlotsToTheOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		hanging int

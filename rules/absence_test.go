@@ -72,8 +72,8 @@ func instantOf(t *testing.T, text string) int64 {
 	return at.UnixNano()
 }
 
-// TestCalendarOfEachInstant holds that a stretch is expected exactly where each instant of
-// it is, by what clocks show then.
+// TestCalendarOfEachInstant checks that a period is expected exactly if each instant of it is, by
+// local clock time.
 func TestCalendarOfEachInstant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"}).Draw(t, "zone")
@@ -116,8 +116,7 @@ func TestCalendarOfEachInstant(t *testing.T) {
 	})
 }
 
-// TestCalendarThatCannotBeUsed holds that a rule whose stored calendar means nothing is not
-// evaluated.
+// TestCalendarThatCannotBeUsed checks that a rule with an invalid stored calendar is not evaluated.
 func TestCalendarThatCannotBeUsed(t *testing.T) {
 	fine := rules.Calendar{TimeZone: "UTC", Weekdays: []rules.Weekday{"MON"}, From: "08:00", To: "18:00"}
 	for name, change := range map[string]func(c *rules.Calendar){

@@ -10,8 +10,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestIndexAgreesWithEveryJudge holds the index to the plain loop: whoever wants
-// an exchange is a candidate, and whoever is none does not want it.
+// TestIndexAgreesWithEveryJudge compares the index with a plain loop: every judge that matches an
+// exchange is a candidate.
 func TestIndexAgreesWithEveryJudge(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "", "a|b"})
 	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b"})

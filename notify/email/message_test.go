@@ -25,7 +25,7 @@ func message() *email.Message {
 	}
 }
 
-// parts returns the parts of a message by their types, decoded.
+// parts returns the decoded parts of a message by type.
 func parts(t interface{ Fatal(...any) }, content []byte) (head netmail.Header, texts map[string]string) {
 	m, err := netmail.ReadMessage(bytes.NewReader(content))
 	if err != nil {

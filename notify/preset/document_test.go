@@ -57,7 +57,7 @@ func parse(t *testing.T, text string) *preset.Preset {
 	return p
 }
 
-// TestBodies shows what a tree makes of an alert.
+// TestBodies checks the bodies that a tree produces for an alert.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	p := parse(t, minimal)
@@ -233,7 +233,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestOperatorsAddReceivers by files; one stands in for a receiver of the program.
+// TestOperatorsAddReceivers adds receivers by files; one of them replaces a receiver of the
+// program.
 func TestOperatorsAddReceivers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

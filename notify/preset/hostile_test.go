@@ -20,8 +20,8 @@ import (
 	"tocsin/rules"
 )
 
-// texts are what failing programs write: markup of every dialect, escapes, characters of
-// all lengths, bytes that are no text, and far too much.
+// texts are what failing programs write: markup of every dialect, escapes, characters of all
+// lengths, bytes that are no text, and very long texts.
 func texts() *rapid.Generator[string] {
 	pieces := []string{
 		"a", "order 4711 ", "<b>", "</b>", "<", ">", "&", "&amp;", "@all", "@", "here", "@channel ", "<!channel>", "<users/all>", "*", "_", "`", "```", "[x](http://e)", "![",
@@ -81,8 +81,9 @@ func request(t *rapid.T, p *preset.Preset, d *notify.Delivery, inputs map[string
 	return r
 }
 
-// TestHostileExchanges leads alerts through their lives at each receiver: whatever their
-// texts are, every message is accepted, mentions nobody, and keys open and close.
+// TestHostileExchanges takes alerts through their states at each receiver: whatever their texts
+// are, every message is accepted and mentions nobody, and incidents with a key are opened and
+// closed.
 func TestHostileExchanges(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

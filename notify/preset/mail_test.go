@@ -25,7 +25,7 @@ func mails(t *testing.T) *preset.Preset {
 	return set.Get("email")
 }
 
-// TestMail reads where messages go.
+// TestMail checks where messages are sent.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	p := mails(t)

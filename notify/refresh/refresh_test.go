@@ -26,7 +26,7 @@ type fake struct {
 	attempts int
 	outcome  notify.Outcome
 	broken   bool
-	// none says that there is no webhook to update messages of.
+	// none says that no webhook has messages to update.
 	none         bool
 	looks, trims int
 	settled      []refresh.Settlement

@@ -457,7 +457,7 @@ func TestAnyDigestIsValid(t *testing.T) {
 	})
 }
 
-// mrkdwn returns the texts of a message in which Slack looks for markup.
+// mrkdwn returns the texts of a message in which Slack interprets markup.
 func mrkdwn(t *rapid.T, body []byte) []string {
 	type object struct{ Type, Text string }
 	var m struct {

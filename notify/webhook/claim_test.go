@@ -18,8 +18,8 @@ import (
 	"tocsin/notify/template"
 )
 
-// lapsing returns a context that goes on, a claim of a delivery, and what ends that: a process that has stood still knows
-// it before anybody else tells.
+// lapsing returns a context that does not end, a claim of a delivery, and a function that ends only
+// the claim: a process that was paused finds that out itself, before its context is cancelled.
 func lapsing(t *testing.T) (ctx context.Context, claim func() error, lose func()) {
 	t.Helper()
 	var lost atomic.Bool
@@ -31,15 +31,15 @@ func lapsing(t *testing.T) (ctx context.Context, claim func() error, lose func()
 	}, func() { lost.Store(true) }
 }
 
-// losing returns a context and a claim of a delivery, and what ends both.
+// losing returns a context and a claim of a delivery, and a function that ends both.
 func losing(t *testing.T) (ctx context.Context, claim func() error, lose func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	return ctx, func() error { return context.Cause(ctx) }, func() { cancel(notify.ErrFenced) }
 }
 
-// TestJiraStopsWithItsClaim before each of the calls of each kind of message. Nothing is called from then on,
-// and the next attempt does what is left.
+// TestJiraStopsWithItsClaim ends the claim before each of the calls for each kind of message. No
+// call follows, and the next attempt does what remains.
 func TestJiraStopsWithItsClaim(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved} {
@@ -83,7 +83,8 @@ func TestJiraStopsWithItsClaim(t *testing.T) {
 	}
 }
 
-// TestWhatHasLeftIsWaitedFor though its claim is lost: the answer tells more than that there was none.
+// TestWhatHasLeftIsWaitedFor loses the claim during a call: the call is waited for, since a
+// response is better than an unknown outcome.
 func TestWhatHasLeftIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	ctx, claim, lose := losing(t)

@@ -111,8 +111,8 @@ func TestAllowedNetworks(t *testing.T) {
 	wantRefusal(t, send(t, guarded(t, "fd00::/8"), delivery(v6.URL)))
 }
 
-// The address that is dialled decides, each time anew: a name that led to an
-// allowed address before may lead into the machine now.
+// The address that is dialled decides, at each attempt: a name that resolved to an allowed address
+// before may now resolve to this machine.
 func TestRebindingIsGuarded(t *testing.T) {
 	address := resolver(t)
 	var inner atomic.Int32
@@ -215,7 +215,7 @@ func nameServer(t *testing.T, address *atomic.Pointer[netip.Addr]) string {
 	return conn.LocalAddr().String()
 }
 
-// Where a redirect leads is never asked, whatever its status.
+// The target of a redirect is never called, whatever its status.
 func TestRedirectsIntoTheMachineAreNotFollowed(t *testing.T) {
 	var calls atomic.Int32
 	inner := receiver(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })

@@ -66,7 +66,7 @@ func (j *jira) message(reason notify.Reason, a alerts.Instance, reference string
 	return d
 }
 
-// tells sends a message, which has to be delivered, and returns what is known of the issue then.
+// tells sends a message, which has to be delivered, and returns what is then known of the issue.
 func (j *jira) tells(reason notify.Reason, a alerts.Instance, reference string) string {
 	j.Helper()
 	d := j.message(reason, a, reference)
@@ -174,7 +174,8 @@ func TestJiraForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestJiraMovesByName, and leaves an issue where it is if its workflow has no such transition.
+// TestJiraMovesByName moves an issue by a transition's name, and leaves it where it is if its
+// workflow has no such transition.
 func TestJiraMovesByName(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]

@@ -102,7 +102,7 @@ func (p *post) write(t interface{ Fatal(...any) }, reason notify.Reason, change 
 	return d
 }
 
-// read returns the head of a message, its text and its HTML.
+// read returns the headers of a message, its text and its HTML.
 func read(t interface{ Fatal(...any) }, content []byte) (head netmail.Header, text, html string) {
 	m, err := netmail.ReadMessage(bytes.NewReader(content))
 	if err != nil {
@@ -213,8 +213,8 @@ func TestMailIsSentToWhoHasNotGotIt(t *testing.T) {
 	}
 }
 
-// TestMailIsGuarded: where a mail server may not be called, nothing is sent to it; what is
-// stopped or late before the message has delivered nothing.
+// TestMailIsGuarded: if a mail server may not be called, nothing is sent to it; what is stopped or
+// times out before the message has delivered nothing.
 func TestMailIsGuarded(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -243,8 +243,8 @@ func TestMailIsGuarded(t *testing.T) {
 	}
 }
 
-// TestMailsHostileExchanges: whatever an exchange holds, the message has the same headers,
-// reaches the recipients alone, and shows the exchange's texts as texts.
+// TestMailsHostileExchanges: whatever an exchange contains, the message has the same headers,
+// reaches only the recipients, and shows the exchange's texts as text.
 func TestMailsHostileExchanges(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)

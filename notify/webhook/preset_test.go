@@ -18,7 +18,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// service is a receiver of a preset on this machine, and what sends to it.
+// service is a receiver of a preset on this machine, with a sender to it.
 type service struct {
 	t        *testing.T
 	receiver *presettest.Receiver
@@ -27,7 +27,7 @@ type service struct {
 	webhook  notify.Webhook
 }
 
-// newService starts the look-alike of a preset; inputs are made of its address.
+// newService starts the look-alike of a preset; inputs are derived from its address.
 func newService(t *testing.T, id string, inputs func(address string) map[string]string, files ...string) *service {
 	t.Helper()
 	set, err := preset.Load(files...)
@@ -58,7 +58,7 @@ func goAlert(t *testing.T) *service {
 	})
 }
 
-// tell renders and sends a message about an alert. GoAlert cannot be told that one was acknowledged.
+// tell renders and sends a message about an alert. GoAlert cannot be sent an acknowledgement.
 func (s *service) tell(reason notify.Reason) (notify.Outcome, *notify.Delivery) {
 	s.t.Helper()
 	d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: reason, Attempt: 1, Alert: template.Samples()[0], Webhook: s.webhook}
@@ -97,9 +97,9 @@ func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 	}
 }
 
-// TestMessagesFollowTheirAlert: a preset of one's own has Discord edit what it has posted, also
-// where the answer with its id is long, and post anew once a person has deleted it. Where the
-// answer was lost, nothing is known.
+// TestMessagesFollowTheirAlert: a custom preset makes Discord edit the message it has posted, even
+// if the response with its id is long, and post again after a user has deleted it. If the response
+// was lost, the id is unknown.
 func TestMessagesFollowTheirAlert(t *testing.T) {
 	t.Parallel()
 	own, err := os.ReadFile("../preset/receivers/discord.yaml")
@@ -183,7 +183,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAURLAreHidden where the whole URL is one.
+// TestSecretsOfAURLAreHidden has an input whose whole URL is secret.
 func TestSecretsOfAURLAreHidden(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "mattermost", func(address string) map[string]string {

@@ -114,7 +114,7 @@ func health(reason notify.Reason) func(*notify.Delivery) {
 	}
 }
 
-// counting makes the alert one of a counting rule.
+// counting turns the alert into one of a counting rule.
 func counting(reason notify.Reason, observed int64) func(*notify.Delivery) {
 	return func(d *notify.Delivery) {
 		d.Reason = reason

@@ -148,7 +148,7 @@ func refuseStreams(conn net.Conn, calls *atomic.Int32) {
 	}
 }
 
-// TestSessionsAreResumed has connections be made anew: the handshake is a short one.
+// TestSessionsAreResumed makes new connections: their handshakes are short.
 func TestSessionsAreResumed(t *testing.T) {
 	var resumed atomic.Int32
 	server, s := secure(t, func(w http.ResponseWriter, r *http.Request) {
@@ -167,8 +167,8 @@ func TestSessionsAreResumed(t *testing.T) {
 	}
 }
 
-// TestClientCertificates has a receiver ask for one: each webhook shows its own, also
-// where another one calls the same host.
+// TestClientCertificates has a receiver that requires a certificate: each webhook presents its own,
+// even if another one calls the same host.
 func TestClientCertificates(t *testing.T) {
 	first, firstRoot := certificate(t, "first")
 	second, secondRoot := certificate(t, "second")
@@ -199,7 +199,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate that signs itself, with its key, and alone.
+// certificate creates a self-signed certificate, and returns it with its key, and without.
 func certificate(t *testing.T, name string) (pair string, root []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -299,7 +299,7 @@ func TestProxy(t *testing.T) {
 			o.RootCAs, o.Proxy = rootsOf(server), webhook.Proxy{URL: f.url, Resolves: true}
 		}}, change...)...)
 	}
-	// The proxy resolves the name, which no one else knows; there is no such host.
+	// Only the proxy can resolve the name; there is no such host.
 	if o := send(t, through(), delivery("https://hooks.invalid:"+port)); o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "502") {
 		t.Errorf("outcome %+v, want that the proxy cannot connect", o)
 	}

@@ -18,7 +18,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// What comes before the answer is no answer.
+// What precedes the response is no response.
 func TestInformationalAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		heads   string
@@ -84,7 +84,8 @@ func TestAnswersThatEndEarly(t *testing.T) {
 	}
 }
 
-// The status says what became of the message: a body that never ends is not waited for, whether it says nothing or ever more.
+// The status decides what became of the message: a body that never ends is not waited for, whether
+// nothing or more and more arrives.
 func TestABodyThatNeverEndsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]string{"silent": "", "talkative": "x"} {
@@ -112,8 +113,8 @@ func TestABodyThatNeverEndsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A receiver may hang up before it has read the request: whether a byte of it
-// had left is told as it was, and the attempt is repeated either way.
+// A receiver may close the connection before it has read the request: the outcome says truthfully
+// whether a byte had left, and the attempt is repeated either way.
 func TestResetBeforeTheRequestIsRead(t *testing.T) {
 	address := raw(t, func(conn net.Conn) { reset(conn) })
 	big := func(d *notify.Delivery) { d.Body.Content = []byte(`"` + strings.Repeat("x", 4<<20) + `"`) }

@@ -48,7 +48,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// raw speaks to the server of a driver.
+// raw returns a client of the server that a driver uses.
 func raw(t *testing.T, url string) *client.Client {
 	t.Helper()
 	o, err := client.ParseURL(url)
@@ -115,7 +115,7 @@ func TestDeadConsumersAreRemoved(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"dead"}) {
 		t.Errorf("consumers %q, want the one that did not end", got)
 	}
-	// Redis tells the silence of a consumer in whole milliseconds.
+	// Redis reports the idle time of a consumer in whole milliseconds.
 	for slices.ContainsFunc(consumers(), func(c client.XInfoConsumer) bool { return c.Idle == 0 }) {
 	}
 	read(redis.Options{URL: server.URL(), Consumer: "alive", ForgetAfter: time.Nanosecond}).Close(t.Context())
