@@ -43,7 +43,7 @@ type replica struct {
 	mu    sync.Mutex
 	child *proc.Child
 	port  int
-	// held is closed when the replica may start again; nil when it may.
+	// held is closed when the replica may start again; nil if it may.
 	held chan struct{}
 	pids map[int]bool
 }
