@@ -14,8 +14,7 @@ import (
 	"tocsin/api"
 )
 
-// sinceTen knows that three alerts changed after the event 10, and a crowd
-// after 1.
+// sinceTen knows that three alerts changed after the event 10, and very many after 1.
 type sinceTen struct{}
 
 func (sinceTen) ChangedSince(_ context.Context, _, fingerprint string, limit int64) (int64, bool, error) {
@@ -142,7 +141,7 @@ func follow(stream interface{ Read([]byte) (int, error) }, ids chan<- string) {
 	}
 }
 
-// inUse returns what heap and stacks take.
+// inUse returns the memory of heap and stacks.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -35,7 +35,7 @@ func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 	} {
 		properties := d.Components.Schemas[name].Properties
 		if name == "RuleDefinition" {
-			delete(properties, "webhooks") // the API's other way to say webhookIds
+			delete(properties, "webhooks") // the API's alternative to webhookIds
 		}
 		described := slices.Sorted(maps.Keys(properties))
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(jsonFields(domain))), described); diff != "" {

@@ -27,7 +27,7 @@ const serverTimeout = 400 * time.Millisecond
 // serve listens until the test and its pages have ended, and returns its address.
 func (b *bench) serve() string { return b.serveWithin(serverTimeout) }
 
-// serveWithin is serve with another bound.
+// serveWithin is serve with another timeout.
 func (b *bench) serveWithin(timeout time.Duration) string {
 	b.t.Helper()
 	server := httptest.NewUnstartedServer(b.server)
@@ -77,7 +77,7 @@ func (p *page) want(want string) {
 	}
 }
 
-// began is how a stream with the usual heartbeat begins.
+// began is the beginning of a stream with the default heartbeat.
 const began = `retry: 2000|event: beat|data: {"intervalSeconds":15}`
 
 func TestEventsReachEveryOpenPage(t *testing.T) {

@@ -74,7 +74,7 @@ func wantHeard(t *testing.T, l *listener, want ...string) {
 	}
 }
 
-// pass lets d go by in the bubble's time.
+// pass waits for d in the time of the bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -182,7 +182,7 @@ func TestHubRefusesWhatItCannotServe(t *testing.T) {
 	})
 }
 
-// stuck is an inbox whose look never ends, whatever its context says.
+// stuck is an inbox whose read never ends, even if its context does.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Pulse(context.Context, string) (InboxState, error) {

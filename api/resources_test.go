@@ -158,7 +158,7 @@ func TestEveryDescribedValueIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// values returns what a schema, or an entry of its list, may be.
+	// values returns the possible values of a schema, or of the entries of its list.
 	values := func(schema *openapi3.SchemaRef) []any {
 		if schema.Value.Items != nil {
 			schema = schema.Value.Items
@@ -188,7 +188,7 @@ func TestEveryDescribedValueIsTaken(t *testing.T) {
 			body := op.RequestBody.Value.Content.Get("application/json").Schema.Value
 			filter := body.Properties["filter"]
 			if filter == nil || len(body.Required) > 0 {
-				continue // not one that selects rows
+				continue // not a parameter that selects rows
 			}
 			for name, field := range filter.Value.Properties {
 				for _, value := range values(field) {

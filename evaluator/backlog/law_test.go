@@ -21,7 +21,7 @@ type table struct {
 	*rand.Rand
 	rows  []*row
 	nowNS int64
-	// cursorNS and mark are what is stored; b is what the process remembers.
+	// cursorNS and mark are the stored state; b is what the process remembers.
 	cursorNS int64
 	mark     *Mark
 	b        *Backlog
@@ -31,8 +31,8 @@ type table struct {
 	blind bool
 }
 
-// The rules look back as far as any row comes late, and the partition as much further as a
-// row may wait for a look.
+// The look-back of the rules covers the latest row, and that of the partition additionally the time
+// for which a row may wait for a look.
 const lookBackNS = 20 * minuteNS
 
 func reachNS() int64 { return lookBackNS + WaitNS(lookBackNS) }
@@ -92,7 +92,7 @@ func (t *table) read(s Stretch, calm bool) {
 
 func name(server int) string { return []string{"a", "b"}[server] }
 
-// pass makes a pass, which may end after any of its stretches, and the process with it.
+// pass makes a pass; it and the process may end after any of its ranges.
 func (t *table) pass(calm bool) {
 	from := RecentFromNS(t.nowNS)
 	if t.b == nil {

@@ -62,7 +62,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestStop stops the process in order while a statement runs.
+// TestStop stops the process in an orderly way while a statement runs.
 func TestStop(t *testing.T) {
 	dir := dataDir(t)
 	s := startServer(t, dir)
@@ -84,7 +84,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAbandonedInsert leaves an INSERT in the middle of its data, once by going away, once by stopping the server.
+// TestAbandonedInsert interrupts an INSERT in the middle of its data, once by disconnecting, once
+// by stopping the server.
 func TestAbandonedInsert(t *testing.T) {
 	dir := dataDir(t)
 	s := startServer(t, dir)

@@ -44,7 +44,7 @@ func identities(t *testing.T, s *server) []string {
 	return append(found, counts.Server, page.Server)
 }
 
-// TestServersDiffer asks two servers, one of them before and after a restart.
+// TestServersDiffer queries two servers, one of them before and after a restart.
 func TestServersDiffer(t *testing.T) {
 	dir := dataDir(t)
 	first, second := startServer(t, dir), startServer(t, dataDir(t))

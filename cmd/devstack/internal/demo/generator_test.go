@@ -239,7 +239,7 @@ func TestRoutesAreDistinct(t *testing.T) {
 	}
 }
 
-// TestRoutesInTrouble compares each route in trouble with itself in the minutes without.
+// TestRoutesInTrouble compares each failing route with itself in the minutes without failures.
 func TestRoutesInTrouble(t *testing.T) {
 	type measure struct {
 		exchanges, failed int

@@ -183,8 +183,8 @@ func TestJudgeBlocks(t *testing.T) {
 	}
 }
 
-// TestJudgeAcceptsTocsinsMessages holds the look-alike against the layout that it
-// is there to show.
+// TestJudgeAcceptsTocsinsMessages checks that the look-alike accepts the layout that it is made to
+// show.
 func TestJudgeAcceptsTocsinsMessages(t *testing.T) {
 	t.Parallel()
 	bodies, err := filepath.Glob("../../../../notify/*/testdata/*.json")

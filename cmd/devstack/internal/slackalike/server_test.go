@@ -20,7 +20,7 @@ import (
 
 const opsHook = "T0DEMO/B0OPS/integrationops"
 
-// clock is a present that a test moves.
+// clock is a time that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -299,7 +299,7 @@ func TestHangEndsWithTheSenderOrTheServer(t *testing.T) {
 	}
 }
 
-// cancelAtEOF gives up once its body is sent.
+// cancelAtEOF cancels a request once its body is sent.
 type cancelAtEOF struct {
 	io.Reader
 	cancel func()

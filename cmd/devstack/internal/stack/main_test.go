@@ -119,7 +119,7 @@ func (d *devstack) signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// transcript is what a program has written so far.
+// transcript is the output of a program so far.
 type transcript struct {
 	mu    sync.Mutex
 	lines []string

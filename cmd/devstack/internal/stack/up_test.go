@@ -39,7 +39,8 @@ func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	return d, strings.Replace(page, "://", "://demo:"+string(password)+"@", 1)
 }
 
-// signIn returns a client that is signed in, and the address without the password. While Postgres is away it is not.
+// signIn returns a client that is signed in, and the address without the password. While Postgres
+// is down, that fails.
 func signIn(t *testing.T, page string) (*http.Client, string) {
 	t.Helper()
 	address, err := url.Parse(page)
@@ -67,7 +68,7 @@ func signIn(t *testing.T, page string) (*http.Client, string) {
 	return client, address.String()
 }
 
-// read asks Tocsin's API.
+// read requests a resource from Tocsin's API.
 func read(t *testing.T, page, path string) map[string]any {
 	t.Helper()
 	client, base := signIn(t, page)
@@ -98,7 +99,7 @@ func count(t *testing.T, url, path string) int {
 
 func firing(t *testing.T, url string) int {
 	t.Helper()
-	// Absent, and so 0, while Postgres is away.
+	// Absent, and so 0, while Postgres is down.
 	number, _ := read(t, url, "/alerts/counts")["firing"].(float64)
 	return int(number)
 }
@@ -166,7 +167,8 @@ func pressInSlack(t *testing.T, d *devstack, page string) {
 	}
 }
 
-// testMail has the demo's webhook for e-mails send a test message, which the mailbox shows.
+// testMail makes the demo's webhook for e-mails send a test message, and checks that the mailbox
+// shows it.
 func testMail(t *testing.T, d *devstack, page string) {
 	t.Helper()
 	id := ""
@@ -296,7 +298,7 @@ func TestUp(t *testing.T) {
 	processes = pids(t, d, dir)
 	d.signal(t, syscall.SIGKILL)
 	d.exit(t)
-	// A ClickHouse that takes its time to end: up waits for it.
+	// A ClickHouse that takes long to stop: up waits for it.
 	ending, err := filelock.Wait(t.Context(), filepath.Join(dir, "clickhouse", chdb.LockFile), func(*filelock.HeldError) {})
 	if err != nil {
 		t.Fatal(err)
@@ -373,7 +375,7 @@ func TestUpKillsAtTheSecondSignal(t *testing.T) {
 	}
 }
 
-// TestUpSaysWhatToDo expects one line with the remedy, and nothing left running.
+// TestUpSaysWhatToDo expects a single line with the remedy, and no process left running.
 func TestUpSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
