@@ -111,7 +111,6 @@ func shell(t *testing.T, commands string, env []string) string {
 // make run starts it.
 //
 //nolint:tparallel // one demo for all pages, one after the other
-//nolint:tparallel // one demo for all pages, one after the other
 func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(passable(t), "data")
