@@ -33,7 +33,7 @@ func (w *world) guarded(change ...func(*app.Options)) (base string, logged *log)
 	}}, change...)...)
 }
 
-// cheapPasswords keeps the tests from spending most of their time on hashes.
+// cheapPasswords prevents the tests from spending most of their time on hashes.
 func cheapPasswords() access.Cost { return access.Cost{Time: 1, MemoryKiB: 64, Threads: 1} }
 
 // caller uses the API as a user, with the cookies of a browser or a token.
@@ -42,7 +42,7 @@ type caller struct {
 	base  string
 	http  *http.Client
 	token string
-	// contract holds every answer against the API's description.
+	// contract checks every response against the API's description.
 	contract *contract
 }
 
@@ -62,7 +62,7 @@ type said struct {
 	body   map[string]any
 }
 
-// do makes a request with a JSON body, if any; header holds names and values.
+// do makes a request with a JSON body, if any; header contains alternating names and values.
 func (c *caller) do(method, path string, body any, header ...string) said {
 	c.t.Helper()
 	var content io.Reader
@@ -112,7 +112,7 @@ func (c *caller) do(method, path string, body any, header ...string) said {
 	return got
 }
 
-// must is do, and demands a status.
+// must is do, and checks the status.
 func (c *caller) must(status int, method, path string, body any, header ...string) said {
 	c.t.Helper()
 	got := c.do(method, path, body, header...)

@@ -80,7 +80,7 @@ func (w *wiretap) serve(t *testing.T, client net.Conn, server string) {
 	}
 }
 
-// spoken reads what a client says. What it says first has no type.
+// spoken reads the messages of a client. The first one has no type.
 func spoken(from io.Reader, typed bool) (kind byte, body, raw []byte, err error) {
 	head := make([]byte, 4, 5)
 	if typed {
@@ -126,14 +126,14 @@ func (w *wiretap) counts() map[string]int {
 	return maps.Clone(w.asked)
 }
 
-// TestIdleReplicaAsksSeldom holds everything that a replica asks Postgres that has nothing
-// to do, with eight partitions to hold and rules in one of them: each tick looks at its
-// leases, and commits how far the partition has come. What is not named here is not asked.
+// TestIdleReplicaAsksSeldom lists all queries of a replica that has nothing to do, with eight
+// partitions to hold and rules in one of them: each tick looks at its leases, and commits the
+// position of the partition. There are no other queries.
 func TestIdleReplicaAsksSeldom(t *testing.T) {
 	t.Parallel()
 	const watched = 12 * time.Second
-	// What is asked once each so often, and how often besides: at the start, and after
-	// it listens.
+	// every is the interval of a query, more is how often it is made besides: at the start, and
+	// after the replica listens.
 	type share struct {
 		every time.Duration
 		more  int
@@ -142,17 +142,18 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// The schema is read on a connection of its own.
 		"SELECT EXISTS": {0, 1}, "SELECT max(version_id)": {0, 1}, "LookBackLongest": {0, 1},
 		"ReplicaBeat": {10 * time.Second, 1}, "ReplicaSilent": {30 * time.Second, 0}, "SlackUpdateWebhooks": {15 * time.Second, 1}, "SlackUpdateTrim": {time.Minute, 1},
-		// Once by itself and once because it listens from here on; once more after five quiet seconds.
+		// Once in any case and once because it listens from here on; once more after five quiet
+		// seconds.
 		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxLook": {30 * time.Second, 3},
 		"BreakersOpenFor": {15 * time.Second, 0}, "OutboxExpire": {15 * time.Second, 0}, "SnoozeDue": {15 * time.Second, 0}, "EscalationDue": {15 * time.Second, 0},
-		// A look whether the minute has a sample, and the sample that one of all replicas takes: at the start, and
-		// in each minute that begins.
+		// A query whether the minute has a sample, and the sample that one of all replicas takes:
+		// at the start, and in each minute that begins.
 		"SampleMissing": {20 * time.Second, 1}, "PartitionList": {time.Minute, 2}, "SampleInsert": {time.Minute, 2},
 		"SampleOutbox": {time.Minute, 2}, "SampleSweep": {time.Minute, 2}, "SampleSweepOutbox": {time.Minute, 2},
 		"begin; set": {time.Minute, 2}, "commit -": {time.Minute, 2},
 		// With each look, and in its transaction.
 		"select set_config('enable_seqscan',": {10 * time.Second, 3},
-		// Of each connection that listens.
+		// Of each listening connection.
 		"-- ping": {15 * time.Second, 0},
 		// Each connection prepares its statements once; how many connections there are is up to the
 		// pool.
@@ -170,7 +171,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	for name, c := range map[string]struct {
 		roles []app.Role
 		more  []map[string]share
-		// perSecond is how much is asked in a second.
+		// perSecond is the number of queries per second.
 		perSecond int
 	}{
 		"dispatch":                {[]app.Role{app.RoleDispatch}, nil, 1},
@@ -189,7 +190,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 			began := time.Now()
 			w.replica(func(o *app.Options) {
 				o.PostgresURL, o.Roles, o.TickInterval = tap.url, c.roles, tick
-				// However slow the machine is, no pass falls into the time that is watched.
+				// However slow the machine is, no pass is made in the period that is watched.
 				o.SweepInterval = time.Hour
 			})
 			w.until("it listens", func() bool {

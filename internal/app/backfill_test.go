@@ -32,9 +32,9 @@ func (w *world) outage() (late int, present string) {
 	return len(rows), cursor.Position{StartTimeNS: now - time.Hour.Nanoseconds()}.String()
 }
 
-// TestKilledBeforeTheLookBackIsJudged kills replicas after an outage, the first one once
-// its cursor has come to the present and before it has looked back: what was to be found
-// there has one alert in the end, and what is new is alerted meanwhile.
+// TestKilledBeforeTheLookBackIsJudged kills replicas after an outage, the first one when its cursor
+// has reached the present but the look-back has not been judged: in the end there is one alert for
+// each exchange in it, and new exchanges have alerts meanwhile.
 func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,8 +64,8 @@ func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	w.wantColumn("notifications", `select count(*)::text from notification where reason = 'FIRED'`, fmt.Sprint(late+2))
 }
 
-// TestBackfillIsShownAndNotMissing has a partition with a look-back to judge: status and
-// health say so, and reconciliation does not call it missing.
+// TestBackfillIsShownAndNotMissing has a partition with a look-back to judge: status and health
+// report it, and reconciliation does not count it as missing.
 func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -96,7 +96,7 @@ func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	}
 }
 
-// wantLookingBack checks whether status and health say that rules have a look-back to judge.
+// wantLookingBack checks whether status and health report rules with a look-back to judge.
 func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	w.t.Helper()
 	status, err := w.db.Record(nil).Status(w.t.Context(), tenant)

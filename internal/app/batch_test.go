@@ -109,8 +109,8 @@ func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestOneHarmsNoBatch locks the row of one notification: a batch gives up soon, and
-// the dispatcher settles all others one by one.
+// TestOneHarmsNoBatch locks the row of one notification: a batch soon fails, and the dispatcher
+// settles all others one by one.
 func TestOneHarmsNoBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

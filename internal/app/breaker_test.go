@@ -28,7 +28,7 @@ func names(n int) []string {
 	return list
 }
 
-// status lets the receiver answer with a status.
+// status makes the receiver respond with a status.
 func (w *world) status(code int) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) })
 }
@@ -45,7 +45,7 @@ func (w *world) forgive() {
 	w.exec(`update webhook_state set failures = 0, openings = 0, opened_at = null, open_until = null, probe_id = null, probe_token = null`)
 }
 
-// both lets two dispatchers make a pass at once, and returns how much each claimed.
+// both lets two dispatchers make a pass at the same time, and returns how much each claimed.
 func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 	w.t.Helper()
 	hooks := w.hooks()
@@ -95,7 +95,7 @@ func TestBreakerOpensForAllReplicas(t *testing.T) {
 	}
 }
 
-// TestOneProbeOnly lets two replicas race for the probe of each of many pauses.
+// TestOneProbeOnly lets two replicas compete for the probe of each of many pauses.
 func TestOneProbeOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestOneProbeOnly(t *testing.T) {
 	if got := len(w.receiver.received()); got != 8+rounds {
 		t.Errorf("received %d, want 8 and a probe of each round", got)
 	}
-	// Its success lets everything flow, from either replica.
+	// After its success everything is delivered, by either replica.
 	w.receiver.respond(nil)
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.pauseIsOver()
@@ -151,8 +151,7 @@ func TestRefusalClosesAndHoldsDoNotOpen(t *testing.T) {
 	w.wantColumn("a hold is no failure", breakers, "0 failures, opening 0")
 }
 
-// TestProbeOfTheDeadLapses claims a probe and never settles it, as a replica
-// that was killed.
+// TestProbeOfTheDeadLapses claims a probe and never settles it, like a replica that was killed.
 func TestProbeOfTheDeadLapses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,7 +182,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 	w.wantColumn("still closed", breakers, "1 failures, opening 0")
 }
 
-// unanswered is what a dispatcher settles when there was no answer.
+// unanswered returns the settlement of an attempt without a response.
 func (w *world) unanswered(d *notify.Delivery) notify.Settlement {
 	s := settlement(d, notify.VerdictRetry, notify.Retrying)
 	s.Breaker = func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
@@ -193,8 +192,8 @@ func (w *world) unanswered(d *notify.Delivery) notify.Settlement {
 	return s
 }
 
-// TestSlowProbeStaysTheOnlyOne lets a probe take longer than its lease, and than
-// the pause after which it went out.
+// TestSlowProbeStaysTheOnlyOne has a probe that takes longer than its lease, and than the pause
+// after which it was sent.
 func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,7 +28,7 @@ type busServer struct {
 	stop, start func()
 }
 
-// buses returns a server of each provider that has one.
+// buses returns a server for each provider that has one.
 func (w *world) buses(provider app.BusProvider) busServer {
 	w.t.Helper()
 	switch provider {
@@ -51,7 +51,7 @@ func (w *world) buses(provider app.BusProvider) busServer {
 	return busServer{options: app.BusOptions{Provider: provider}}
 }
 
-// cable is a way to Postgres that can be cut.
+// cable is a connection to Postgres that can be cut.
 type cable struct {
 	w        *world
 	url      string
@@ -153,8 +153,8 @@ func (w *world) parted(o app.BusOptions, poll time.Duration) *log {
 	return logged
 }
 
-// TestBusWakesTheDispatcher finds each message claimed at once, on every bus,
-// although the dispatcher looks by itself but once an hour.
+// TestBusWakesTheDispatcher checks that each message is claimed at once, on every bus, although the
+// dispatcher polls only once an hour.
 func TestBusWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	for _, provider := range app.BusProviders() {
@@ -197,7 +197,8 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 			w.untilDelivered(2)
 			server.start()
 			w.until("it listens again", func() bool { return strings.Contains(dispatcher.String(), "listening for wake-ups again") })
-			// Publishing tries again within its longest pause, and the last poll must not help.
+			// Publishing is tried again within its longest pause, and the last poll must not
+			// contribute.
 			w.fail(w.ch.Now(t), "warm")
 			w.untilDelivered(3)
 			want := []string{"before", "warm", "without"}
@@ -208,7 +209,8 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 			}
 			took := w.claimedAfter()
 			t.Logf("%s: before %v, without %v, back %v, after %v", provider, took[0], took[1], took[2], took[3:])
-			// Each that a poll finds waits for a whole one: it comes right after the one before.
+			// A message that a poll finds waits for a whole poll interval, as it is written right
+			// after the one before.
 			if slices.Min(took[3:]) > poll/2 {
 				t.Errorf("messages were claimed after %v, want them at once where the bus is back, and not by the poll of %v", took, poll)
 			}
@@ -259,8 +261,8 @@ func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 				hooks = append(hooks, hook.ID)
 			}
 			rule := w.ruleOf(rules.Definition{WebhookIDs: hooks})
-			// Until every replica has a hand in it, nothing is answered: none of them
-			// gets free to take the rest, and none looks by itself.
+			// No request is answered until every replica has claimed some: none of them gets free
+			// slots for the rest, and none polls.
 			together := make(chan struct{})
 			w.receiver.respond(func(_ http.ResponseWriter, r *http.Request) {
 				select {
@@ -322,7 +324,7 @@ func TestNewRefusesABusThatCannotBe(t *testing.T) {
 	}
 }
 
-// What a person makes due goes out at once, too.
+// What becomes due by a user's action is also sent at once.
 func TestAPersonsWorkWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,12 +17,12 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// searched is a Jira that holds the answer to the first search.
+// searched is a Jira that delays the response to the first search.
 type searched struct {
 	*presettest.Jira
 
 	once sync.Once
-	// first is closed when the search was made, and open has it be answered.
+	// first is closed when the search has been made, and closing open releases the response.
 	first, open chan struct{}
 }
 
@@ -43,7 +43,7 @@ func (s *searched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// jiraHook stores a webhook for a Jira that holds the answer to the first search.
+// jiraHook stores a webhook for a Jira that delays the response to the first search.
 func (w *world) jiraHook() (*searched, uuid.UUID) {
 	w.t.Helper()
 	set, err := preset.Load()
@@ -63,7 +63,7 @@ func (w *world) jiraHook() (*searched, uuid.UUID) {
 	return s, hook.ID
 }
 
-// jiraSender returns what sends to receivers on this machine.
+// jiraSender returns a sender to receivers on this machine.
 func (w *world) jiraSender() (notify.Sender, notify.Renderer) {
 	w.t.Helper()
 	set, err := preset.Load()
@@ -82,9 +82,9 @@ func (w *world) jiraSender() (notify.Sender, notify.Renderer) {
 	return sender, renderer
 }
 
-// TestPausedBetweenASearchAndAnIssue pauses a process that has searched Jira for an issue, until another
-// one has taken its message over and created it. It creates no second one when it goes on, whether its lease has
-// lapsed or was released.
+// TestPausedBetweenASearchAndAnIssue pauses a process that has searched Jira for an issue, until
+// another one has taken its message over and created the issue. It creates no second one when it
+// continues, whether its lease has expired or was released.
 func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{"lapsed": {"TOCSIN_LEASE=2s", "TOCSIN_HEARTBEAT_INTERVAL=5s", "TOCSIN_DEAD_AFTER=1m"}, "released": brisk()} {

@@ -25,7 +25,7 @@ import (
 type load struct {
 	base, token string
 	client      *http.Client
-	// alerts are handed out by next, each to one client.
+	// alerts are distributed by next, each to one client.
 	alerts []string
 	next   atomic.Int64
 	shared []string
@@ -34,7 +34,7 @@ type load struct {
 	took  map[string][]time.Duration
 	acked []string
 	made  []string
-	// wins counts the edits of a shared rule that succeeded, by rule and version.
+	// wins counts the successful edits of a shared rule by rule and version.
 	wins map[string]int
 	lost int
 	bad  []string
@@ -88,7 +88,7 @@ func (l *load) fault(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-// run has every client take steps until the time is over.
+// run lets every client make steps until the time is over.
 func (l *load) run(length time.Duration, step func(client, i int)) {
 	over := time.Now().Add(length)
 	var all sync.WaitGroup
@@ -164,10 +164,10 @@ func (l *load) report(b *testing.B, length time.Duration, kinds ...string) {
 	}
 }
 
-// BenchmarkTwoHundredClients has 200 clients list and acknowledge alerts, and
-// create and edit rules, on the real server and engines, for TOCSIN_BENCH_FOR (10 s
-// by default), and /healthz for a sixth of that as the floor. No answer is a 5xx,
-// and nothing that was answered is lost.
+// BenchmarkTwoHundredClients has 200 clients that list and acknowledge alerts, and create and edit
+// rules, on the real server and engines, for TOCSIN_BENCH_FOR (10 s by default), and request
+// /healthz for a sixth of that as a reference. No response is a 5xx, and nothing that was confirmed
+// is lost.
 func BenchmarkTwoHundredClients(b *testing.B) {
 	length := 10 * time.Second
 	if text := os.Getenv("TOCSIN_BENCH_FOR"); text != "" {

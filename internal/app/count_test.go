@@ -15,8 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// counting stores a COUNT_IN_WINDOW rule for every failure within a minute, or another rule
-// over that window.
+// counting stores a COUNT_IN_WINDOW rule for every failure within a minute, or another rule over
+// that window.
 func (w *world) counting(d rules.Definition) rules.Rule {
 	w.t.Helper()
 	if d.FireMode == "" {
@@ -45,7 +45,7 @@ func (w *world) failIn(route string, ids ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// unseen has the source show no exchange, as a server does that lags.
+// unseen makes the source show no exchange, as a lagging server does.
 func (w *world) unseen() {
 	w.t.Helper()
 	if err := w.ch.Conn.Exec(w.t.Context(), `TRUNCATE TABLE exchanges`); err != nil {
@@ -61,7 +61,7 @@ func (w *world) empty() {
 	w.exec(`update alert set start_time_ns = 0, exchange = (exchange::jsonb - 'endTimeNs')::json where group_key is not null`)
 }
 
-// pass makes a pass as a process does that has just started: all window rules are due.
+// pass makes a pass like a process that has just started: all window rules are due.
 func (w *world) pass() evaluator.Result {
 	w.t.Helper()
 	result, err := w.tickWith(w.newEvaluator(evaluator.Options{}))
@@ -172,8 +172,8 @@ func TestPercentileFiresAndClears(t *testing.T) {
 	w.wantColumn("the second of four", measured, "RESOLVED slow 2/4 1000000 slow: p50 is 2.4 s over 3 exchanges within 1 min")
 }
 
-// A step that would be owed to a webhook that is deleted is not made, and made once
-// the rule is bound to no such webhook.
+// A step with a message to a deleted webhook is not made, and is made once the rule has no such
+// webhook any more.
 func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,7 +255,7 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 	w.wantColumn("without a word, as the rule says", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
 }
 
-// TestResolvedCountIsHeld has a person resolve a count that stays above its threshold.
+// TestResolvedCountIsHeld lets a user resolve a count that stays above its threshold.
 func TestResolvedCountIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -279,7 +279,7 @@ func TestResolvedCountIsHeld(t *testing.T) {
 	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
 }
 
-// TestResolvedCountIsHeldForAsLongAsAPersonChose has the value go to and fro meanwhile.
+// TestResolvedCountIsHeldForAsLongAsAPersonChose lets the value rise and fall meanwhile.
 func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,7 +20,7 @@ import (
 	"tocsin/notify/slack"
 )
 
-// digesting stores a webhook that leads to the world's receiver.
+// digesting stores a webhook of the world's receiver, with digests.
 func (w *world) digesting(kind notify.WebhookKind, above int, rate float64) uuid.UUID {
 	w.t.Helper()
 	hook, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{
@@ -33,7 +33,7 @@ func (w *world) digesting(kind notify.WebhookKind, above int, rate float64) uuid
 	return hook.ID
 }
 
-// storm owes n notifications of alerts that a rule raised, all at once.
+// storm queues n notifications of alerts that a rule raised, all at once.
 func (w *world) storm(webhook uuid.UUID, n int) {
 	w.t.Helper()
 	rule := w.rule(webhook)
@@ -64,7 +64,7 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 // notifications they contain by their own account.
 type counted struct{ singles, digests, told int }
 
-// judging makes the receiver one that takes what Slack would, and counts.
+// judging makes the receiver one that accepts what Slack would, and counts.
 func (w *world) judging() func() counted {
 	var mu sync.Mutex
 	var got counted
@@ -276,7 +276,7 @@ func TestDigestPayload(t *testing.T) {
 		len(d.Rules) != 1 || d.Rules[0].Count != 30 || len(d.Places) != notify.DigestTop || d.Places[0].Count != 3 {
 		t.Errorf("%s", body)
 	}
-	// Errors that differ by a number are one.
+	// Errors that differ by a number count as one.
 	if len(d.Errors) != 1 || d.Errors[0].Count != 30 || d.Errors[0].ErrorType != "ConnectException" {
 		t.Errorf("errors %+v", d.Errors)
 	}
@@ -288,7 +288,7 @@ func TestDigestPayload(t *testing.T) {
 	w.wantColumn("alerts", `select alert_id::text from alert order by alert_id`, d.Alerts...)
 }
 
-// stillOwed is a row while anything is owed.
+// stillOwed returns a row while anything is queued.
 const stillOwed = `select 'yes' where exists (select from outbox)`
 
 // TestStormBecomesDigests sends more than a channel can take, kills a replica in the middle, lets
@@ -299,7 +299,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	got := w.judging()
 	const n = 2*notify.DigestSize + 2000
 	w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, 4), n)
-	// A claim ends with its lease, and one of so many takes its time on a busy machine.
+	// A claim ends with its lease, and one of that many takes long on a busy machine.
 	settings := []string{"TOCSIN_ROLES=dispatch", "TOCSIN_LEASE=1m"}
 	first := w.serve(settings...)
 	w.until("a digest is on its way", func() bool { return got().digests > 0 })
@@ -309,7 +309,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
-	// The one message that the kill may have repeated is an attempt of unknown outcome.
+	// The one message that may be repeated after the kill has an attempt of unknown outcome.
 	repeats := w.column(`select d.size::text from attempt_history join digest d using (notification_id) where verdict is null`)
 	want := n
 	for _, size := range repeats {
@@ -344,8 +344,8 @@ func BenchmarkStorm(b *testing.B) {
 	}
 }
 
-// TestKilledWhileGathering holds a replica inside the statement, kills it there,
-// and lets another one go on.
+// TestKilledWhileGathering blocks a replica inside the statement, kills it there, and lets another
+// one continue.
 func TestKilledWhileGathering(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
@@ -437,7 +437,7 @@ func TestOutageTellsOperatorsOnce(t *testing.T) {
 	w.wantWhole()
 }
 
-// TestDigestOfAWebhookThatWentOff keeps what is owed.
+// TestDigestOfAWebhookThatWentOff keeps what is queued.
 func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -89,9 +89,9 @@ func TestPeopleChangeARuleInTheMidstOfAPass(t *testing.T) {
 	}
 }
 
-// TestTheFormerApplicationIsStillScanned moves a rule to another application:
-// what failed before the edit and shows up after it is found, although scans
-// name the applications of their rules.
+// TestTheFormerApplicationIsStillScanned changes the application of a rule: exchanges that failed
+// before the edit and become visible afterwards are found, although scans contain the applications
+// of their rules.
 func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,9 +117,9 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 	w.wantColumn("alerts", alertIDs, "billing after", "orders before")
 }
 
-// TestALongerLookBackReachesFormerConditions edits a scope twice under a short
-// look-back, which is then made longer: what the first condition decides on, and
-// shows up only now, is found.
+// TestALongerLookBackReachesFormerConditions edits a scope twice with a short look-back, which is
+// then made longer: an exchange to which the first condition applies, and which becomes visible
+// only now, is found.
 func TestALongerLookBackReachesFormerConditions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,8 +184,8 @@ func TestFormerConditionsAreKept(t *testing.T) {
 	}
 }
 
-// TestAnotherFireModeArmsAnew has a rule that counts raise an alert for each
-// exchange, and count again: each time, what failed before the edit is history.
+// TestAnotherFireModeArmsAnew has a rule that counts, then raises an alert for each exchange, and
+// counts again: each time, what failed before the edit is ignored.
 func TestAnotherFireModeArmsAnew(t *testing.T) {
 	t.Parallel()
 	const all = `select coalesce(execution_id, 'count') || ' ' || state from alert order by fired_at, execution_id`

@@ -9,8 +9,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestExplainAgreesWithEvaluation asks about exchanges before and after they are evaluated, and
-// about one that became visible too late.
+// TestExplainAgreesWithEvaluation explains exchanges before and after they are evaluated, and one
+// that became visible too late.
 func TestExplainAgreesWithEvaluation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"tocsin/notify"
 )
 
-// does runs a command about files, and holds its code and parts of its output in their order.
+// does runs a command on files, and checks its exit code and parts of its output in order.
 func (f *files) does(code int, parts []string, command string, args ...string) {
 	f.t.Helper()
 	out, got := f.command(append([]string{command, "--url", f.base, "--token", f.token}, args...)...)
@@ -53,7 +53,7 @@ rules:
     webhooks: [ops, bot]
 `
 
-// withSecrets writes files with secrets, and returns what a file says with their names.
+// withSecrets writes files with secrets, and returns a document that refers to them.
 func (f *files) withSecrets(content string) string {
 	f.t.Helper()
 	for name, secret := range map[string]string{
@@ -88,7 +88,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	f.does(0, []string{"4 unchanged"}, "diff", "-f", path)
 	f.wantColumn("webhooks applied twice", hooks, "bot v1", "ops v1")
 
-	// What is exported changes nothing, and has no secret.
+	// What is exported changes nothing when applied, and contains no secret.
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "webhooks,users,rules", "-f", out)
 	exported, err := os.ReadFile(out)
@@ -97,7 +97,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	}
 	f.does(0, []string{"0 created, 0 updated, 0 deleted; 5 unchanged, 0 left alone"}, "apply", "--prune", "-f", out)
 
-	// Each edit says why; what people have done to a webhook's state stays.
+	// Each edit lists its reasons; changes that users have made to a webhook's state are kept.
 	if _, err := f.db.Webhooks().SetEnabled(t.Context(), tenant, f.hook("ops").ID, false); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestOneFileHasEverything(t *testing.T) {
 		t.Errorf("an edit of the channel lost the token: %+v", bot)
 	}
 
-	// Another secret cannot be seen: --secrets writes it.
+	// A changed secret cannot be detected: --secrets writes it.
 	f.write("KEY", "SECRET-other")
 	f.does(0, []string{"4 unchanged"}, "apply", "-f", path)
 	f.does(0, []string{"~ webhook ops", "url: written again", "headers: written again", "signingSecret: written again", "~ webhook bot", "slack.botToken: written again"}, "apply", "--secrets", "-f", path)
@@ -154,18 +154,18 @@ func TestPruningKeepsWhatTheFilesDoNotOwn(t *testing.T) {
 		"rules:\n"+rule("orders/one", "orders/a")+rule("orders/two", "orders/b")+rule("billing", "billing")))
 	less := f.write("b.yaml", "webhooks:\n"+hook("orders/a")+"rules:\n"+rule("orders/one", "orders/a"))
 	f.does(0, []string{"0 deleted; 2 unchanged, 4 left alone"}, "apply", "-f", less)
-	// Rules go before the webhooks to which they are bound.
+	// Rules are deleted before the webhooks that they use.
 	f.does(0, []string{"- rule orders/two: not in the files, --prune-name orders/*\n", "- webhook orders/b: not in the files, --prune-name orders/*\n", "2 deleted; 2 unchanged, 2 left alone"}, "apply", "--prune", "--prune-name", "orders/*", "-f", less)
 	f.wantColumn("rules", `select name from rule where deleted_at is null order by name`, "billing", "orders/one")
 	// A kind that is not listed in the files is left unchanged.
 	f.does(0, []string{"- rule billing", "1 deleted; 1 unchanged, 0 left alone"}, "apply", "--prune", "-f", f.write("c.yaml", "rules:\n"+rule("orders/one", "orders/a")))
 	f.wantColumn("webhooks", `select name from webhook where deleted_at is null order by name`, "billing", "orders/a")
 	f.does(1, []string{"have no meaning without --prune"}, "apply", "--prune-name", "x", "-f", less)
-	// By a label, rules that have it go, and webhooks, which have none, stay.
+	// With a label, rules that have it are deleted, and webhooks, which have none, are kept.
 	labelled := "rules:\n  - { name: mine, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: orders } }\n  - { name: theirs, severity: INFO, fireMode: PER_EXCHANGE, labels: { team: billing } }\n"
 	f.does(0, []string{"2 created"}, "apply", "-f", f.write("e.yaml", labelled))
 	f.does(0, []string{"- rule mine: not in the files, --prune-label team=orders\n", "1 deleted; 0 unchanged, 4 left alone"}, "apply", "--prune", "--prune-label", "team=orders", "-f", f.write("f.yaml", "webhooks: []\nrules: []\n"))
-	// The last administrator stays, whatever a file says.
+	// The last administrator is kept, whatever a file contains.
 	f.does(1, []string{"- user " + adminEmail + ": not in the files\n", "409"}, "apply", "--prune", "-f", f.write("d.yaml", "users: []\n"))
 }
 

@@ -9,8 +9,8 @@ import (
 	"tocsin/notify"
 )
 
-// TestThrottlingEnds has a receiver ask for a second's pause for ever: the pauses grow, one
-// message goes first after each, and what has waited for longer than the schedule ends.
+// TestThrottlingEnds has a receiver that always asks for a pause of a second: the pauses grow, one
+// message is sent first after each, and what has waited for longer than the schedule ends.
 func TestThrottlingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +77,7 @@ func TestOneThrottlingEndsNothingOld(t *testing.T) {
 	w.wantColumn("ended", `select status from settlement`)
 }
 
-// TestAllThatIsHeldForTooLongEnds has more messages wait for a receiver that asks for pauses
+// TestAllThatIsHeldForTooLongEnds has more messages waiting for a receiver that asks for pauses
 // than one transaction ends, while another replica ends them, too; operators are notified of each.
 func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestAHoldOutlivesWhatCannotEnd(t *testing.T) {
 	w.wantColumn("all wait", `select count(*)::text from outbox`, "2")
 }
 
-// TestALongPauseIsKept has a receiver ask for a pause of hours.
+// TestALongPauseIsKept has a receiver that asks for a pause of hours.
 func TestALongPauseIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -72,7 +72,7 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 }
 
-// TestKeysCommands runs what people run to be done with an old key.
+// TestKeysCommands runs the commands with which an old key is retired.
 func TestKeysCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"tocsin/rules"
 )
 
-// TestAlertsTellHowLateTheyAre raises alerts in time and by the look-back.
+// TestAlertsTellHowLateTheyAre raises alerts in time and through the look-back.
 func TestAlertsTellHowLateTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -38,7 +38,7 @@ type told struct {
 	} `json:"data"`
 }
 
-// listener is a receiver that keeps the events in their order, by path and alert.
+// listener is a receiver that records the events in order, by path and alert.
 type listener struct {
 	url string
 
@@ -127,7 +127,7 @@ func (w *world) doTo(alert uuid.UUID, action alerts.Action) {
 	}
 }
 
-// undone does an action and undoes it.
+// undone performs an action and undoes it.
 func (w *world) undone(action alerts.Action, alert uuid.UUID) {
 	w.t.Helper()
 	id, _ := w.act(action, alerts.Filter{IDs: []uuid.UUID{alert}})
@@ -151,7 +151,7 @@ func (w *world) deliverAll() {
 	}
 }
 
-// hasten makes due what waits for its next attempt.
+// hasten makes messages that wait for their next attempt due.
 func (w *world) hasten() {
 	w.t.Helper()
 	w.exec(`update outbox set due_at = now(), ready_at = now() where after_id is null`)
@@ -283,7 +283,7 @@ func TestEventsWaitForEarlierMessages(t *testing.T) {
 	}
 }
 
-// What leaves the outbox in any other way lets the next one go, too.
+// A message that leaves the outbox in any other way also releases the next one.
 func TestEventsFollowWhateverEndsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world, first, second uuid.UUID){
@@ -516,7 +516,7 @@ func TestEventsArriveInOrderUnderRetries(t *testing.T) {
 	}
 }
 
-// The database derives ids as Go does.
+// The database derives ids in the same way as Go.
 func TestDerivedIDsAgree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

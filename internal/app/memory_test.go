@@ -36,8 +36,8 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	hook := w.webhook("ops")
 	rule := w.rule(hook)
 	w.exec(`update webhook set held_until = now() + interval '1 hour'`)
-	// What is collected late is not kept: with the headroom that a replica gives its
-	// heap, this has it collected after some 10 MB.
+	// Memory that is garbage for long would be counted as used: with the headroom that a replica
+	// leaves its heap, this setting makes it collect after some 10 MB.
 	p := w.serve("GOGC=25")
 	look := func() {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 			w.until("the rule has been evaluated", func() bool { return w.column(committed)[0] != since })
 			since = w.column(committed)[0]
 			for _, path := range []string{"/api/v1/alerts?limit=200", "/api/v1/alerts/counts", "/api/v1/notifications?limit=200", "/api/v1/status", "/metrics"} {
-				// A busy machine may have no answer in time.
+				// A busy machine may not respond in time.
 				w.until(path+" answers", func() bool {
 					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
 					if err != nil {

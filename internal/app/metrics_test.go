@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// metrics returns what a replica measures, by name and labels.
+// metrics returns the metrics of a replica by name and labels.
 func (p *process) metrics(t *testing.T) map[string]string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/metrics", nil)

@@ -27,7 +27,7 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 			w.status(http.StatusGone)
 			w.owed(hook, "a", "b", "c")
 			both := w.claim()
-			// All three find it gone, from different replicas.
+			// All three get the answer that it is gone, from different replicas.
 			var ended sync.WaitGroup
 			errs := make([]error, len(both))
 			for i := range both {

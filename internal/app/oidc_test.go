@@ -147,7 +147,7 @@ func (p *provider) next(claims map[string]any, change func(map[string]any)) {
 	p.claims, p.change = claims, change
 }
 
-// elsewhere runs a replica whose people may come from p.
+// elsewhere runs a replica that trusts p.
 func (w *world) elsewhere(p *provider, o app.OIDCOptions, change ...func(*app.Options)) string {
 	w.t.Helper()
 	listener, err := new(net.ListenConfig).Listen(w.t.Context(), "tcp", "127.0.0.1:0")
@@ -313,8 +313,8 @@ func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 	ada.must(http.StatusOK, http.MethodGet, "/me", nil)
 }
 
-// TestACodeHoldsWhoeverComesInBefore has a colleague come from the provider
-// before there is an administrator.
+// TestACodeHoldsWhoeverComesInBefore has a user who signs in at the provider before there is an
+// administrator.
 func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -384,7 +384,7 @@ func TestWhomAProviderCannotLetIn(t *testing.T) {
 	}
 	p.denies = false
 
-	// The answer to one browser is brought to another one, which has begun, too.
+	// The response for one browser is used in another one that has begun to sign in, too.
 	begin := func(c *caller) string {
 		c.http.CheckRedirect = func(req *http.Request, _ []*http.Request) error {
 			if strings.HasPrefix(req.URL.String(), base+"/api/auth/oidc/callback") {

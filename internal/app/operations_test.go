@@ -113,14 +113,14 @@ type try struct {
 	path   string
 	body   any
 	header []string
-	// by is the world's administrator unless it says otherwise.
+	// by defaults to the world's administrator.
 	by *caller
 	// actor is the user in the audit log, if it is not by.
 	actor string
 }
 
-// stage is a world with one thing of each kind, and a call of each operation
-// that changes something.
+// stage is a world with one object of each kind, and a call of each operation that changes
+// something.
 type stage struct {
 	*world
 	base  string
@@ -210,7 +210,7 @@ func (s *stage) tag(path string) string {
 	return s.admin.must(http.StatusOK, http.MethodGet, path, nil).header.Get("ETag")
 }
 
-// alert returns an alert that fires.
+// alert returns a firing alert.
 func (s *stage) alert() string {
 	s.t.Helper()
 	id := s.newID().String()
@@ -220,7 +220,7 @@ func (s *stage) alert() string {
 	return found()[0]
 }
 
-// given returns a notification that was given up.
+// given returns a notification that has run out of attempts.
 func (s *stage) given() string {
 	s.t.Helper()
 	alert := s.alert()
@@ -436,8 +436,8 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 	}
 }
 
-// TestAnotherTenantSeesNothing calls every operation on one thing with the
-// rights of another tenant's administrator.
+// TestAnotherTenantSeesNothing calls every operation on an object with the rights of another
+// tenant's administrator.
 func TestAnotherTenantSeesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -491,7 +491,8 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 	}
 }
 
-// byIDs calls every operation that takes ids with those of another tenant's things: nothing changes.
+// byIDs calls every operation that takes ids with those of another tenant's objects: nothing
+// changes.
 func (s *stage) byIDs(elsewhere *caller, tries map[string]func() try) {
 	s.t.Helper()
 	tried := 0

@@ -45,7 +45,7 @@ func (w *world) tenantsEverywhere() (tenants []string) {
 	return tenants
 }
 
-// failAt writes a failed exchange of each of some tenants that begins and ends at an instant.
+// failAt writes a failed exchange for each of some tenants that begins and ends at an instant.
 func (w *world) failAt(ns int64, id string, tenants ...string) {
 	w.t.Helper()
 	exchanges := make([]rules.Exchange, len(tenants))
@@ -55,7 +55,7 @@ func (w *world) failAt(ns int64, id string, tenants ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// wantShares waits until the partitions are shared among some replicas as they should be.
+// wantShares waits until each of some replicas has its share of the partitions.
 func (w *world) wantShares(what string, replicas ...*process) {
 	w.t.Helper()
 	var want []string
@@ -81,8 +81,8 @@ func (w *world) wantShares(what string, replicas ...*process) {
 const owners = `select partition || ' ' || coalesce(owner, 'nobody') from checkpoint order by partition`
 
 // TestPartitionsAreSharedLikeAConsumerGroup runs three replicas while exchanges fail in all
-// partitions. Each holds its share and keeps it. One is stopped in order, one is killed and
-// one is paused: the others take over, and each exchange is alerted once.
+// partitions. Each holds its share and keeps it. One is stopped in an orderly way, one is killed
+// and one is paused: the others take over, and each exchange has one alert.
 func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -160,8 +160,8 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	w.wantColumn("exchanges without one alert of each tenant", `select execution_id from alert group by execution_id having count(distinct tenant_id) <> `+strconv.Itoa(len(tenants))+` or count(*) <> count(distinct tenant_id)`)
 }
 
-// TestAReplicaThatEndsSlowlyKeepsNoPartition ends a replica that waits for a receiver for
-// long: another one evaluates its partitions meanwhile.
+// TestAReplicaThatEndsSlowlyKeepsNoPartition stops a replica that waits long for a receiver:
+// another one evaluates its partitions meanwhile.
 func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -256,7 +256,7 @@ func TestChangesUnderLoad(t *testing.T) {
 			err = w.db.Partitions().Count(ctx, 1+random.IntN(9))
 		}
 		if fault.KindOf(err) == fault.Conflict {
-			return nil // it is as it should become
+			return nil // it is already as intended
 		}
 		moves.Add(1)
 		return err
@@ -273,7 +273,7 @@ func TestChangesUnderLoad(t *testing.T) {
 			return err
 		}
 		now.TitleTemplate = fmt.Sprint("broken ", random.IntN(1000))
-		// The scope matches the same, and is another one.
+		// The scope matches the same, but is another one.
 		now.Scope.Environments = [][]string{nil, {"production"}, {"production", "test"}}[random.IntN(3)]
 		_, err = db.Update(ctx, rule.TenantID, api.RuleEdit{ID: rule.ID, Version: now.Version, Definition: now.Definition})
 		return err

@@ -107,7 +107,7 @@ func TestAlertsLiveAtEightReceivers(t *testing.T) {
 		if refusals := receiver.Refusals(); len(refusals) > 0 {
 			t.Errorf("%s refused: %v", id, refusals)
 		}
-		want := 3 * (1 + len(set.Get(id).Takes()) - 1) // reopened is not in these lives
+		want := 3 * (1 + len(set.Get(id).Takes()) - 1) // these alerts are not reopened
 		if got := len(receiver.Messages()); got != want {
 			t.Errorf("%s got %d messages, want %d", id, got, want)
 		}
@@ -171,7 +171,7 @@ func TestWebhooksForReceiversInFiles(t *testing.T) {
 	f.does(0, []string{"1 updated"}, "apply", "-f", moved)
 	f.does(0, []string{"1 unchanged"}, "diff", "-f", moved)
 	f.does(2, []string{"The webhook is for the receiver"}, "diff", "-f", f.write("other.yaml", strings.Replace(content, "id: goalert", "id: rootly", 1)))
-	// An input that is dropped from the file is removed.
+	// An input that is removed from the file is removed.
 	routing, region := f.write("ROUTING", "0123456789abcdef0123456789abcdef\n"), "        region: https://events.eu.pagerduty.com\n"
 	pager := "webhooks:\n  - name: pager\n    kind: generic\n    preset:\n      id: pagerduty\n      inputs:\n        routingKey: {file: " + routing + "}\n"
 	f.does(0, []string{"1 created"}, "apply", "-f", f.write("pager.yaml", pager+region))

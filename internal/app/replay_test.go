@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// replay has a rule judge a range again.
+// replay lets a rule judge a range again.
 func (w *world) replay(r api.ReplayRequest) api.Replay {
 	w.t.Helper()
 	begun, err := w.db.Rules().StartReplay(w.t.Context(), tenant, "somebody", r)
@@ -47,8 +47,8 @@ func (w *world) replayedInTheEnd(e *evaluator.Evaluator, rule uuid.UUID) api.Rep
 	return api.Replay{}
 }
 
-// TestReplayIsWhatItsPreviewTells replays ranges of random history, some of which has alerts,
-// by rules with all kinds of filters.
+// TestReplayIsWhatItsPreviewTells replays ranges of random history, some of which has alerts, with
+// rules with all kinds of filters.
 func TestReplayIsWhatItsPreviewTells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,7 +143,7 @@ func TestReplaySurvivesSIGKILL(t *testing.T) {
 	}
 }
 
-// TestReplayIsRefused asks for what cannot be replayed.
+// TestReplayIsRefused requests what cannot be replayed.
 func TestReplayIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,7 +173,7 @@ func TestReplayIsRefused(t *testing.T) {
 		t.Errorf("floor %v, %v", floor, err)
 	}
 	r.FromNS++
-	// Several ask at once.
+	// Several requests at once.
 	var asked sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {

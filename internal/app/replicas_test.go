@@ -39,7 +39,7 @@ const (
 		union all select claimed_by from outbox where claimed_by is not null`
 )
 
-// pauseInside lets statements wait at a trigger until goOn is called.
+// pauseInside makes statements wait at a trigger until goOn is called.
 func (w *world) pauseInside(trigger string) (goOn func()) {
 	w.t.Helper()
 	w.exec(`create function pause() returns trigger language plpgsql as $$
@@ -65,7 +65,7 @@ func (w *world) untilInside() {
 	})
 }
 
-// stop pauses the process, and waits until it does.
+// stop pauses the process, and waits until it is paused.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -77,7 +77,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// goOn lets it run again.
+// goOn resumes it.
 func (p *process) goOn(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
@@ -85,7 +85,7 @@ func (p *process) goOn(t *testing.T) {
 	}
 }
 
-// terminate ends it in order; exited is closed when it has ended.
+// terminate ends it in an orderly way; exited is closed when it has ended.
 func (p *process) terminate(t *testing.T) (exited chan struct{}) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -139,7 +139,7 @@ func (w *world) untilDelivered(n int) {
 	})
 }
 
-// gate is a way to ClickHouse that can be shut.
+// gate is a proxy to ClickHouse that can be closed.
 type gate struct {
 	url     string
 	mu      sync.Mutex
@@ -180,7 +180,7 @@ func (w *world) gate() *gate {
 	return g
 }
 
-// shut lets requests wait from now on until open is called.
+// shut makes requests wait from now on until open is called.
 func (g *gate) shut() (open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,8 +194,8 @@ func (g *gate) shut() (open func()) {
 	})
 }
 
-// TestPausedWhileJudging pauses a process between its lease and its commit. The
-// commit that it makes when it goes on is fenced by its token.
+// TestPausedWhileJudging pauses a process between its lease and its commit. The commit that it
+// makes afterwards is rejected because of its token.
 func TestPausedWhileJudging(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -363,7 +363,7 @@ func (w *world) call(calls <-chan chan int) (answer chan<- int) {
 			return false
 		}
 	})
-	// However the test ends, the call does.
+	// The call ends whenever the test does.
 	w.t.Cleanup(func() {
 		select {
 		case answer <- http.StatusOK:
@@ -379,7 +379,7 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
-	// How long after its replica's last beat each lease ends.
+	// How long after its replica's last heartbeat each lease ends.
 	w.exec(`create table released (what text, after_seconds double precision)`)
 	w.exec(`create function released() returns trigger language plpgsql as $$ begin
 		insert into released select tg_table_name, extract(epoch from clock_timestamp() - beat_at) from replica
@@ -410,7 +410,8 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	w.until("all leases are released", func() bool { return len(w.column(`select what from released`)) == 9 })
 	w.wantColumn("what was released", `select what || ' ' || count(*) from released group by what order by what`, "checkpoint 8", "outbox 1")
 	for _, text := range w.column(`select after_seconds::text from released`) {
-		// Dead after 2.5 s, looked for each 0.3 s; the rest is the machine's. The leases last for ten minutes.
+		// Dead after 2.5 s, checked every 0.3 s; the rest is due to the machine. The leases last
+		// for ten minutes.
 		if after, err := strconv.ParseFloat(text, 64); err != nil || after < 2.5 || after > patience.Seconds() {
 			t.Errorf("released %s s after the last beat, want between 2.5 and 2.8", text)
 		}
@@ -482,7 +483,8 @@ func TestRollingRestart(t *testing.T) {
 	if got := len(w.receiver.received()); got != 4*len(ids) {
 		t.Errorf("the receiver got %d messages, want %d", got, 4*len(ids))
 	}
-	// There is a pass each 0.25 s; what a hand-over may add is a tick, and by far not a lease. The rest is the machine's.
+	// There is a pass every 0.25 s; a hand-over may add a tick, but far less than a lease. The rest
+	// is due to the machine.
 	for _, text := range w.column(`select max(extract(epoch from fired_at) - start_time_ns / 1e9)::text from alert`) {
 		longest, err := strconv.ParseFloat(text, 64)
 		if err != nil || longest > patience.Seconds() {
@@ -493,8 +495,7 @@ func TestRollingRestart(t *testing.T) {
 	w.wantColumn("leases of replicas that have left", `select owner from (`+leasedBy+`) c where owner not in (select replica_id from replica)`)
 }
 
-// TestLeavingInOrder ends a replica that has leases without knowing of them, as after one
-// of which the answer was lost.
+// TestLeavingInOrder stops a replica that has leases without knowing, as after a lost answer.
 func TestLeavingInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,8 +53,8 @@ func (w *world) sweep() retention.Result {
 	return result
 }
 
-// oldRule stores a rule that was armed long ago, and raises and delivers alerts
-// about exchanges that failed forty days ago.
+// oldRule stores a rule that was armed long ago, and raises and delivers alerts about exchanges
+// that failed forty days ago.
 func (w *world) oldRule(ids ...string) rules.Rule {
 	w.t.Helper()
 	rule := w.rule(w.webhook(fmt.Sprint("ops ", len(w.column(`select name from webhook`)))))
@@ -79,8 +79,8 @@ const digested = `delete from settlement;
 	insert into digest (notification_id, size) select notification_id, 1 from notification where reason = 'DIGEST';
 	insert into digest_member (notification_id, digest_id) select n.notification_id, d.notification_id from notification n, digest d where n.reason <> 'DIGEST'`
 
-// TestSweptIsNeverRaisedAgain deletes alerts whose exchanges are still in
-// ClickHouse, and tries everything to have them raised again.
+// TestSweptIsNeverRaisedAgain deletes alerts whose exchanges are still in ClickHouse, and tries
+// everything that could raise them again.
 func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	w.wantColumn("what is left", everything, "0 0 0 0 0")
 	again := func(what string) {
 		t.Helper()
-		// A process that has just started has seen nothing, and reads all that it may.
+		// A process that has just started remembers nothing, and reads everything in its reach.
 		fresh := w.newEvaluator(evaluator.Options{})
 		for range 2 {
 			if result, err := w.tickWith(fresh); err != nil || result.Alerts > 0 || result.Failed > 0 {
@@ -196,7 +196,7 @@ func TestTrailsAreSwept(t *testing.T) {
 	}
 }
 
-// TestTwoReplicasSweep lets two sweep at once: each row goes once.
+// TestTwoReplicasSweep lets two replicas sweep at once: each row is deleted once.
 func TestTwoReplicasSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -339,8 +339,8 @@ func TestRetentionIsChecked(t *testing.T) {
 	}
 }
 
-// TestLookBackBelowRetention refuses a rule that looks back as far as alerts
-// are kept, when it is saved and when a replica starts.
+// TestLookBackBelowRetention rejects a rule whose look-back is as long as the retention of alerts,
+// when it is saved and when a replica starts.
 func TestLookBackBelowRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -364,8 +364,8 @@ func TestLookBackBelowRetention(t *testing.T) {
 	}
 }
 
-// TestSweepGoesByPostgresClock sweeps with a process whose clock is a century
-// ahead or behind: neither deletes anything early, nor leaves anything late.
+// TestSweepGoesByPostgresClock sweeps with a process whose clock is a century ahead or behind:
+// nothing is deleted too early or kept too long.
 func TestSweepGoesByPostgresClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{-100 * 365 * 24 * time.Hour, 100 * 365 * 24 * time.Hour} {

@@ -19,7 +19,7 @@ import (
 
 const actor = "ada"
 
-// answers makes the receiver answer with a status.
+// answers makes the receiver respond with a status.
 func (w *world) answers(status int) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
 }
@@ -76,7 +76,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 				t.Fatalf("recorded %q", recorded)
 			}
 			w.answers(http.StatusOK)
-			for range 2 { // the second finds it done
+			for range 2 { // for the second it is already done
 				if err := w.retry(id); err != nil {
 					t.Fatal(err)
 				}
@@ -140,8 +140,9 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 	w.wantColumn("attempts", `select count(*)::text from attempt_history`, "15")
 }
 
-// TestAFallbackIsWrittenAnew has a person send again what waits with a fallback for its body: the next
-// body is another one, with an instant of its own, and retention drops it when it is old itself.
+// TestAFallbackIsWrittenAnew lets a user send again what waits with a fallback for its body: the
+// next body is a new one, with an instant of its own, and retention deletes it when it is old
+// itself.
 func TestAFallbackIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +175,7 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	}
 	w.answers(http.StatusOK)
 	w.deliver()
-	// What the refused attempt has sent is gone: nothing is derived for it from another body.
+	// The body of the failed attempt has been deleted: it is not derived from another body.
 	head := func(d *notify.Delivery) notify.RequestHead { return notify.RequestHead{BodyBytes: len(d.Body.Content)} }
 	record, err := w.db.Record(head).Get(t.Context(), tenant, w.one(anyNotification))
 	if err != nil || len(record.History) != 2 || record.History[0].Request != nil || record.History[1].Request == nil ||
@@ -269,7 +270,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	if done := w.retryAll(api.RetryOrder{IDs: []uuid.UUID{id}}); done != (api.Retried{Skipped: 1}) {
 		t.Errorf("the same in bulk: %+v", done)
 	}
-	// The claimant is slow, its lease lapses, and a person does not wait for it.
+	// The claiming replica is slow, its lease expires, and a user does not wait for it.
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	if err := w.retry(id); err != nil {
 		t.Fatal(err)
@@ -382,7 +383,7 @@ func TestRetryOfDigests(t *testing.T) {
 	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed}}}); done != (api.Retried{Retried: 1}) {
 		t.Errorf("%+v, want the digest as one message", done)
 	}
-	// While it is owed, a member hastens its digest and does not leave.
+	// While it is queued, retrying a member makes its digest due, and the member does not leave.
 	w.wantColumn("statuses", statuses, "DELIVERED 1", "RETRYING 30")
 	if err := w.retry(w.one(`select notification_id::text from digest_member limit 1`)); err != nil {
 		t.Fatal(err)
@@ -484,7 +485,7 @@ func TestRetryOfManyIsOneTransaction(t *testing.T) {
 	w.wantColumn("one instant", `select count(distinct retried_at)::text from retry`, "1")
 }
 
-// TestRetryWakesTheDispatcher lets a replica look at its outbox once an hour.
+// TestRetryWakesTheDispatcher has a replica that polls its outbox once an hour.
 func TestRetryWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestAlertsAreRoutedByThePolicy follows alerts through a routing policy, by the API as an
-// editor does, to what receivers get.
+// TestAlertsAreRoutedByThePolicy follows alerts through a routing policy, from an editor's use of
+// the API to what receivers get.
 func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -59,7 +59,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	}
 	w.wantColumn("messages of the first", `select w.name from notification join webhook w using (webhook_id)`, "other")
 
-	// Two routes to one webhook are one message; what the rule's label says decides.
+	// Two routes to one webhook lead to one message; the rule's label decides.
 	erp := map[string]any{"labels": []any{map[string]any{"key": "team", "op": "EQUALS", "value": "erp"}}}
 	put(policy(
 		about("archive", archive, true, map[string]any{}),

@@ -28,8 +28,8 @@ func (w *world) letCount(withMessages bool) {
 	w.changed()
 }
 
-// manyRules stores n enabled rules of some tenants, the first of which is the world's, in
-// one partition. Each looks at one application of 500 and one route, every tenth at routes by wildcard.
+// manyRules stores n enabled rules of some tenants, the first of which is the world's, in one
+// partition. Each matches one of 500 applications and one route, every tenth routes by wildcard.
 func (w *world) manyRules(n, tenants int) {
 	w.t.Helper()
 	if err := w.db.Partitions().Count(w.t.Context(), 1); err != nil {
@@ -101,7 +101,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 			}
 			t.Cleanup(db.Close)
 			source := w.watched()
-			// On a machine that is busy with other things, a pass may take its time.
+			// On a machine that is busy otherwise, a pass may take long.
 			e := w.newEvaluator(evaluator.Options{Source: source, Store: db.Evaluation(time.Minute), Interval: time.Minute, LeaseFor: 10 * time.Minute})
 			tick := func() (result evaluator.Result, queries, statements int) {
 				t.Helper()
@@ -168,7 +168,7 @@ func BenchmarkTwoThousandCount(b *testing.B) {
 	}
 }
 
-// interval measures intervals in each of which so many exchanges fail.
+// interval measures intervals in each of which the given number of exchanges fails.
 func (w *world) interval(b *testing.B, rows int) {
 	b.Helper()
 	source := w.watched()

@@ -162,7 +162,7 @@ func TestLateArrivalsAreFoundOnce(t *testing.T) {
 	rule := w.rule()
 	w.tick()
 	now := w.ch.Now(t)
-	// Began before the rule was armed, failed after; became visible late.
+	// Began before the rule was armed, failed afterwards; became visible late.
 	began := rule.ArmedSinceNS - 30_000_000_000
 	w.ch.Insert(t,
 		rules.Exchange{TenantID: tenant, StartTimeNS: began, EndTimeNS: &now, ExecutionID: "long", Status: rules.Failed},
@@ -178,7 +178,7 @@ func TestLateArrivalsAreFoundOnce(t *testing.T) {
 	w.tick()
 	w.tick()
 	w.wantColumn("alerts", alertIDs, "long", "running")
-	// Another process has seen nothing, and raises nothing twice.
+	// Another process remembers nothing, and raises nothing twice.
 	other := w.newEvaluator(evaluator.Options{Replica: "other"})
 	result, err := w.tickWith(other)
 	if err != nil || result.Alerts != 0 || result.Scanned < 3 {
@@ -282,7 +282,7 @@ func TestPoisonIsKeptApart(t *testing.T) {
 	unreadable := w.rule()
 	w.exec(`update rule set filter = '{"errorMessageMatches": "("}' where rule_id = $1`, bad.ID)
 	w.exec(`update rule_backfill set position = 'nonsense' where rule_id = $1`, unreadable.ID)
-	// Bytes that Postgres refuses in text, and an id too long for an index.
+	// Bytes that Postgres does not accept in text, and an id too long for an index.
 	at := unreadable.ArmedSinceNS + 1000
 	w.ch.Insert(t,
 		rules.Exchange{TenantID: tenant, StartTimeNS: at, EndTimeNS: &at, ExecutionID: "\x00\xff", Status: rules.Failed, Application: "a\x00", ErrorMessage: "\xff\x00"},

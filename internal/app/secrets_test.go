@@ -22,7 +22,7 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 	w.receiver.respond(func(answer http.ResponseWriter, r *http.Request) {
 		told := r.URL.String() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + r.Header.Get("Webhook-Signature")
 		if !strings.Contains(r.URL.Path, "/api/") {
-			told += " " + secrets[4] // which receivers with a dialect of their own have not
+			told += " " + secrets[4] // which receivers with a format of their own do not have
 		}
 		answer.Header().Set("X-Echo", told)
 		answer.Header().Set("Location", "http://"+r.Host+r.URL.String())

@@ -14,8 +14,8 @@ import (
 
 const silencedStatuses = `select n.reason || ' ' || s.status from notification n join notification_status s using (notification_id) order by n.created_at, n.notification_id`
 
-// TestASilenceSuppressesMessagesAndNoAlerts follows alerts through a silence, by the API as an
-// operator does, to what a receiver gets.
+// TestASilenceSuppressesMessagesAndNoAlerts follows alerts through a silence, from an operator's
+// use of the API to what a receiver gets.
 func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)

@@ -16,7 +16,7 @@ import (
 	"tocsin/internal/app"
 )
 
-// handled is a world in which people handle an alert in Slack.
+// handled is a world in which users handle an alert in Slack.
 type handled struct {
 	*slackWorld
 
@@ -147,7 +147,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 	h.until("the message says so", func() bool {
 		return strings.Contains(h.slack.shown()[0].says(), fmt.Sprintf("Snoozed until <!date^%d^", at.Add(4*time.Hour).Unix()))
 	})
-	// The same choice once more is the same snooze.
+	// The same choice again is the same snooze.
 	h.wantTold(snooze, "")
 	h.wantColumn("snooze", snoozes, before...)
 	if got := h.column(fromSlack); len(got) != 1 {

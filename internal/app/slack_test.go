@@ -32,8 +32,8 @@ const (
 	signingSecret = "0123456789abcdef0123456789abcdef"
 )
 
-// workspace is a Slack of one channel: messages in the order of their posts, each
-// as it was last changed.
+// workspace is a Slack with one channel: messages in the order in which they were posted, each as
+// last changed.
 type workspace struct {
 	url string
 
@@ -42,11 +42,11 @@ type workspace struct {
 	messages map[string]posted
 	// calls are the methods called, in order.
 	calls []string
-	// people are the e-mail addresses of members by their ids; nil lets the app see none.
+	// people are the e-mail addresses of members by their ids; nil means that the app sees none.
 	people map[string]string
 	// told is what was shown to one user only, as "U1: text".
 	told []string
-	// before may answer in Slack's place; it returns whether it did.
+	// before may answer in place of Slack; it returns whether it did.
 	before func(method string, w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -202,7 +202,7 @@ func (s *workspace) forget() {
 	clear(s.messages)
 }
 
-// refuses answers a method with a word.
+// refuses answers a method with an error code.
 func refuses(method, word string) func(string, http.ResponseWriter, *http.Request) bool {
 	return func(called string, w http.ResponseWriter, _ *http.Request) bool {
 		if called == method {
@@ -278,7 +278,7 @@ func (w *slackWorld) update() int {
 	return made
 }
 
-// act does something about an alert as a person does in the browser.
+// act acts on an alert as a user does in the browser.
 func (w *slackWorld) act(alert uuid.UUID, action alerts.Action) {
 	w.t.Helper()
 	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.Deed{AlertID: alert, Action: action, Actor: "ann"}); err != nil {
@@ -433,7 +433,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
-	w.wantShown(showsFiring, showsFiring) // the frozen body once more
+	w.wantShown(showsFiring, showsFiring) // the stored body once more
 	w.update()
 	w.wantShown(showsFiring, showsAcknowledged)
 
@@ -480,7 +480,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	if made := w.update(); made != 0 {
 		t.Error("an update was made twice at once")
 	}
-	w.exec(`update slack_update set due_at = now()`) // its lease has lapsed
+	w.exec(`update slack_update set due_at = now()`) // its lease has expired
 	w.update()
 	w.wantShown(showsAcknowledged)
 	// The slower one may have reached Slack last.
@@ -574,7 +574,7 @@ func TestLastChangeIsShownFirst(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 6")
 }
 
-// TestHeldMessagesHoldTheirUpdates lets Slack ask for a pause after a message.
+// TestHeldMessagesHoldTheirUpdates has a Slack that asks for a pause after a message.
 func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
@@ -790,7 +790,7 @@ func withBody(req *http.Request, body string) *http.Request {
 	return req
 }
 
-// TestChangesByAnybodyAreShown changes an alert by a statement of its own.
+// TestChangesByAnybodyAreShown changes an alert by an arbitrary statement.
 func TestChangesByAnybodyAreShown(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)

@@ -16,11 +16,11 @@ import (
 	"tocsin/notify"
 )
 
-// hanging is more webhooks than it takes to fill every slot.
+// hanging is the number of slow webhooks; it is more than are needed to fill every slot.
 const hanging = 9
 
-// neighbours stores webhooks that hang, each with more owed than there are slots
-// for all of them, and one that is dead.
+// neighbours stores webhooks that hang, each with more messages queued than there are slots for all
+// of them, and one that is dead.
 func (w *world) neighbours() (ids []uuid.UUID) {
 	w.t.Helper()
 	for i := range hanging {
@@ -107,8 +107,8 @@ func median(sorted []time.Duration) time.Duration { return sorted[len(sorted)/2]
 
 func p99(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
 
-// TestHealthyWebhookKeepsItsPace asserts generously, because the machine is
-// shared; BenchmarkSideBySide measures.
+// TestHealthyWebhookKeepsItsPace has generous limits, because the machine is shared;
+// BenchmarkSideBySide measures.
 func TestHealthyWebhookKeepsItsPace(t *testing.T) {
 	w := newWorld(t)
 	alone, beside := w.sideBySide(100)

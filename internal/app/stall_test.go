@@ -27,12 +27,13 @@ func (w *world) headOfTheQueue(spoil string) {
 const (
 	expired    = `update outbox set expires_at = now() - interval '1 min' where ready_at < now() - interval '30 min'`
 	unreadable = `update alert set exchange = '"no exchange"' where execution_id <> 'live'`
-	// A hand has repaired them, with an instant that no program can read.
+	// A manual repair with an instant that no program can read.
 	damaged = `update alert set resolved_at = 'infinity' where execution_id <> 'live'`
 )
 
-// TestWhatEndsWithoutAnAttemptHoldsUpNothing has messages be too old, or unreadable, that are due before
-// another one: it is sent without a pause, though nothing wakes the dispatcher, and they use up no rate.
+// TestWhatEndsWithoutAnAttemptHoldsUpNothing has messages that are too old, or unreadable, and due
+// before another one: that one is sent without a pause, though nothing wakes the dispatcher, and
+// the others use up no rate.
 func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -108,7 +109,7 @@ func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 	w.wantColumn("operators", toldOfMessages, "operators 1")
 }
 
-// TestABrokenSchemaEndsNoMessage takes a column from the database that every claim reads: nothing ends.
+// TestABrokenSchemaEndsNoMessage drops a column that every claim reads: no message ends.
 func TestABrokenSchemaEndsNoMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// spans are what a collector got, by name.
+// spans are those that a collector received, by name.
 type spans struct {
 	mu     sync.Mutex
 	byName map[string][]*otlp.Span
@@ -75,8 +75,9 @@ func (s *spans) linked(notification *otlp.Span) *otlp.Span {
 	return nil
 }
 
-// TestTracesLeadFromTheExchangeToTheReceiver has one process raise an alert and attempt its message, which the receiver
-// refuses at first, and another one repeat it. A collector gets both halves of one trace.
+// TestTracesLeadFromTheExchangeToTheReceiver has one process that raises an alert and attempts its
+// message, which the receiver rejects at first, and another one that repeats it. A collector gets
+// both parts of one trace.
 func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -100,7 +101,7 @@ func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
 		notifications := got.of("notification")
 		return len(got.of("attempt")) > 0 && len(notifications) > 0 && got.linked(notifications[0]) != nil
 	})
-	// The line is written once the outcome is stored, which is after the span has ended.
+	// The line is logged once the outcome is stored, which is after the span has ended.
 	traced := "trace_id=" + hex.EncodeToString(got.of("notification")[0].TraceId)
 	w.until("a line of the log that names the trace", func() bool { return strings.Contains(first.logged.String(), traced) })
 	first.kill()

@@ -70,8 +70,8 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 	}
 }
 
-// TestABreakerOpenForLongIsToldOnce looks, from several replicas at once, for webhooks that
-// have not answered for ten minutes.
+// TestABreakerOpenForLongIsToldOnce looks, from several replicas at once, for webhooks that have
+// failed for ten minutes.
 func TestABreakerOpenForLongIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -134,8 +134,8 @@ func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
-// TestWhatIsSentAgainSaysSo has a person send a message again before operators are notified that it
-// was refused.
+// TestWhatIsSentAgainSaysSo lets a user send a message again before operators are notified of its
+// failure.
 func TestWhatIsSentAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +171,7 @@ func TestWhatCannotBeReadEnds(t *testing.T) {
 	if got := w.receiver.received(); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("received %q", got)
 	}
-	// Nor is the operators' own message about it, which has the same alert, tried for ever.
+	// The operators' own message about it, which has the same alert, is not tried for ever either.
 	w.deliver()
 	w.wantColumn("nothing waits", unsettledOutbox)
 }
@@ -191,7 +191,7 @@ func TestAFirstAttemptIsPending(t *testing.T) {
 	w.wantColumn("under way again", statuses, "RETRYING 1")
 }
 
-// TestDiscard gives messages up in each state.
+// TestDiscard discards messages in each state.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -246,8 +246,8 @@ func TestDiscard(t *testing.T) {
 	w.wantColumn("in the end", statuses, "DELIVERED 2", "DISCARDED 3")
 }
 
-// TestAReplicaWatches has a replica find a breaker that has been open for long, what is held for too
-// long, and what waits for a message that is gone.
+// TestAReplicaWatches has a replica that finds a breaker that has been open for long, what is held
+// for too long, and what waits for a message that has been deleted.
 func TestAReplicaWatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

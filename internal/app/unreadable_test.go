@@ -87,7 +87,7 @@ rules:
 		return len(f.column(`select 'x' from alert a join rule r using (rule_id) where r.name = 'Fine'`)) > 0
 	})
 
-	// Labels that cannot be read keep no alert from the inbox.
+	// Unreadable labels keep no alert from the inbox.
 	f.exec(`update rule set about = '{"labels": 7}'`)
 	if alerts := f.admin.must(http.StatusOK, http.MethodGet, "/alerts", nil).body["items"].([]any); len(alerts) == 0 {
 		t.Error("the inbox is empty")

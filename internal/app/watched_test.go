@@ -14,7 +14,7 @@ import (
 	"tocsin/rules"
 )
 
-// watched is a source that counts its queries, and in which a test interferes.
+// watched is a source that counts its queries and lets a test interfere.
 type watched struct {
 	*clickhouse.Source
 	// ahead is how far its clock is ahead.

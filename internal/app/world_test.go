@@ -39,7 +39,7 @@ const (
 	key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 )
 
-// world is the engine on real databases, ticked by hand.
+// world is the engine on real databases, with ticks made by the test.
 type world struct {
 	t          testing.TB
 	ch         chtest.Database
@@ -71,7 +71,7 @@ func newWorld(tb testing.TB) *world {
 	return w
 }
 
-// newEvaluator fills in what o leaves out, with a store and a source of its own.
+// newEvaluator completes o, with a store and a source of its own.
 func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	w.t.Helper()
 	if o.Source == nil {
@@ -165,7 +165,7 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	return d
 }
 
-// webhook stores a webhook that leads to the world's receiver.
+// webhook stores a webhook of the world's receiver.
 func (w *world) webhook(name string) uuid.UUID {
 	w.t.Helper()
 	hook, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{
@@ -240,15 +240,15 @@ func (w *world) giveUp() {
 	w.exec(`update checkpoint set owner = null, token = null, lease_until = null where owner not in (select replica_id from replica)`)
 }
 
-// changed has rules that were changed by hand be read again.
+// changed makes evaluators read the rules again after direct changes in the database.
 func (w *world) changed() {
 	w.t.Helper()
 	w.exec(`with c as (update checkpoint set rules_revision = rules_revision + 1 returning partition, rules_revision)
 		update partition_rule p set changed = c.rules_revision from c where c.partition = p.partition`)
 }
 
-// armed has a rule be armed since an instant, and judge from then on what it has not
-// judged yet.
+// armed sets the instant since which a rule is armed, and lets it judge from then on what it has
+// not judged yet.
 func (w *world) armed(rule rules.Rule, ns int64) {
 	w.t.Helper()
 	w.exec(`update rule_state set armed_since_ns = $1 where rule_id = $2`, ns, rule.ID)
@@ -337,7 +337,7 @@ func (w *world) firing() []alerts.Instance {
 	return page.Alerts
 }
 
-// receiver is a webhook's other end. It remembers what it was sent.
+// receiver is the receiver of the webhooks. It records what it was sent.
 type receiver struct {
 	url string
 
@@ -411,14 +411,14 @@ func (r *receiver) webhookIDs() []string {
 	return ids
 }
 
-// respond sets what the receiver does from now on.
+// respond sets the receiver's behaviour from now on.
 func (r *receiver) respond(answer func(http.ResponseWriter, *http.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
 }
 
-// hang lets calls wait until release is called; called is closed by the first.
+// hang makes calls wait until release is called; called is closed by the first one.
 func (r *receiver) hang() (called <-chan struct{}, release func()) {
 	began, end := make(chan struct{}), make(chan struct{})
 	var first, last sync.Once
