@@ -13,7 +13,7 @@ import (
 	"tocsin/rules"
 )
 
-// finding returns the finding about something that has a verdict.
+// finding returns the finding with a subject and a verdict.
 func finding(r *clickhouse.Report, about string, v clickhouse.Verdict) *clickhouse.Finding {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.About == about && f.Verdict == v {
@@ -119,7 +119,7 @@ func TestCheckLooksAtRows(t *testing.T) {
 	}
 	for _, prune := range []string{
 		"start_time <= {to} AND start_time >= {from}",
-		"ifNull(end_time >= {from}, false)", // not so for the endless one
+		"ifNull(end_time >= {from}, false)", // does not match the one without an end
 	} {
 		m := clickhouse.Exchanges()
 		m.Prune = prune
@@ -210,8 +210,8 @@ func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 	t.Parallel()
 	const hour = int64(3600e9)
 	for name, c := range map[string]struct {
-		// earlier and arriving are how far from now the rows began that are there before
-		// the watch and that come meanwhile, in nanoseconds.
+		// earlier and arriving are the starts of the rows that exist before the watch and of those
+		// that arrive during it, relative to now, in nanoseconds.
 		earlier, arriving []int64
 		window            time.Duration
 		broken            bool
@@ -267,8 +267,8 @@ func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhatManyTenantsCost checks tables of 1,000 tenants and of one, sorted by
-// tenant and by start time.
+// TestCheckSaysWhatManyTenantsCost checks tables of 1,000 tenants and of one, sorted by tenant and
+// by start time.
 func TestCheckSaysWhatManyTenantsCost(t *testing.T) {
 	db := chtest.New(t)
 	now := db.Now(t)
@@ -278,7 +278,8 @@ func TestCheckSaysWhatManyTenantsCost(t *testing.T) {
 	for _, c := range []struct {
 		table, tenant string
 		tenants       uint64
-		// few and many are the most granules that are read of one tenant and of all.
+		// few and many are the largest numbers of granules that are read for one tenant and for
+		// all.
 		few, many uint64
 		warns     bool
 	}{

@@ -84,7 +84,7 @@ func TestEndsOutOfReach(t *testing.T) {
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(row{})); diff != "" {
 				t.Errorf("scan:\n%s", diff)
 			}
-			// Each window holds what ended since its rows began.
+			// Each window contains what ended since its rows began.
 			var since []string
 			for id, r := range c.want {
 				if r.endNS == 0 || r.endNS >= at {
@@ -139,8 +139,8 @@ func ids(list []rules.Exchange) []string {
 	return out
 }
 
-// TestStartOutOfReachNamesTheRemedy has a row whose start no query can compare with
-// nanoseconds.
+// TestStartOutOfReachNamesTheRemedy has a row whose start cannot be compared with nanoseconds in
+// any query.
 func TestStartOutOfReachNamesTheRemedy(t *testing.T) {
 	db := chtest.New(t)
 	for _, statement := range []string{

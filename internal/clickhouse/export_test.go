@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// Reading is what ClickHouse reads for a scan, by its plan.
+// Reading is what ClickHouse reads for a scan, according to its plan.
 type Reading struct{ Parts, Granules uint64 }
 
 // Read returns what ClickHouse reads for a scan.

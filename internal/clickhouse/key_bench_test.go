@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// keys are sort keys that a table of exchanges can have, with the mapping's prune.
+// keys are possible sort keys of a table of exchanges, with the mapping's prune.
 func keys() []struct{ name, key, prune string } {
 	const rest = "environment, application_id, route_id, execution_id"
 	return []struct{ name, key, prune string }{

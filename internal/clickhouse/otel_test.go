@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// otelTraces is the table that the exporter of the OpenTelemetry Collector
-// creates, by its documentation.
+// otelTraces is the table that the exporter of the OpenTelemetry Collector creates, according to
+// its documentation.
 //
 //go:embed testdata/otel_traces.sql
 var otelTraces string
@@ -209,7 +209,7 @@ func TestPruningOfSpans(t *testing.T) {
 	if documented > 2*kinds || pruned > 2*kinds {
 		t.Errorf("a tick reads %d and %d of %d granules; want at most two for each of %d kinds", documented, pruned, all, kinds)
 	}
-	// Its four span names, and what borders on them.
+	// Its four span names, and those that sort next to them.
 	if one := granules(exporters, prune, "service-3"); one > 2*kinds/5+2 {
 		t.Errorf("a tick for one service of five reads %d granules; want about two for each of its kinds", one)
 	} else {

@@ -37,7 +37,7 @@ func text(pieces int) *rapid.Generator[string] {
 	})
 }
 
-// expression returns RE2 expressions; some are refused by Go.
+// expression returns RE2 expressions, some of which Go rejects.
 func expression() *rapid.Generator[string] {
 	atoms := []string{
 		".", "a", "b", "k", "s", "ß", "é", "😀", `\x{FFFD}`, `\x00`, `\n`, `\.`, `\*`, `\\`, `%`, `_`, `'`, "[^a]", "[a-c]", "[^é]", "[[:alpha:]]", "[[:^word:]]",
@@ -82,7 +82,7 @@ func numbers() *rapid.Generator[string] {
 		return rapid.StringMatching(fmt.Sprintf("[0159]{0,%d}", most))
 	}
 	return rapid.OneOf(
-		// What floating point takes for one number, or for another one.
+		// Texts that floating point reads as one number, or as another one.
 		rapid.SampledFrom([]string{
 			"9007199254740992", "9007199254740993", "9007199254740992.5", "0.1", "0.10000000000000000", "0.10000000000000001", "0.100000000000000001",
 			"999999999999999999", "999999999999999999.000000000000000001", "999999999999999998", "1e18", "1e-18", "1.1e-18",
@@ -134,7 +134,7 @@ func filters() *rapid.Generator[rules.Filter] {
 		f := rules.Filter{
 			Statuses: rapid.SampledFrom([][]rules.Status{nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
 		}
-		// Few parts at once, or hardly anything would match.
+		// Few parts at once, as otherwise hardly anything would match.
 		for range rapid.IntRange(1, 2).Draw(t, "parts") {
 			switch rapid.IntRange(0, 8).Draw(t, "part") {
 			case 0:
@@ -247,8 +247,8 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 	}
 }
 
-// TestExpressionsReadAlike names the differences between Go's RE2 and
-// ClickHouse's that random texts may seldom meet.
+// TestExpressionsReadAlike covers the differences between Go's RE2 and ClickHouse's that random
+// texts would rarely reach.
 func TestExpressionsReadAlike(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -348,8 +348,8 @@ func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 	}
 }
 
-// TestLastOfTwoEqualKeysCounts inserts maps with a repeated key, which only
-// ClickHouse can hold.
+// TestLastOfTwoEqualKeysCounts inserts maps with a repeated key, which are possible only in
+// ClickHouse.
 func TestLastOfTwoEqualKeysCounts(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)

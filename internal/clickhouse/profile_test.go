@@ -62,7 +62,7 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 	}
 	t.Cleanup(func() {
 		_ = source.Close()
-		// Ends the session, which keeps the database from being dropped.
+		// Ends the session, which otherwise prevents the database from being dropped.
 		post("&session_timeout=0", "SELECT 1")
 	})
 	return source
@@ -105,8 +105,8 @@ func answers(t *testing.T, source *clickhouse.Source, within cursor.Range, limit
 	return all
 }
 
-// TestNoProfileShortensAnAnswer reads under settings that, sent with a statement, would
-// give it another answer: with each, every answer is the whole one or an error.
+// TestNoProfileShortensAnAnswer reads with settings that, sent with a statement, would shorten its
+// result: with each of them, every result is either complete or an error.
 func TestNoProfileShortensAnAnswer(t *testing.T) {
 	const rows = 60_000
 	db := chtest.New(t)
@@ -174,8 +174,8 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 	}
 }
 
-// TestNoProfileLetsTimeCutAnAnswer has rows that take a millisecond each, more of them
-// than a second allows.
+// TestNoProfileLetsTimeCutAnAnswer has rows that take a millisecond each, more of them than are
+// possible in a second.
 func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 	const rows = 5_000
 	db := chtest.New(t)

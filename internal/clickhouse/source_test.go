@@ -45,7 +45,7 @@ func scan(after cursor.Position, before int64) evaluator.Scan {
 	return evaluator.Scan{Tenants: tenants("default"), After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
 }
 
-// tenants returns the tenants of these names.
+// tenants returns the tenants with these names.
 func tenants(names ...string) evaluator.Tenants { return evaluator.Tenants{Names: names} }
 
 // found returns the exchanges of a page.
@@ -119,8 +119,8 @@ func TestHTTPSIsSpoken(t *testing.T) {
 	}
 }
 
-// TestAPortForHTTPIsSuspected speaks the native protocol to a server that waits for
-// more, as one of HTTP does.
+// TestAPortForHTTPIsSuspected uses the native protocol with a server that waits for more, as an
+// HTTP server does.
 func TestAPortForHTTPIsSuspected(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -143,13 +143,13 @@ func TestAPortForHTTPIsSuspected(t *testing.T) {
 	}
 }
 
-// former creates a table with the sort key that the default table had before.
+// former creates a table with the former sort key of the default table.
 const former = "CREATE TABLE former AS exchanges ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(start_time) " +
 	"PRIMARY KEY (tenant_id, start_time) ORDER BY (tenant_id, start_time, environment, application_id, route_id, execution_id)"
 
-// TestRowsAreCountedWithoutReadingThem counts those that run yet and those that are
-// there twice, and shows that ClickHouse counts whole granules by their number. Sorted
-// by start time, those of all tenants are counted.
+// TestRowsAreCountedWithoutReadingThem counts running exchanges and duplicates as well, and checks
+// that ClickHouse counts whole granules by their number. If the table is sorted by start time, the
+// rows of all tenants are counted.
 func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
@@ -163,7 +163,7 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	db.Insert(t, failed(base+1, "b"))
 	for _, statement := range []string{
 		former, "SYSTEM STOP MERGES former", "INSERT INTO former SELECT * FROM exchanges",
-		// An insert merges rows of its own.
+		// An insert merges its own rows.
 		"INSERT INTO former SELECT * FROM exchanges WHERE execution_id = 'b'",
 	} {
 		if err := db.Conn.Exec(t.Context(), statement); err != nil {
@@ -297,8 +297,8 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 	}
 }
 
-// TestPagesCoverEverythingOnce walks random rows, whose ids hold any bytes and
-// whose times tie, in pages of random size.
+// TestPagesCoverEverythingOnce reads random rows, with arbitrary bytes in ids and with equal times,
+// in pages of random size.
 func TestPagesCoverEverythingOnce(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -374,8 +374,8 @@ func TestErrorsHideThePassword(t *testing.T) {
 	}
 }
 
-// TestScanNarrowsToApplications holds the narrowed scan to the names as bytes:
-// what it returns is what comparing each name would leave.
+// TestScanNarrowsToApplications checks that names are compared as bytes: a narrowed scan returns
+// the same as a scan followed by comparing each name.
 func TestScanNarrowsToApplications(t *testing.T) {
 	db := chtest.New(t)
 	names := []string{"orders", "Orders", "orders ", "order", "orders*", "", ",", "a,b", "a", "b", "it's", "%", "\\", "\xff\xfe", "Ærø", "{x:String}", "a\x00", "\n"}
@@ -393,7 +393,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	}
 	lists := [][]string{names, {"orders", "a,b"}, {"a", "b"}, append(many[:199:199], "it's"), many}
 	for _, name := range names {
-		// No rule can name it.
+		// A rule cannot contain it.
 		if name != "" {
 			lists = append(lists, []string{name})
 		}
@@ -420,7 +420,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	}
 }
 
-// TestScanNarrowsToDurations leaves out what completed too soon, and nothing that failed.
+// TestScanNarrowsToDurations excludes completed exchanges that were too short, and no failed ones.
 func TestScanNarrowsToDurations(t *testing.T) {
 	db := chtest.New(t)
 	const least = 2_000_000_000
@@ -510,8 +510,8 @@ func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 	}
 }
 
-// TestScanLeavesOutWhatEndedBefore holds what a scan leaves out to when exchanges
-// ended, the missing end included; without an end the start counts.
+// TestScanLeavesOutWhatEndedBefore compares what a scan excludes with when exchanges ended; for one
+// without an end, its start counts.
 func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
 	db := chtest.New(t)
 	const micro = int64(1000)

@@ -8,9 +8,8 @@ import (
 	"tocsin/evaluator/window"
 )
 
-// WindowStatements returns the statements for windows with their parameters: tallies,
-// the count by conditions, the newest exchanges, when exchanges ended, and the count
-// of further windows.
+// WindowStatements returns the statements for windows with their parameters: tallies, the count by
+// conditions, the newest exchanges, when exchanges ended, and the count of further windows.
 func WindowStatements(m Mapping, tallies []window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals window.ArrivalsQuery) (string, error) {
 	queries := make([]window.Query, len(windows))
 	for i := range windows {

@@ -24,14 +24,13 @@ import (
 	"tocsin/rules"
 )
 
-// watchedSource is a source that notes how rules were counted.
+// watchedSource is a source that records how rules were counted.
 type watchedSource struct {
 	*clickhouse.Source
-	// untallied makes each tally one that must not be summed up.
+	// untallied makes each tally inexact.
 	untallied bool
-	// tallies and batches count queries, exact and inexact tenants that were tallied, and
-	// durations those that were tallied exactly by their durations
-	// or attributes.
+	// tallies and batches count queries, exact and inexact tallied tenants, and durations and
+	// attributes those that were tallied exactly by their durations or attributes.
 	tallies, batches, exact, inexact, durations, attributes int
 }
 
@@ -57,7 +56,7 @@ func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query
 	return s.Source.CountWindows(ctx, windows)
 }
 
-// noTexts writes nothing.
+// noTexts returns empty texts.
 type noTexts struct{}
 
 func (noTexts) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
@@ -75,7 +74,7 @@ type seen struct {
 	NewestID                     string
 }
 
-// place returns names of which there are few, so that rules and rows meet.
+// place returns a name from a small set, so that rules and rows match.
 func place() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{"a", "a", "a", "a", "b", "ab", "", "\x00\xff", "é*"})
 }
@@ -95,12 +94,12 @@ func offsets(seconds ...int64) *rapid.Generator[int64] {
 // ends returns offsets at which windows begin and end.
 func ends() *rapid.Generator[int64] { return offsets(0, 10, 11, 20, 30, 39, 61, 300) }
 
-// starts adds those at which reading begins, for windows up to a minute and up to five.
+// starts are offsets at which reading begins, for windows up to a minute and up to five.
 func starts() *rapid.Generator[int64] {
 	return offsets(0, 10, 11, 20, 30, 39, 300, 1000, 3660, 3660, 3900, 3900, 4000)
 }
 
-// groupings are by what rules group; keys of attributes are any text.
+// groupings are all groupings of rules; keys of attributes may be any text.
 func groupings() []rules.Grouping {
 	return []rules.Grouping{
 		{},
@@ -308,7 +307,7 @@ func (m *measured) reached(d *rules.Definition) bool {
 	}
 }
 
-// countNaively measures what a rule is to see.
+// countNaively measures what a rule has to see.
 func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
 	inScope, err := rules.Compile(rule.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}})
 	if err != nil {
@@ -435,7 +434,7 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 func TestWindowsAgree(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)
-	// A merge between two counts would drop rows that only one of them saw.
+	// A merge between two counts would remove rows that only one of them saw.
 	db.KeepRows(t)
 	tallying, asking := &watchedSource{Source: open(t, db)}, &watchedSource{Source: open(t, db), untallied: true}
 	tenants := []string{"o'hara", "tenant-1", "tenant-2"}
@@ -447,7 +446,7 @@ func TestWindowsAgree(t *testing.T) {
 		if err := db.Conn.Exec(t.Context(), "TRUNCATE TABLE exchanges"); err != nil {
 			rt.Fatal(err)
 		}
-		// In two parts, or the insert would merge its duplicates.
+		// In two parts, as the insert would otherwise merge its duplicates.
 		for half := range [2]int{} {
 			var part []rules.Exchange
 			for i := half; i < len(rows); i += 2 {
@@ -473,7 +472,7 @@ func TestWindowsAgree(t *testing.T) {
 			rt.Fatalf("the naive count (-) and tallies (+) differ:\n%s", diff)
 		}
 		if rapid.IntRange(0, 3).Draw(rt, "by conditions alone as well") > 0 {
-			return // the tallying one sends some conditions, too
+			return // the one with tallies sends some conditions, too
 		}
 		if diff := gocmp.Diff(want, evaluate(rt, asking, tenants, list)); diff != "" {
 			rt.Fatalf("the naive count (-) and conditions (+) differ:\n%s", diff)
@@ -481,8 +480,8 @@ func TestWindowsAgree(t *testing.T) {
 	})
 	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d by attribute, %d not exactly, %d batches",
 		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.attributes, tallying.inexact, tallying.batches)
-	// Far below what is usual: 40 draws vary, and some have none by duration, or none that is
-	// not exact.
+	// Far below the usual numbers: 40 draws vary, and some have none by duration, or only exact
+	// ones.
 	if tallying.exact < draws/20 || tallying.durations+tallying.attributes+tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
 		t.Error("the draws hardly tell")
 	}

@@ -26,9 +26,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// prometheus starts one that scrapes an address twice a second by the rules, which wait for a second instead of minutes,
-// and find late what is some seconds old.
-// It returns the address of its API.
+// prometheus starts a Prometheus that scrapes an address twice a second, with the rules changed to
+// wait for a second instead of minutes, and to treat as late what is some seconds old. It returns
+// the address of its API.
 func prometheus(t *testing.T, target string) string {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -189,7 +189,8 @@ func source(t *testing.T, away, older *atomic.Bool) string {
 			return // The client is gone.
 		}
 		r.Body = io.NopCloser(bytes.NewReader(text))
-		// What is recent is asked for up to the clock of ClickHouse less a settling time.
+		// The query of what is recent has a range up to the clock of ClickHouse minus a settling
+		// time.
 		looksBack := bytes.Contains(text, []byte("tocsin_range")) || bytes.Contains(text, []byte("tocsin_checksum")) && !bytes.Contains(text, []byte("{settle:Int64}"))
 		if away.Load() || older.Load() && looksBack {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -202,8 +203,10 @@ func source(t *testing.T, away, older *atomic.Bool) string {
 	return to.String()
 }
 
-// TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica is killed, a receiver is gone,
-// refuses a message, does not answer, commits and sweeps wait for a lock, an alert is lost, ClickHouse, its answers about the past and a key are away, and no replica runs.
+// TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica
+// is killed; a receiver is gone, rejects a message, does not respond; commits and sweeps wait for a
+// lock; an alert is lost; ClickHouse, its answers about the past and a key are unavailable; and no
+// replica runs.
 func TestAlertsFireAndClear(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -315,7 +318,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait("the rule asks for none", "TocsinAlertsMissing", false)
-	// A source that no rule asks for is not read.
+	// A source that no rule needs is not read.
 	if _, err := post(t.Context(), fmt.Sprintf("%s/rules/%s/enable", api, rule["id"]), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +338,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	older.Store(false)
 	wait("the look-back can be read", "TocsinBacklog", false)
 
-	// Another key cannot open what the first one has sealed.
+	// Another key cannot decrypt what the first one has encrypted.
 	const former, other32 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	for _, c := range []struct {
 		keys  string

@@ -148,7 +148,7 @@ func (u *update) ordinary(base *url.URL) {
 	u.postgres = own.String()
 }
 
-// dump backs the database up by the command of docs/install.md.
+// dump backs up the database with the command of docs/install.md.
 func (u *update) dump(programs string) (file string) {
 	u.t.Helper()
 	file = filepath.Join(u.t.TempDir(), "tocsin.dump")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestAnotherProgramUsesTheClient builds the client's example as a module of its own, which requires the client as docs/api.md says, and
-// has it talk to a replica.
+// TestAnotherProgramUsesTheClient builds the client's example as a module of its own, which
+// requires the client as docs/api.md describes, and runs it against a replica.
 func TestAnotherProgramUsesTheClient(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)

@@ -29,13 +29,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is a real API server on a real etcd. Nothing runs pods.
+// cluster is a real API server on a real etcd. No pods run.
 type cluster struct {
 	t       *testing.T
 	api     *kubernetes.Clientset
 	helm    string
 	kubecfg string
-	// migrations counts the Jobs that the cluster has run.
+	// migrations returns the number of Jobs that the cluster has run.
 	migrations func() int
 }
 
@@ -110,7 +110,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// background runs a program until the test ends; what was started last ends first.
+// background runs a program until the test ends; the last one started ends first.
 func background(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...) //nolint:noctx // ended below
@@ -142,7 +142,7 @@ func (c *cluster) create(path, kind, text string) {
 	}
 }
 
-// runJobs has every Job succeed, since nothing runs its pods.
+// runJobs makes every Job succeed, since no pods run.
 func (c *cluster) runJobs() {
 	var mutex sync.Mutex
 	done := map[string]bool{}
@@ -185,7 +185,7 @@ func (c *cluster) runJobs() {
 	})
 }
 
-// run runs Helm with values, and returns what it prints.
+// run runs Helm with values, and returns its output.
 func (c *cluster) run(v map[string]any, args ...string) (string, error) {
 	c.t.Helper()
 	text, err := yaml.Marshal(v)
@@ -216,7 +216,7 @@ func (c *cluster) does(v map[string]any, args ...string) string {
 	return out
 }
 
-// pod has the API server judge a pod that the chart describes.
+// pod lets the API server check a pod that the chart describes.
 func (c *cluster) pod(template *corev1.PodTemplateSpec, change func(*corev1.PodSpec)) error {
 	spec := template.Spec.DeepCopy()
 	change(spec)
@@ -226,8 +226,9 @@ func (c *cluster) pod(template *corev1.PodTemplateSpec, change func(*corev1.PodS
 	return err
 }
 
-// TestARealAPIServerTakesTheChart installs, updates, rolls back and removes the chart by Helm, as docs/install.md says, on a real API
-// server that enforces the Pod Security Standard "restricted", with the least values and with everything that can be switched on.
+// TestARealAPIServerTakesTheChart installs, updates, rolls back and removes the chart with Helm, as
+// docs/install.md describes, on a real API server that enforces the Pod Security Standard
+// "restricted", with the minimal values and with everything enabled.
 func TestARealAPIServerTakesTheChart(t *testing.T) {
 	c := startCluster(t)
 	c.create("/api/v1/namespaces/"+namespace+"/secrets", "application/json",
@@ -325,7 +326,7 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 		t.Errorf("after the update that takes it, there are %d replicas", replicas)
 	}
 
-	// What Helm and the chart's schema let pass, and only the server knows.
+	// What Helm and the chart's schema accept, and only the server rejects.
 	for name, refused := range map[string]struct {
 		change map[string]any
 		says   string

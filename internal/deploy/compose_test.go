@@ -126,7 +126,7 @@ func TestTheComposeFileTakesMoreSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As it comes, and with the line that the page proposes.
+	// As shipped, and with the line that the page suggests.
 	for _, text := range []string{string(text), strings.Replace(string(text), "# terminal:", "terminal:", 1)} {
 		if err := os.WriteFile(mapping, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestTheComposeFileTakesMoreSettings(t *testing.T) {
 	}
 }
 
-// TestTheCollectorWritesWhereTocsinReads compares the two ends.
+// TestTheCollectorWritesWhereTocsinReads compares both settings.
 func TestTheCollectorWritesWhereTocsinReads(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/collector.yaml")
 	if err != nil {

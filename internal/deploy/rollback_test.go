@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestARollbackLosesAndRepeatsNothing updates a Tocsin at work, replica by replica, to this version and back to the one before,
-// which works with the schema of this one, as docs/install.md says. Exchanges fail at every step.
+// TestARollbackLosesAndRepeatsNothing updates a running Tocsin, replica by replica, to this version
+// and back to the previous one, which works with the schema of this one, as docs/install.md says.
+// Exchanges fail at every step.
 func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	base, _ := servers(t)
 	u := newDatabases(t, programBefore(t, "TOCSIN_TEST_BESIDE"), base)
@@ -48,7 +49,7 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	replace(u.before)
 	u.arrived(path)
 	u.makes("/alerts/resolve", `{"filter": {"state": ["ACKNOWLEDGED"]}}`)
-	// The old one may start again, too.
+	// The old version can be started again as well.
 	u.stop(old, logs[len(logs)-1])
 	old, log = u.serve(u.before)
 	u.fail(100, "rand() % 3000")

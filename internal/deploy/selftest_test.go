@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestTheSelfTestFollowsAnExchange runs it with a receiver that takes the message and one that refuses it, under a silence,
-// and without a server. It leaves no rule behind.
+// TestTheSelfTestFollowsAnExchange runs the self-test with a receiver that accepts the message and
+// one that rejects it, during a silence, and without a server. It leaves no rule behind.
 func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)

@@ -59,7 +59,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// fork is a model of which one branch leads nowhere.
+// fork is a model one branch of which leads nowhere.
 type fork struct{}
 
 func (fork) Initial() int         { return 0 }

@@ -83,7 +83,7 @@ func mustBreak[S comparable](t *testing.T, m Model[S]) Result {
 	return r
 }
 
-// walk takes random steps, seldom those that undo what was done.
+// walk takes random steps, rarely those that undo others.
 func walk[S comparable](m Model[S], seed uint64, most int) (steps []Step, s S) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s = m.Initial()
@@ -120,7 +120,7 @@ func camel(name string) string {
 	return b.String()
 }
 
-// run writes steps as Quint takes them.
+// run writes steps in Quint's syntax.
 func run(alias string, steps []Step) string {
 	var b strings.Builder
 	b.WriteString(alias + "::init")

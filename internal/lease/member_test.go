@@ -37,7 +37,7 @@ type model struct {
 func (m *model) Reaped(held lease.Released) { m.reaped = held }
 
 func newModel() *model {
-	// The store's clock is far from the replicas'.
+	// The store's clock differs much from the replicas'.
 	return &model{
 		beatAt: map[string]time.Time{}, leases: map[string]lease.Released{},
 		now: func() time.Time { return time.Now().Add(-1000 * time.Hour) },

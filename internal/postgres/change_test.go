@@ -69,7 +69,7 @@ func (e *editor) enable(rule rules.Rule, enabled bool) rules.Rule {
 	return rule
 }
 
-// read reads what has changed since it was called last.
+// read reads what has changed since the last call.
 func (e *editor) read() evaluator.RuleSet {
 	e.tb.Helper()
 	set, err := e.store.Rules(context.Background(), e.partition, e.seen)
@@ -80,7 +80,7 @@ func (e *editor) read() evaluator.RuleSet {
 	return set
 }
 
-// want reads, and expects rules by name and others by id.
+// want reads, and checks the names of changed rules and the ids of removed ones.
 func (e *editor) want(what string, names []string, removed ...uuid.UUID) evaluator.RuleSet {
 	e.tb.Helper()
 	before := e.seen
@@ -105,7 +105,7 @@ func (e *editor) backfill(id uuid.UUID) string {
 	return one[string](e.tb, e.conn, `select coalesce((select position || coalesce(' ' || until, '') || case when failing then ' failing' else '' end from rule_backfill where rule_id = $1), '')`, id)
 }
 
-// pass has the partition take over the judging of its rules, as a pass does.
+// pass moves the judging of the rules to the partition, as a pass does.
 func (e *editor) pass() {
 	e.exec(`update checkpoint set cursor = $1 where partition = $2`, cursor.At(time.Now()).String(), e.partition)
 	e.exec(`delete from rule_backfill`)
@@ -118,7 +118,7 @@ func TestEachChangeOfARuleIsReadAgain(t *testing.T) {
 	if number := one[int](t, e.conn, `select partition from tenant_partition where tenant_id = $1`, tenantName); number != e.partition {
 		t.Errorf("the tenant is in partition %d, want %d", number, e.partition)
 	}
-	// A new rule is behind by its look-back, and goes on by itself.
+	// A new rule is behind by its look-back, and has progress of its own.
 	wait := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
 	if len(set.Backfills) != 1 || set.Backfills[0].At != startOf(a.ArmedSinceNS-wait) || set.Backfills[0].Until != nil {
 		t.Errorf("backfills %+v of a rule armed at %d", set.Backfills, a.ArmedSinceNS)
@@ -165,13 +165,13 @@ func TestEachChangeOfARuleIsReadAgain(t *testing.T) {
 	}
 	e.want("retried", []string{"a"})
 
-	// What fails leaves everything as it is.
+	// A failed change leaves everything as it is.
 	if _, err := e.db.Rules().Create(t.Context(), tenantName, definition("a")); err == nil {
 		t.Error("a name was taken twice")
 	}
 	e.want("a refused creation", []string{})
 
-	// A revision that a failover took away has everything read again.
+	// After a failover that lost a revision everything is read again.
 	e.seen = 1 << 62
 	all, err := e.store.Rules(t.Context(), e.partition, e.seen)
 	if err != nil || len(all.Rules) != 1 || !slices.Equal(all.Removed, []uuid.UUID{b.ID}) {
@@ -198,7 +198,7 @@ func TestApplyIsOneChange(t *testing.T) {
 	}
 }
 
-// TestChangesFenceCommits has a rule change between the pass and its commit.
+// TestChangesFenceCommits changes a rule between the pass and its commit.
 func TestChangesFenceCommits(t *testing.T) {
 	e := newEditor(t)
 	rule := e.create(definition("a"))
@@ -307,7 +307,7 @@ func TestArmingFollowsTheSlowerClock(t *testing.T) {
 	}
 }
 
-// TestPeopleEndFailures has a person see to rules that fail.
+// TestPeopleEndFailures lets a user edit, disable and retry rules that fail.
 func TestPeopleEndFailures(t *testing.T) {
 	e := newEditor(t)
 	for name, see := range map[string]func(rules.Rule) error{

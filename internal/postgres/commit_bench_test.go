@@ -81,7 +81,7 @@ func (p *persist) exec(tb testing.TB, sql string, args ...any) {
 	}
 }
 
-// page returns what a page of failed exchanges raises.
+// page returns the batch that a page of failed exchanges leads to.
 func (p *persist) page() evaluator.Batch {
 	to := p.at
 	batch := p.batch()
@@ -134,7 +134,7 @@ func (p *persist) commit(tb testing.TB, batch evaluator.Batch) {
 	}
 }
 
-// encoded is what an alert keeps of its exchange.
+// encoded is what is stored with an alert of its exchange.
 type encoded struct {
 	exchange  []byte
 	signature string
@@ -225,7 +225,7 @@ func BenchmarkCommit(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// usage adds up the time that a backend and this process compute.
+// usage sums up the CPU time of a backend and this process.
 type usage struct{ wall, backend, client time.Duration }
 
 func (u *usage) measure(b *testing.B, pid int, f func()) time.Duration {
@@ -239,7 +239,7 @@ func (u *usage) measure(b *testing.B, pid int, f func()) time.Duration {
 	return took
 }
 
-// computed returns the time that a process has computed.
+// computed returns the CPU time of a process.
 func computed(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
@@ -254,7 +254,7 @@ func computed(b *testing.B, pid int) time.Duration {
 	return time.Duration(ns)
 }
 
-// self returns the time that this process has computed.
+// self returns the CPU time of this process.
 func self(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -24,8 +24,8 @@ import (
 	"tocsin/rules"
 )
 
-// escalatingAlert has one alert, of which its webhook was notified, and which escalates to two others:
-// after 5 minutes to one, after 15 minutes to the team that is notified by the other.
+// escalatingAlert has one alert, of which its webhook was notified, and which escalates to two
+// others: after 5 minutes to one, after 15 minutes to the team of the other.
 type escalatingAlert struct {
 	*napping
 	pager, boss uuid.UUID
@@ -43,7 +43,7 @@ func newEscalating(t *testing.T) *escalatingAlert {
 	return e
 }
 
-// hook makes a webhook.
+// hook creates a webhook.
 func (p *persist) hook(t *testing.T, name string) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
@@ -52,7 +52,7 @@ func (p *persist) hook(t *testing.T, name string) uuid.UUID {
 	return id
 }
 
-// team has the team be notified by some webhooks.
+// team sets the webhooks of the team.
 func (e *escalatingAlert) team(version int64, hooks ...uuid.UUID) {
 	e.t.Helper()
 	if _, err := e.db.Teams().Replace(e.t.Context(), tenant, "ada", version, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: hooks}}}); err != nil {
@@ -74,8 +74,8 @@ func (e *escalatingAlert) routed() evaluator.Batch {
 	return b
 }
 
-// escalate takes what is due some minutes after the alert fired, and returns how many messages are
-// sent to the pager and to the boss, and how many are suppressed.
+// escalate takes the steps that are due some minutes after the alert fired, and returns how many
+// messages are sent to the pager and to the boss, and how many are suppressed.
 func (e *escalatingAlert) escalate(minutes int) (pager, boss, suppressed int) {
 	e.t.Helper()
 	due, suppressed, err := e.at(minutes)
@@ -139,7 +139,8 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	if !one[bool](t, e.conn, `select exists (select from notification where notification_id = $1)`, id) {
 		t.Errorf("the id %s of the second step is not derived", id)
 	}
-	// What waits is ordered behind earlier messages to the same webhook, and is retried like them.
+	// A queued message is ordered behind earlier messages to the same webhook, and is retried like
+	// them.
 	if got := column(t, e.conn, `select w.name || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end || (o.expires_at is null)
 		from outbox o join notification m using (notification_id) join webhook w on w.webhook_id = o.webhook_id where m.reason = 'ESCALATED' order by 1`); !slices.Equal(got,
 		[]string{"boss 0 duetrue", "pager 0 duetrue", "pager 1 waitstrue"}) {
@@ -431,8 +432,8 @@ func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
 	want(16)
 }
 
-// TestWhatBeginsToEscalate holds which commits have alerts escalate: no replay, and nothing that is
-// raised without steps or does not fire.
+// TestWhatBeginsToEscalate checks which commits start escalations: not those of replays, nor of
+// alerts without steps or that do not fire.
 func TestWhatBeginsToEscalate(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -462,7 +463,7 @@ func TestWhatBeginsToEscalate(t *testing.T) {
 	}
 }
 
-// A window alert that waits escalates from when it fires on, as it was routed when it was raised.
+// A pending window alert escalates from when it fires on, as it was routed when it was raised.
 func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 	w := newWindowAlerts(t)
 	steps := []alerts.EscalationStep{{AfterMinutes: 5, WebhookIDs: []uuid.UUID{w.webhook}}}
@@ -484,8 +485,8 @@ func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 	}
 }
 
-// TestManyEscalateAtOnce has more alerts due than are looked for at once, one of which cannot be
-// written: it holds up no other.
+// TestManyEscalateAtOnce has more alerts due than are handled at once, one of which cannot be
+// written: it blocks no other.
 func TestManyEscalateAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)

@@ -10,7 +10,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// The statements of the inbox, for the test that looks at their plans.
+// The statements of the inbox, for the test that checks their plans.
 //
 //nolint:gochecknoglobals // methods, which nobody assigns to
 var (

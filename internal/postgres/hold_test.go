@@ -59,7 +59,7 @@ func TestLeasePlan(t *testing.T) {
 	}
 }
 
-// fleet is replicas of one database.
+// fleet is a set of replicas of one database.
 type fleet struct {
 	tb    testing.TB
 	conn  *pgx.Conn
@@ -145,13 +145,13 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 			t.Errorf("partition %d was handed over under token %d", number, token)
 		}
 	}
-	// It has a role of another kind.
+	// It has a different role.
 	if err := f.db.Replicas().Beat(t.Context(), lease.Replica{ID: "c", Roles: []string{"api", "dispatch"}}); err != nil {
 		t.Fatal(err)
 	}
 	f.want("c does not evaluate", f.hold("a"), 0, 1, 6, 7)
 
-	// What another one holds is not released by mistake, nor taken.
+	// What another replica holds is neither released by mistake nor taken.
 	if err := f.store.Release(t.Context(), "a", []int{2, 3}); err != nil {
 		t.Fatal(err)
 	}
@@ -164,13 +164,13 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.want("b comes back and holds nothing", f.hold("b"))
 	f.exec(`update checkpoint set lease_until = now() + interval '15 s'`)
 
-	// Leases expire although the heartbeat goes on.
+	// Leases expire although the heartbeat continues.
 	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where partition < 2`)
 	f.want("b takes what has expired", f.hold("b"), 0, 1)
 	f.want("a does not believe in it any more, and gives up more", f.hold("a"), 2, 3, 4, 5)
 	f.want("b has its share", f.hold("b"), 0, 1, 6, 7)
 
-	// b does not ask any more: its leases have expired, although its heartbeat goes on.
+	// b no longer renews: its leases have expired, although its heartbeat continues.
 	f.exec(`update replica set evaluated_at = now() - interval '16 s' where replica_id = 'b'`)
 	f.want("a waits for leases", f.hold("a"), 2, 3, 4, 5)
 	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where owner = 'b'`)
@@ -179,15 +179,15 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.hold("a")
 	f.want("b has a share again", f.hold("b"), 4, 5, 6, 7)
 
-	// An orderly end.
+	// An orderly stop.
 	if released, err := f.db.Replicas().Leave(t.Context(), "b"); err != nil || released.Partitions != 4 {
 		t.Errorf("Leave = %+v, %v", released, err)
 	}
 	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
-// TestNoShareIsKeptForWhoEnds has a replica that gave up its partitions and still beats, as
-// it waits for a receiver.
+// TestNoShareIsKeptForWhoEnds has a replica that has released its partitions and still sends
+// heartbeats, as it waits for a receiver.
 func TestNoShareIsKeptForWhoEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -21,14 +21,14 @@ import (
 
 const tenant = "default"
 
-// many is how many alerts a busy inbox holds.
+// many is the number of alerts in a busy inbox.
 const many = 100_000
 
 // busy fills the database at url with many alerts, six seconds apart: three of
 // seven fire, three are resolved, and one is acknowledged.
 func busy(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	// A vacuum marks what is surely stored as visible to all.
+	// A vacuum marks all pages without recent changes as visible to all.
 	for _, statement := range []string{
 		`set synchronous_commit = on`, `
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
@@ -58,7 +58,7 @@ select alert_id, tenant_id, case when start_time_ns % 100 = 0 then 'ada' else 'b
 	}
 }
 
-// plan is what a statement did.
+// plan is the executed plan of a statement.
 type plan struct {
 	Node     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
@@ -76,7 +76,7 @@ func (p plan) scansWhole(table string) bool {
 	return p.Relation == table && strings.Contains(p.Node, "Seq Scan")
 }
 
-// does runs a statement, and returns what it did.
+// does runs a statement, and returns its executed plan.
 func does(t *testing.T, conn *pgx.Conn, sql string, args pgx.NamedArgs) plan {
 	t.Helper()
 	var text []byte
@@ -175,8 +175,8 @@ func issues(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
 	}
 }
 
-// searched looks for texts that many, few and no alerts have. Each page looks at
-// a bounded number of alerts, and all pages together at all.
+// searched searches for texts that many, few and no alerts contain. Each page looks at a bounded
+// number of alerts, and all pages together at all.
 func searched(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
 	t.Helper()
 	for text, want := range map[string]int{"ERP-17 ": 429, "connection 99999 ": 1, "connection 4 ": 1, "nowhere": 0} {

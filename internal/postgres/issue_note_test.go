@@ -70,7 +70,8 @@ func TestNotesBelongToOneIssue(t *testing.T) {
 		t.Errorf("another tenant reads %+v, %v", found, err)
 	}
 
-	// What retention deletes leaves the notes, and nothing more is written on what has no alert.
+	// Retention deletes alerts but keeps the notes, and no note can be added to an issue without
+	// alerts.
 	if _, err := conn.Exec(t.Context(), `delete from alert where application = 'orders'`); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"tocsin/internal/seal"
 )
 
-// inboxOf opens a database of its own, with one rule.
+// inboxOf opens a new database with one rule.
 func inboxOf(t *testing.T) (*postgres.DB, *pgx.Conn) {
 	t.Helper()
 	url := pgtest.URL(t)

@@ -148,7 +148,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	m.refused(err, fault.Conflict, "has no partition of its own")
 }
 
-// TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
+// TestJoinMarksWhatIsLeft joins a partition that is ahead or behind, with and without marks.
 func TestJoinMarksWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	lookBack := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
@@ -218,7 +218,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a tenant has come to: the cursor and the mark of its partition.
+	// The progress of a tenant: the cursor and the mark of its partition.
 	type progress struct{ cursorNS, fromNS int64 }
 	read := func() map[string]progress {
 		t.Helper()
@@ -278,7 +278,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	if !isStale(err) {
 		t.Errorf("a commit of a former partition = %v", err)
 	}
-	// A tenant that comes now is assigned by the new number.
+	// A new tenant is assigned by the new number.
 	if _, err := m.db.Rules().Create(t.Context(), "newcomer", definition("rule")); err != nil {
 		t.Fatal(err)
 	}

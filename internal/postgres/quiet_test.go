@@ -19,10 +19,10 @@ import (
 	"tocsin/rules"
 )
 
-// quiet is an alert whose webhook has quiet hours at present, which chose all events.
+// quiet is an alert whose webhook has quiet hours at present, and has chosen all events.
 type quiet struct {
 	*napping
-	// ends is when they end.
+	// ends is the end of the quiet hours.
 	ends time.Time
 	made evaluator.Batch
 }
@@ -39,7 +39,7 @@ func newQuiet(t *testing.T, severity rules.Severity) *quiet {
 	return n
 }
 
-// raise raises one alert.
+// raise raises an alert.
 func (n *quiet) raise(severity rules.Severity) {
 	n.t.Helper()
 	n.made = n.page()
@@ -223,19 +223,20 @@ func (n *quiet) retry(reason notify.Reason) {
 	}
 }
 
-// delivered has the alert's first message be delivered before the quiet hours began.
+// delivered makes the alert's first message delivered before the quiet hours began.
 func (n *quiet) delivered() {
 	n.t.Helper()
 	n.exec(n.t, `delete from outbox`)
 	n.exec(n.t, `insert into settlement (notification_id, tenant_id, status) select notification_id, tenant_id, 'DELIVERED' from notification`)
 }
 
-// TestAnEditOfQuietHoursMovesWhatIsHeld has hours end earlier, later, and be removed.
+// TestAnEditOfQuietHoursMovesWhatIsHeld changes quiet hours to end earlier and later, and removes
+// them.
 func TestAnEditOfQuietHoursMovesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
 	n.delivered()
-	n.act(alerts.Resolve) // which does not grow old while it is held
+	n.act(alerts.Resolve) // which does not age while it is held
 	expires := func() time.Duration {
 		return one[time.Duration](t, n.conn, `select expires_at - quiet_until from outbox where quiet_until is not null`)
 	}
@@ -260,7 +261,8 @@ func TestAnEditOfQuietHoursMovesWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestQuietHoursEndOnce has replicas look at once, and one that dies while it waits for the alert.
+// TestQuietHoursEndOnce has replicas that look at once, and one that dies while it waits for the
+// alert.
 func TestQuietHoursEndOnce(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
@@ -299,7 +301,8 @@ func TestQuietHoursEndOnce(t *testing.T) {
 	n.want("in the end", "FIRED due")
 }
 
-// TestManyAlertsAreHeld has more alerts than share a transaction be released, one of which cannot.
+// TestManyAlertsAreHeld has more alerts to release than share a transaction, one of which cannot be
+// released.
 func TestManyAlertsAreHeld(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
@@ -323,7 +326,7 @@ func TestManyAlertsAreHeld(t *testing.T) {
 	}
 }
 
-// TestStepsWaitForTheEndOfQuietHours has an alert escalate whose first message is held.
+// TestStepsWaitForTheEndOfQuietHours has an escalating alert whose first message is held.
 func TestStepsWaitForTheEndOfQuietHours(t *testing.T) {
 	t.Parallel()
 	for severity, waits := range map[rules.Severity]bool{rules.Critical: false, rules.Warning: true} {
@@ -333,7 +336,7 @@ func TestStepsWaitForTheEndOfQuietHours(t *testing.T) {
 		e.exec(t, `update webhook set quiet_hours = null where webhook_id in ($1, $2)`, e.pager, e.boss)
 		b := e.routed()
 		b.Instances[0].Severity = severity
-		e.act(alerts.Acknowledge) // the one that is there
+		e.act(alerts.Acknowledge) // the existing one
 		e.exec(t, `delete from alert_escalation`)
 		e.write(t, b)
 		if !waits {
@@ -386,7 +389,7 @@ func TestACommitReadsTheQuietHoursThatAreStored(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `update webhook set quiet_hours = null`); err != nil {
 		t.Fatal(err)
 	}
-	n.raise(rules.Warning) // does not wait for the edit, whose end it does not see
+	n.raise(rules.Warning) // does not wait for the edit, which it does not see yet
 	n.want("by the hours that are committed", "FIRED due", "FIRED held")
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

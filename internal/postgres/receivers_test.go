@@ -143,8 +143,8 @@ func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
 	}
 }
 
-// TestThreadsBegunAtOnce: two dispatchers store what they have posted about the same issues, in opposite
-// orders, and neither hinders the other. Of one issue one thread begins.
+// TestThreadsBegunAtOnce: two dispatchers store what they have posted about the same issues, in
+// opposite orders, and neither blocks the other. One thread begins per issue.
 func TestThreadsBegunAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)
@@ -186,7 +186,7 @@ func TestThreadsBegunAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhatASilenceSuppressedIsNotDiscarded, and the answer says why.
+// TestWhatASilenceSuppressedIsNotDiscarded checks that discarding it is rejected, with the reason.
 func TestWhatASilenceSuppressedIsNotDiscarded(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver"})

@@ -42,7 +42,7 @@ func TestAMinuteHasOneSampleHoweverManyReplicasTakeIt(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `select count(*) filter (where at > now() - interval '2 minutes'), count(*) from system_sample`).Scan(&taken, &kept); err != nil {
 		t.Fatal(err)
 	}
-	// A minute may have turned meanwhile.
+	// A new minute may have begun meanwhile.
 	if taken < 1 || taken > 2 || kept != taken+2 {
 		t.Errorf("%d samples of now, %d in all", taken, kept)
 	}

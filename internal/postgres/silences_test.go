@@ -69,7 +69,7 @@ func TestACommitAndAChangeOfSilencesFollowEachOther(t *testing.T) {
 		return b
 	}
 
-	// A silence is written, and not committed yet: what is committed after it obeys it.
+	// A silence is written, but not committed yet: a later commit takes it into account.
 	tx, err := p.conn.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestWindowAlertsAreSilenced(t *testing.T) {
 	}
 	w.apply(0, 1, 1, grouped(alerts.Remind, c, "c", notify.ReasonReminder))
 	w.apply(0, 1, 1, grouped(alerts.Clear, c, "c", notify.ReasonResolved))
-	// What the rule does not group by cannot be decided.
+	// A condition on a field by which the rule does not group cannot be decided.
 	if _, err := w.db.Silences().Create(t.Context(), tenant, "ada", silence("three", match.Match{Scope: rules.Scope{Applications: []string{"*"}}})); err != nil {
 		t.Fatal(err)
 	}

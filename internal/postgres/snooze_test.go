@@ -63,7 +63,8 @@ func (n *napping) act(action alerts.Action) {
 	}
 }
 
-// remind ends what is over after a time, and returns how many messages are sent and suppressed.
+// remind ends the snoozes that are over after a time, and returns how many messages are sent and
+// suppressed.
 func (n *napping) remind(ctx context.Context, after time.Duration) (sent, suppressed int) {
 	n.t.Helper()
 	due, suppressed, err := n.db.Outbox().Remind(ctx, new(time.Now().Add(after)))
@@ -85,7 +86,7 @@ func (n *napping) id(generation int) string {
 	return notify.ID(n.alert, n.webhook, notify.ReasonSnoozeEnded, generation).String()
 }
 
-// over is how much later each snooze of these tests is over, by the clock of any machine.
+// over is so long that each snooze of these tests is over, by any machine's clock.
 const over = 3 * time.Hour
 
 func TestASnoozeEndsInOneReminder(t *testing.T) {
@@ -117,7 +118,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 
-	// The next snooze has a reminder of its own, and one that is acknowledged is reminded of.
+	// The next snooze has a reminder of its own, and an acknowledged alert has a reminder as well.
 	n.snoozed()
 	n.act(alerts.Acknowledge)
 	if sent, _ := n.remind(t.Context(), over); sent != 1 {
@@ -126,7 +127,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	if got := column(t, n.conn, reminders); !slices.Equal(got, []string{n.id(0), n.id(1)}) {
 		t.Errorf("reminders %v", got)
 	}
-	// They go out in order, behind what the webhook was notified of.
+	// They go out in order, after the earlier notifications of the webhook.
 	if got := column(t, n.conn, `select m.reason || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end
 		from outbox o join notification m using (notification_id) order by m.created_at`); !slices.Equal(got,
 		[]string{"FIRED 0 due", "SNOOZE_ENDED 0 waits", "SNOOZE_ENDED 1 waits"}) {
@@ -348,7 +349,7 @@ func TestAWindowRuleDoesNotRemindOfWhatIsSnoozed(t *testing.T) {
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
 }
 
-// TestSnoozesThatCannotEndHoldUpNoOther has more snoozes fail than are looked for at once.
+// TestSnoozesThatCannotEndHoldUpNoOther has more failing snoozes than are handled at once.
 func TestSnoozesThatCannotEndHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	n := newNapping(t)

@@ -22,7 +22,7 @@ func (f *fleet) operatorsOf(tenant string, n int) {
 	}
 }
 
-// TestSourceIsAnnouncedOnceByAll has many replicas find out at the same time.
+// TestSourceIsAnnouncedOnceByAll has many replicas that detect it at the same time.
 func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	m := newMover(t, "a", "b", "c")
 	m.operatorsOf("a", 2)
@@ -89,7 +89,7 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	}
 }
 
-// TestWhoAnnouncedTheSourceEndsThat has another replica read the source meanwhile.
+// TestWhoAnnouncedTheSourceEndsThat has another replica that reads the source meanwhile.
 func TestWhoAnnouncedTheSourceEndsThat(t *testing.T) {
 	m := newMover(t, "a")
 	m.operatorsOf("a", 1)

@@ -77,7 +77,7 @@ func factories() (otelcol.Factories, error) {
 	}, errors.Join(receiversErr, processorsErr, exportersErr)
 }
 
-// newCollector returns a Collector that a file configures.
+// newCollector returns a Collector that is configured by a file.
 func newCollector(t *testing.T, file string) *otelcol.Collector {
 	t.Helper()
 	collector, err := otelcol.NewCollector(otelcol.CollectorSettings{
@@ -93,8 +93,8 @@ func newCollector(t *testing.T, file string) *otelcol.Collector {
 	return collector
 }
 
-// TestTheCollectorTakesTheConfigurationOfTheComposeFile has a real Collector judge deploy/collector.yaml, and one with a key
-// that there is not.
+// TestTheCollectorTakesTheConfigurationOfTheComposeFile checks that a real Collector accepts
+// deploy/collector.yaml, and rejects it with an unknown key.
 func TestTheCollectorTakesTheConfigurationOfTheComposeFile(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/collector.yaml")
 	if err != nil {
@@ -115,8 +115,8 @@ func TestTheCollectorTakesTheConfigurationOfTheComposeFile(t *testing.T) {
 	}
 }
 
-// collect runs a Collector that writes to a database until the test ends, and
-// returns the socket at which it takes spans. What it logs is what it complains of.
+// collect runs a Collector that writes to a database until the test ends, and returns the socket on
+// which it receives spans. It only logs problems.
 func collect(t *testing.T, server, database string) (socket string) {
 	t.Helper()
 	directory := t.TempDir()
@@ -219,8 +219,8 @@ func traffic(ctx context.Context, tracer trace.Tracer) []sent {
 	return all
 }
 
-// everything reads all exchanges in pages of one, so that each is a position
-// that the next follows.
+// everything reads all exchanges in pages of one, so that each becomes the position of the next
+// page.
 func everything(ctx context.Context, t *testing.T, source *clickhouse.Source) []rules.Exchange {
 	t.Helper()
 	var all []rules.Exchange
@@ -331,7 +331,7 @@ func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []r
 	}
 }
 
-// read opens a database that an exporter writes.
+// read opens a database to which an exporter writes.
 func read(t *testing.T, server, database string, mapping clickhouse.Mapping) *clickhouse.Source {
 	t.Helper()
 	u, err := url.Parse(server)
