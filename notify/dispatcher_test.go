@@ -32,7 +32,7 @@ type outbox struct {
 	settles    []error
 	claimed    []notify.Delivery
 	settled    []notify.Settlement
-	// stores is how often outcomes were stored.
+	// stores counts how often outcomes were stored.
 	stores   int
 	renewals int
 	// checkErr is the error of checking, after a claim, whether the webhook accepts messages.
@@ -122,7 +122,7 @@ func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
 	return notify.Body{ContentType: "text/plain", Content: []byte("x")}, nil
 }
 
-// calls is a sender that takes its time and counts how many are under way.
+// calls is a sender that takes some time and counts the attempts under way.
 type calls struct {
 	takes time.Duration
 	// verdict defaults to VerdictDelivered.
@@ -132,7 +132,7 @@ type calls struct {
 	at        []time.Time
 }
 
-// waiting bounds a call by its webhook's timeout.
+// waiting limits a call by its webhook's timeout.
 func waiting(ctx context.Context, d *notify.Delivery, send func(ctx context.Context) notify.Outcome) notify.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, d.Webhook.Timeout)
 	defer cancel()
@@ -199,7 +199,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 		if c.most != 4 || o.most > 4 {
 			t.Errorf("%d calls under way at once, %d claimed at once; want 4", c.most, o.most)
 		}
-		// A freed slot is taken at once, not at the next look.
+		// A slot that becomes free is used at once, not at the next look.
 		if len(o.settled) != 50 {
 			t.Errorf("%d settled, want 50", len(o.settled))
 		}
@@ -272,7 +272,8 @@ func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 	})
 }
 
-// Outcomes that are known at about the same time are stored by one call, failures like deliveries.
+// Outcomes that are known at about the same time are stored in one call, failures as well as
+// deliveries.
 func TestOutcomesAreStoredTogether(t *testing.T) {
 	for _, verdict := range []notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled} {
 		synctest.Test(t, func(t *testing.T) {
@@ -288,8 +289,8 @@ func TestOutcomesAreStoredTogether(t *testing.T) {
 	}
 }
 
-// What the webhook does not want any more right before its call is not sent, which is
-// recorded, and costs nothing.
+// A message that the webhook no longer accepts right before its call is not sent; that is recorded,
+// and uses up no attempt.
 func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 	for name, spoil := range map[string]func(o *outbox){
 		"the webhook was edited":           func(o *outbox) { o.unwanted = true },

@@ -24,7 +24,7 @@ type away struct {
 
 var errAway = errors.New("connection refused")
 
-// settlesAfter is how much later outcomes are stored than rows are claimed.
+// settlesAfter is how much later than claims outcomes are stored.
 const settlesAfter = 5 * time.Second
 
 func (a *away) gone(also time.Duration) bool {
@@ -90,7 +90,7 @@ func (a *away) goes(long time.Duration) {
 	})
 }
 
-// A process that runs on sends nothing twice, however long its database is away.
+// A process that keeps running sends nothing twice, however long its database is down.
 func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
@@ -109,7 +109,7 @@ func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
 	})
 }
 
-// What a person sends again is sent, though the first time is still being stored.
+// A message that a user sends again is sent, though the first outcome is still being stored.
 func TestAnotherGenerationIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()

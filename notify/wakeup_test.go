@@ -12,11 +12,11 @@ import (
 	"tocsin/notify"
 )
 
-// looks counts how often the outbox is asked.
+// looks counts the looks at the outbox.
 type looks struct {
 	*outbox
 	at []time.Time
-	// takes is how long an answer takes.
+	// takes is how long a look takes.
 	takes time.Duration
 }
 
@@ -176,7 +176,7 @@ func TestNothingIsLookedForWithoutRoom(t *testing.T) {
 		if looks, _ := h.so(); looks != before {
 			t.Errorf("%d looks for a webhook without room", looks-before)
 		}
-		// All that came meanwhile is claimed as soon as there is room.
+		// Everything that arrived meanwhile is claimed as soon as there are free slots.
 		pass(61 * time.Second)
 		if _, settled := h.so(); settled != 24 {
 			t.Errorf("%d of 24 messages are settled", settled)
@@ -205,8 +205,8 @@ func TestAWakeUpIsHeard(t *testing.T) {
 	}
 }
 
-// TestCallsThatEndCauseNoLooks has messages be claimed, one after the other, and nothing
-// more be due.
+// TestCallsThatEndCauseNoLooks has messages that are claimed one after the other, and nothing more
+// that is due.
 func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
@@ -242,8 +242,8 @@ func TestTheOwnProcessWakesItsDispatcher(t *testing.T) {
 	})
 }
 
-// TestASlotThatIsFreedDuringALookIsUsed has all slots become free after a look has found
-// none and before it has ended.
+// TestASlotThatIsFreedDuringALookIsUsed has all slots become free after a look has found none and
+// before it has ended.
 func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 500 * time.Millisecond}, func(h *heard) {

@@ -18,7 +18,7 @@ func judgeOf(t interface{ Fatal(args ...any) }, c *rules.Calendar) *rules.Judge 
 	return judge
 }
 
-// TestCalendarExpects has clocks in Berlin go from 02:00 to 03:00 on 2026-03-29, and from
+// TestCalendarExpects uses the clock changes of Berlin from 02:00 to 03:00 on 2026-03-29, and from
 // 03:00 to 02:00 on 2026-10-25, both Sundays.
 func TestCalendarExpects(t *testing.T) {
 	work := &rules.Calendar{TimeZone: "Europe/Berlin", Weekdays: []rules.Weekday{"MON", "TUE", "WED", "THU", "FRI"}, From: "08:00", To: "18:00"}

@@ -113,7 +113,7 @@ func TestApplicationsAreThoseOfAllConditions(t *testing.T) {
 	}
 }
 
-// TestIndexLeavesOutWhoExcludes shows that an exclusion spares judging.
+// TestIndexLeavesOutWhoExcludes checks that an exclusion makes judging unnecessary.
 func TestIndexLeavesOutWhoExcludes(t *testing.T) {
 	var judges []*rules.Judge
 	for _, scope := range []rules.Scope{
@@ -131,7 +131,7 @@ func TestIndexLeavesOutWhoExcludes(t *testing.T) {
 	}
 }
 
-// TestIndexLeavesOutWhoLooksElsewhere shows that candidates are few.
+// TestIndexLeavesOutWhoLooksElsewhere checks that there are few candidates.
 func TestIndexLeavesOutWhoLooksElsewhere(t *testing.T) {
 	var judges []*rules.Judge
 	for i := range 1000 {

@@ -86,7 +86,7 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	}
 	t.Setenv("GIT_CONFIG_GLOBAL", settings)
 	run(root, "git", "clone", "--quiet", "--no-hardlinks", root, clone)
-	// The packages of npm are what the lock file says, downloaded before.
+	// The npm packages are those of the lock file, downloaded before.
 	run(root, "cp", "--archive", filepath.Join(root, "web", "node_modules"), filepath.Join(clone, "web"))
 	t.Setenv("GOCACHE", t.TempDir())
 	t.Setenv("GOPROXY", "off")
@@ -201,7 +201,7 @@ func filesOf(t *testing.T, img v1.Image) (files map[string][]byte, headers []*ta
 	}
 }
 
-// checkBill compares a bill of materials with what the product is made of.
+// checkBill compares a bill of materials with the components of the product.
 func checkBill(t *testing.T, text []byte) {
 	t.Helper()
 	var bill cyclonedx.BOM
@@ -394,7 +394,8 @@ func checkTexts(t *testing.T, dir string) {
 	}
 }
 
-// TestTheArchiveIsInstalledByHand unpacks an archive and copies from it what docs/install.md says.
+// TestTheArchiveIsInstalledByHand unpacks an archive and copies the files from it that
+// docs/install.md lists.
 func TestTheArchiveIsInstalledByHand(t *testing.T) {
 	archives, err := filepath.Glob(filepath.Join(released(t), "*_amd64.tar.gz"))
 	if err != nil || len(archives) != 1 {
@@ -459,7 +460,7 @@ func TestTheUnitIsCorrectAndHardened(t *testing.T) {
 		return string(out), err
 	}
 	const units, unit = "/usr/lib/systemd/system", "/usr/lib/systemd/system/tocsin.service"
-	// What every unit depends on.
+	// Targets on which every unit depends.
 	targets, err := filepath.Glob(units + "/*.target")
 	if err != nil || len(targets) == 0 {
 		t.Fatalf("systemd's targets: %v, %v (apt-get install systemd)", targets, err)
@@ -473,7 +474,7 @@ func TestTheUnitIsCorrectAndHardened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It ends with 0 whatever it complains of.
+	// It exits with 0 whatever it reports.
 	if out, err := run("verify", "--man=no", "--root="+root, unit); err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}

@@ -13,16 +13,16 @@ import (
 	"tocsin/internal/retention"
 )
 
-// shelf is a store in memory: alerts over, each to be deleted or not.
+// shelf is a store in memory of resolved alerts, with whether each can be deleted.
 type shelf struct {
 	trails, alerts int
-	// took is what a row costs.
+	// took is the cost of a row.
 	took      time.Duration
 	busy      bool
 	sizes     []int
 	done      int
 	failTimes int
-	// partitions are those of bodies that are over.
+	// partitions are those of bodies that have ended.
 	partitions      int
 	partitionsInUse bool
 	width           time.Duration

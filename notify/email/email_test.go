@@ -60,7 +60,7 @@ var (
 	content = []byte("Subject: x\r\n\r\n.\r\n..\r\nbody\r\n")                //nolint:gochecknoglobals // constant
 )
 
-// send makes one attempt, within a time that a loaded machine keeps to.
+// send makes one attempt, with a timeout that suffices on a loaded machine.
 func send(t *testing.T, s *email.Server, reached []string, addresses ...string) (notify.Outcome, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -224,7 +224,7 @@ func TestWhatIsUnknown(t *testing.T) {
 	}
 }
 
-// listen answers each connection with f.
+// listen handles each connection with f.
 func listen(t *testing.T, f func(conn net.Conn)) *email.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
@@ -288,7 +288,7 @@ func TestServerThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestServerThatNeverEndsItsAnswer is left after 64 KiB.
+// TestServerThatNeverEndsItsAnswer checks that reading stops after 64 KiB.
 func TestServerThatNeverEndsItsAnswer(t *testing.T) {
 	t.Parallel()
 	s := listen(t, func(conn net.Conn) {

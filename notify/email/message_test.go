@@ -97,8 +97,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestNothingBecomesAHeader: whatever a message holds, it has the same headers, one subject, which
-// reads as it was given, and two parts.
+// TestNothingBecomesAHeader: whatever a message contains, it has the same headers, one subject,
+// which reads as it was given, and two parts.
 func TestNothingBecomesAHeader(t *testing.T) {
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{
@@ -144,7 +144,7 @@ func TestNothingBecomesAHeader(t *testing.T) {
 	})
 }
 
-// TestBoundary: a text cannot know what separates the parts.
+// TestBoundary: a text cannot contain the boundary of the parts.
 func TestBoundary(t *testing.T) {
 	t.Parallel()
 	m := message()

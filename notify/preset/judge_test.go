@@ -62,7 +62,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestEveryFormOfRetryAfter reads waits as services write them.
+// TestEveryFormOfRetryAfter reads pauses as services write them.
 func TestEveryFormOfRetryAfter(t *testing.T) {
 	t.Parallel()
 	p := parse(t, minimal+`

@@ -18,7 +18,7 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// TestSignAgreesWithSlacksClient lets another implementation check what Sign makes.
+// TestSignAgreesWithSlacksClient lets another implementation verify the result of Sign.
 func TestSignAgreesWithSlacksClient(t *testing.T) {
 	stamp, body := strconv.FormatInt(time.Now().Unix(), 10), "payload=%7B%7D"
 	header := http.Header{}

@@ -35,7 +35,7 @@ func TestAttributesHideVariables(t *testing.T) {
 	}
 }
 
-// Lists are cut, attributes in the order of their keys.
+// Lists are truncated; attributes are in the order of their keys.
 func TestListsAreBounded(t *testing.T) {
 	parsed, err := template.Parse("{{#exchange.attributeList}}{{key}} {{/exchange.attributeList}}{{#exchange.stackLines}}x{{/exchange.stackLines}}", template.InTexts)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestBodiesAreBoundedAsAWhole(t *testing.T) {
 	}
 }
 
-// Whatever attributes hold, what sections make of them is JSON, and is escaped for Slack.
+// Whatever attributes contain, the output of sections is valid JSON, and escaped for Slack.
 func TestSectionsEscape(t *testing.T) {
 	body, err := template.ParseJSON(`{"list": "{{#exchange.attributeList}}{{{key}}}={{&value}} {{/exchange.attributeList}}",
 		"map": "{{#exchange.attributes}}{{k}}{{/exchange.attributes}}", "lines": "{{#exchange.stackLines}}{{.}}|{{/exchange.stackLines}}"}`, template.InTexts)

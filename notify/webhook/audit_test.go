@@ -176,7 +176,7 @@ func send2(t *rapid.T, s *webhook.Sender, d *notify.Delivery) notify.Outcome {
 	return s.Send(t.Context(), d)
 }
 
-// printable keeps what a header may hold.
+// printable replaces characters that a header cannot contain.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f {
 		return '.'

@@ -112,7 +112,8 @@ func TestWhatHasLeftIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestNothingLeavesWithoutAClaim that was lost before, or while a connection is made.
+// TestNothingLeavesWithoutAClaim has a claim that is lost before a connection is made, or while it
+// is.
 func TestNothingLeavesWithoutAClaim(t *testing.T) {
 	t.Parallel()
 	var called atomic.Int32
@@ -125,7 +126,7 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 			t.Errorf("lost before: %+v, %d calls", o, called.Load())
 		}
 	}
-	// A server that takes connections, and never shakes hands.
+	// A server that accepts connections, and never completes a handshake.
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +150,8 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 	}
 }
 
-// TestAnEmailStopsWithItsClaim at each step before the message is handed over, and is waited for afterwards.
+// TestAnEmailStopsWithItsClaim loses the claim at each step: before the message is handed over, the
+// attempt stops; afterwards the answer is waited for.
 func TestAnEmailStopsWithItsClaim(t *testing.T) {
 	t.Parallel()
 	for i, step := range []string{"before", mailtest.Recipient + "ann@example.com", mailtest.Data, "before", mailtest.Recipient + "ann@example.com", mailtest.Data} {

@@ -25,7 +25,8 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// ledTo returns the program's presets, of which those that name their service lead to an address instead.
+// ledTo returns the program's presets; those that contain the URL of their service use the given
+// address instead.
 func ledTo(t *testing.T, address string) *preset.Set {
 	t.Helper()
 	files, err := filepath.Glob("../preset/receivers/*.yaml")

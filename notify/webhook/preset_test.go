@@ -73,7 +73,7 @@ func (s *service) tell(reason notify.Reason) (notify.Outcome, *notify.Delivery) 
 	return s.sender.Send(s.t.Context(), d), d
 }
 
-// TestAKeyedReceiverOpensAndCloses sends an alert's life over HTTP.
+// TestAKeyedReceiverOpensAndCloses sends all messages of an alert over HTTP.
 func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
@@ -151,7 +151,7 @@ verdicts:
 	}
 }
 
-// TestAnswersOfReceivers are judged by the preset, and show no secret.
+// TestAnswersOfReceivers checks that responses are interpreted by the preset, and show no secret.
 func TestAnswersOfReceivers(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
@@ -194,13 +194,14 @@ func TestSecretsOfAURLAreHidden(t *testing.T) {
 	if o.Verdict != notify.VerdictRetry || strings.Contains(o.Response+o.Error+o.Head.Headers[len(o.Head.Headers)-1].Value, "abcdefghij") {
 		t.Errorf("%+v %+v", o, o.Head)
 	}
-	// What is sent once more is what was sent before.
+	// The second attempt sends the same as the first.
 	if o = s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
 		t.Errorf("%+v, %v", o, s.receiver.Refusals())
 	}
 }
 
-// TestAReceiverThatIsNotThere switches its webhook off, which keeps the messages, and freezes no body.
+// TestAReceiverThatIsNotThere switches its webhook off, which keeps the messages, and stores no
+// body.
 func TestAReceiverThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
@@ -219,7 +220,7 @@ func TestAReceiverThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestCheckPreset refuses what does not fit the receiver.
+// TestCheckPreset rejects what does not match the receiver.
 func TestCheckPreset(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

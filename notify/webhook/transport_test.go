@@ -43,8 +43,8 @@ func TestInformationalAnswers(t *testing.T) {
 	}
 }
 
-// After a status of success nothing that befalls the body matters, and before
-// it nothing counts as delivered.
+// After a status of success nothing that happens to the body matters, and before it nothing counts
+// as delivered.
 func TestAnswersThatEndEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		head    string
@@ -123,7 +123,7 @@ func TestResetBeforeTheRequestIsRead(t *testing.T) {
 			t.Fatalf("outcome %+v", o)
 		}
 	}
-	// It answers before it has read all of it.
+	// It responds before it has read all of it.
 	hasty := raw(t, func(conn net.Conn) {
 		_, _ = io.ReadFull(conn, make([]byte, 1000))
 		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
@@ -134,7 +134,7 @@ func TestResetBeforeTheRequestIsRead(t *testing.T) {
 	}
 }
 
-// TestServerOfOtherProtocols has a server that speaks no HTTP/1.1.
+// TestServerOfOtherProtocols has a server that does not use HTTP/1.1.
 func TestServerOfOtherProtocols(t *testing.T) {
 	pair := httptest.NewUnstartedServer(nil)
 	pair.StartTLS()
@@ -152,7 +152,7 @@ func TestServerOfOtherProtocols(t *testing.T) {
 	}
 }
 
-// Each word of Slack's has its row, with every status under which it may come.
+// Each error code of Slack has a row, with every status under which it may occur.
 func TestSlackWordsDecide(t *testing.T) {
 	for verdict, words := range map[notify.Verdict]string{
 		notify.VerdictRefused: "invalid_payload invalid_blocks invalid_blocks_format invalid_attachments no_text too_many_attachments msg_too_long " +

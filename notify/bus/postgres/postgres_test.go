@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pool publishes as the product does: on a pool, outside any transaction.
+// pool publishes as the product does: on a pool, outside of any transaction.
 type pool struct{ *pgxpool.Pool }
 
 func (p pool) Notify(ctx context.Context, channel, payload string) error {
@@ -56,7 +56,7 @@ func TestLaws(t *testing.T) {
 			Nature: bustest.Nature{Broadcasts: true},
 			Driver: func(t *testing.T, _ string, _ time.Duration) bus.Driver {
 				t.Helper()
-				// The connection is tried often, to see that it survives.
+				// The connection is checked often, which it must survive.
 				return closing{open(t, postgres.Options{URL: database, Notifier: notifier(t, database), Idle: 50 * time.Millisecond})}
 			},
 			Stop:  func(tb testing.TB) { tb.Helper(); allow(tb, database, "false") },
@@ -65,7 +65,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// closing is a driver that ends with its publisher.
+// closing is a driver that is closed together with its publisher.
 type closing struct{ *postgres.Driver }
 
 func (c closing) Close() error {

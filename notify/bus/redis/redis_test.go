@@ -68,14 +68,14 @@ func TestTheStreamIsCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Redis cuts whole nodes, of 100 messages by default.
+	// Redis trims whole nodes, of 100 messages by default.
 	if n, err := raw(t, server.URL()).XLen(t.Context(), stream).Result(); err != nil || n > 300 {
 		t.Errorf("the stream holds %d messages (%v), want about 100", n, err)
 	}
 }
 
-// Consumers of replicas that died are removed when they hold nothing, and a
-// replica that ends removes its own.
+// Consumers of dead replicas are removed when they have nothing pending, and a replica that ends
+// removes its own.
 func TestDeadConsumersAreRemoved(t *testing.T) {
 	server := redistest.New(t)
 	consumers := func() []client.XInfoConsumer {
