@@ -115,12 +115,12 @@ type Undo struct {
 // UndoCounts is the result for the alerts that an action had changed.
 type UndoCounts struct{ Restored, Skipped int64 }
 
-// Reading stores who has read which alerts, and reads what lists show beside alerts.
+// Reading stores who has read which alerts, and reads what lists show in addition to alerts.
 type Reading interface {
 	// AsOf returns an instant such that lists read after the call contain everything that fired
 	// before it, by Postgres's clock.
 	AsOf(ctx context.Context) (time.Time, error)
-	// Annotate returns what is shown beside alerts. Deleted alerts are missing.
+	// Annotate returns what is shown in addition to alerts. Deleted alerts are missing.
 	Annotate(ctx context.Context, tenant string, who Reader, ids []uuid.UUID) (map[uuid.UUID]Annotation, error)
 	// MarkRead marks alerts and returns how many changed.
 	MarkRead(ctx context.Context, tenant string, m ReadMark) (int64, error)
@@ -134,7 +134,7 @@ type Reader struct {
 	Targets []rules.Target
 }
 
-// Annotation is what is shown beside an alert.
+// Annotation is what is shown in addition to an alert.
 type Annotation struct {
 	Unread, Mine bool
 	Delivery     DeliveryCounts

@@ -50,9 +50,9 @@ type RuleWriter interface {
 	// Create stores a rule of version 1, armed by its creation.
 	Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error)
 	// Update replaces the definition. A version other than the stored one is a fault of kind Stale.
-	// Enabling a rule in this way arms it anew.
+	// Enabling a rule in this way arms it again.
 	Update(ctx context.Context, tenant string, edit RuleEdit) (rules.Rule, error)
-	// SetEnabled enables a rule, which arms it anew, or disables it. A rule that is already in the
+	// SetEnabled enables a rule, which arms it again, or disables it. A rule that is already in the
 	// requested state stays as it is.
 	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error)
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error

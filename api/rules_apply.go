@@ -57,7 +57,7 @@ type RuleDone struct {
 	// Before is the definition of an edited rule before the edit; nil for every other rule, and for
 	// one that could not be read.
 	Before *rules.Definition
-	// Unreadable says why an edited rule could not be read. Such a rule is armed anew.
+	// Unreadable says why an edited rule could not be read. Such a rule is armed again.
 	Unreadable string
 }
 

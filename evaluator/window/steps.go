@@ -119,7 +119,7 @@ func (p *pass) steps(it *item) {
 //
 // This also holds after an edit of the rule's note or its threshold: the exchange still counts, and
 // no false message should follow from an edit. The exchange does not count any more after an edit
-// of scope, filter or mode, which arms the rule anew after the exchange had ended, and after an
+// of scope, filter or mode, which arms the rule again after the exchange had ended, and after an
 // edit of a duration that the exchange did not reach. An edit of the grouping ends the alert.
 func (p *pass) lags(it *item, g *groupAtWork) bool {
 	o, q := g.open, &it.query

@@ -3,7 +3,7 @@
 // Such a rule counts the matching exchanges that ended within the window that ends at the
 // watermark. The source counts, [alerts.Window.Next] decides, and the commit of the pass makes the
 // steps. Each step requires the state that it starts from. So an action of a person in the meantime
-// makes the step void, and the next pass decides anew. The database ensures that each rule and
+// makes the step void, and the next pass decides again. The database ensures that each rule and
 // group has at most one open or held alert. Late exchanges count while the window still covers
 // them, so such a rule needs no cursor.
 //

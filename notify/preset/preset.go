@@ -17,7 +17,7 @@
 //	{$plain: TEXT}    a text in which nothing is escaped
 //	{$json: TREE}     a tree as JSON inside of a text
 //	{$first: [TREES]} the first that is not empty
-//	$needs: [NAMES]   beside other members: without these, the whole mapping is left out
+//	$needs: [NAMES]   with other members: without these, the whole mapping is left out
 //
 // # References
 //

@@ -14,7 +14,7 @@
 //
 //   - Connections run in parallel. One connection runs one statement at a time and is not safe for concurrent use.
 //   - SELECT statements stream in blocks of some 65,000 rows ([Conn.Run]); everything else (DDL, SHOW, EXPLAIN,
-//     INSERT … SELECT) is executed at once and handed over as one block. Each block of a stream is formatted anew, so
+//     INSERT … SELECT) is executed at once and handed over as one block. Each block of a stream is formatted again, so
 //     formats with a head or a tail (JSON, CSVWithNames, Parquet …), totals and extremes come out garbled: those must be
 //     asked for as [Statement.Whole], at the price of memory. [Streams] knows the formats that are safe.
 //   - Streamed or not, a result in format Native is written at protocol revision 0.

@@ -37,7 +37,7 @@ const (
 // stopBound is how long everything together may take to stop.
 const stopBound = 90 * time.Second
 
-// RunOptions says what to run beside the engines.
+// RunOptions says what to run in addition to the engines.
 type RunOptions struct {
 	// Command is the program and its arguments.
 	Command []string
