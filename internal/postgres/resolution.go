@@ -128,9 +128,9 @@ func (s *Resolution) ResolveProven(ctx context.Context, r *resolution.Rule, proo
 // resolve resolves alerts of a rule and writes their messages, in one transaction.
 func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change func(q *pgq.Queries) ([]uuid.UUID, error)) (int, error) {
 	var resolved []uuid.UUID
-	var told written
+	var messages written
 	err := s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
-		told = written{}
+		messages = written{}
 		if resolved, err = change(q); err != nil || len(resolved) == 0 {
 			return err
 		}
@@ -138,13 +138,13 @@ func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change fun
 		if err != nil {
 			return err
 		}
-		told, err = writeFollowing(ctx, q, "", list)
+		messages, err = writeFollowing(ctx, q, "", list)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("resolve alerts: %w", err)
 	}
-	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, told)
+	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, messages)
 	return len(resolved), nil
 }
 
