@@ -2,8 +2,8 @@ package alerts
 
 import "tocsin/internal/fault"
 
-// Snoozable returns nil where an alert in this state can be snoozed, and is reminded of
-// when its snooze ends; else a conflict that says why not.
+// Snoozable returns nil if an alert in this state can be snoozed. The person is reminded when the
+// snooze ends. Otherwise it returns a conflict that says why not.
 func (s State) Snoozable() error {
 	switch s {
 	case Firing, Acknowledged:
@@ -15,9 +15,9 @@ func (s State) Snoozable() error {
 	return fault.New(fault.Conflict, "the alert is resolved; a resolved alert cannot be snoozed")
 }
 
-// Reassign reports whether an alert passes from one assignee to another; empty is nobody. Was is
-// the assignee that the caller knew of, so that a caller who has not seen the last change does not
-// undo it. The error is a conflict that says why the alert cannot pass.
+// Reassign reports whether an alert passes from one assignee to another; empty means nobody. was is
+// the assignee that the caller saw, so that a caller who has not seen the last change does not undo
+// it. The error is a conflict that says why the alert cannot pass.
 func (s State) Reassign(from, was, to string) (bool, error) {
 	switch {
 	case s == Pending:

@@ -7,12 +7,12 @@ import (
 	"tocsin/rules"
 )
 
-// maxPatternBytes bounds what [ErrorPattern] returns, below what a rule takes.
+// maxPatternBytes bounds what [ErrorPattern] returns, below the limit of a rule.
 const maxPatternBytes = 900
 
-// ErrorPattern returns an RE2 expression that finds the error message of an exchange, and
-// messages that differ from it in ids, numbers, quotations or in what follows their first
-// line. It is empty where there is no message.
+// ErrorPattern returns an RE2 expression that matches the error message of an exchange, and
+// messages that differ from it in ids, numbers, quotations or the text after the first line. It is
+// empty if there is no message.
 func ErrorPattern(e *rules.Exchange) string {
 	message := rules.CleanText(e.ErrorMessage, maxSignedBytes)
 	line := firstLine(message)
@@ -49,10 +49,10 @@ func ErrorPattern(e *rules.Exchange) string {
 	return b.String() + `\s*(\n|$)`
 }
 
-// plainSpace reports whether \s* finds a text, which knows fewer spaces than Unicode.
+// plainSpace reports whether \s* matches a text. It knows fewer spaces than Unicode.
 func plainSpace(text string) bool { return strings.Trim(text, " \t\n\f\r") == "" }
 
-// pattern returns an expression of what a piece may be in another message.
+// pattern returns an expression for what a piece may be in other messages.
 func (p piece) pattern() string {
 	switch {
 	case p.shown == p.text:

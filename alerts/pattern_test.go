@@ -53,8 +53,8 @@ func TestErrorPattern(t *testing.T) {
 	}
 }
 
-// TestErrorPatternCanBeSaved holds that a rule takes the pattern of any message, and that
-// it leaves the message out.
+// TestErrorPatternCanBeSaved checks that a rule accepts the pattern of any message, and that such a
+// rule excludes the message.
 func TestErrorPatternCanBeSaved(t *testing.T) {
 	validator := rules.NewValidator()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,26 +12,25 @@ import (
 type Query struct {
 	Filter
 
-	// Before continues a listing after its last alert; nil begins it.
+	// Before continues a listing after its last alert; nil starts a listing.
 	Before *Mark
 	// Limit is the number of alerts wanted, 1 to 200.
 	Limit int
 }
 
-// Page is a stretch of the inbox.
+// Page is a page of the inbox.
 type Page struct {
 	// Alerts are newest first.
 	Alerts []Instance
-	// Next is from where the listing goes on; nil where nothing is left. A search
-	// for a text looks at a bounded number of alerts at a time, so that its page
-	// may be short, or empty, and yet go on.
+	// Next is where the listing continues; nil at the end. A search for a text reads a bounded
+	// number of alerts at a time, so a page may be short or empty although more follow.
 	Next *Mark
 }
 
-// Filter restricts alerts: its parts are combined by AND, the entries of one by
-// OR. An empty part is no restriction.
+// Filter restricts alerts. Its parts are combined by AND, and the entries of one part by OR. An
+// empty part means no restriction.
 type Filter struct {
-	// IDs are those of alerts.
+	// IDs are the ids of alerts.
 	IDs        []uuid.UUID
 	States     []State
 	Severities []rules.Severity
@@ -40,30 +39,30 @@ type Filter struct {
 	Applications []string
 	Routes       []string
 	Environments []string
-	// ExecutionID and CorrelationID are those of exchanges; empty is no restriction.
+	// ExecutionID and CorrelationID are those of exchanges; empty means no restriction.
 	ExecutionID   string
 	CorrelationID string
-	// Attributes must all hold; nil is no restriction.
+	// Attributes must all be present with these values; nil means no restriction.
 	Attributes map[string]string
-	// Signatures are those of [Signature].
+	// Signatures are results of [Signature].
 	Signatures []string
-	// PerExchange restricts to alerts about one exchange each, which issues consist of.
+	// PerExchange restricts to alerts about one exchange each, of which issues consist.
 	PerExchange bool
-	// Text is looked for in title and message, case ignored.
+	// Text is searched for in title and message, ignoring case.
 	Text string
-	// MineOf restricts to rules with one of these targets, to rules that the teams among them
-	// own, and to what is assigned to the users among them; nil is no restriction, and an empty
-	// one matches nothing.
+	// MineOf restricts to rules with one of these targets, to rules that the teams among them own,
+	// and to alerts assigned to the users among them. Nil means no restriction; an empty list
+	// matches nothing.
 	MineOf []rules.Target
-	// Assignees selects alerts by assignee; an empty string is nobody.
+	// Assignees selects alerts by assignee; an empty string means nobody.
 	Assignees []string
-	// Snoozed restricts to what is snoozed, or is not; nil is no restriction.
+	// Snoozed restricts to alerts that are snoozed, or are not; nil means no restriction.
 	Snoozed *bool
-	// UnreadBy restricts to what somebody has not read.
+	// UnreadBy restricts to alerts that a person has not read.
 	UnreadBy string
-	// From restricts to alerts that fired at or after it; nil is no restriction.
+	// From restricts to alerts that fired at or after it; nil means no restriction.
 	From *time.Time
-	// UpTo restricts to alerts that fired at or before it; nil is no restriction.
+	// UpTo restricts to alerts that fired at or before it; nil means no restriction.
 	UpTo *time.Time
 }
 
@@ -73,7 +72,7 @@ type Mark struct {
 	ID      uuid.UUID
 }
 
-// Fold is what alerts are put together by.
+// Fold is the property by which alerts are grouped in the inbox.
 type Fold string
 
 // The folds.
@@ -85,38 +84,38 @@ const (
 	ByIssue Fold = "issue"
 )
 
-// Group is alerts that are folded into one.
+// Group is a group of folded alerts.
 type Group struct {
 	// Key is the rule's id or the signature. For issues, it only distinguishes groups.
 	Key string
 	// Rank orders issues: 2 for critical, 1 for warning, 0 for info and other folds.
 	Rank int64
-	// Counts holds the alerts of the group by state, Unread those not read.
+	// Counts is the number of alerts of the group in each state; Unread is how many are not read.
 	Counts Counts
 	Unread int64
 	Newest Instance
 	// FirstAt is when the first alert of the group fired.
 	FirstAt time.Time
-	// Issue is nil of other folds.
+	// Issue is nil for other folds.
 	Issue *Issue
 }
 
 // TrendHours is how many hours the trend of an issue covers.
 const TrendHours = 24
 
-// Issue is what is known of a group of alerts that failed alike in one place.
+// Issue describes a group of alerts with the same failure in one place.
 type Issue struct {
 	Signature, Application, Route string
-	// AcknowledgedBy is who has acknowledged alerts that are acknowledged now, and
-	// AcknowledgedAt when that was done last, nil where nobody has.
+	// AcknowledgedBy is who has acknowledged alerts that are acknowledged now. AcknowledgedAt is
+	// when that was last done; nil if nobody has.
 	AcknowledgedBy []string
 	AcknowledgedAt *time.Time
-	// Trend counts the alerts that fired in each of the last hours, the oldest first.
+	// Trend counts the alerts that fired in each of the last hours, oldest first.
 	Trend [TrendHours]int64
 }
 
-// GroupMark is the place of a group in the order of groups: by rank, the newest
-// alert first, those of one instant by key.
+// GroupMark is the place of a group in the order of groups: by rank, then newest alert first, then
+// by key.
 type GroupMark struct {
 	Rank     int64
 	NewestAt time.Time

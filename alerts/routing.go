@@ -6,12 +6,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Routing is how a tenant's routing policy decided who is notified of an alert. It is stored
-// with the alert, and whatever follows (reminders, the end) goes the same way.
+// Routing is how a tenant's routing policy decided who is notified of an alert. It is stored with
+// the alert, and later messages (reminders, the end) are routed in the same way.
 type Routing struct {
-	// Version is that of the policy.
+	// Version is the version of the policy.
 	Version int64 `json:"version"`
-	// Routes are those of the policy that the alert took, in their order.
+	// Routes are the routes of the policy that the alert took, in order.
 	Routes []RouteTaken `json:"routes,omitempty"`
 	// DefaultWebhookIDs are the webhooks of the policy's default if the alert took no route.
 	// DefaultEscalation is its escalation in that case.
@@ -31,26 +31,27 @@ type RouteTaken struct {
 type EscalationStep struct {
 	AfterMinutes int         `json:"afterMinutes" validate:"min=1,max=10080"`
 	WebhookIDs   []uuid.UUID `json:"webhookIds,omitempty" validate:"max=20,unique"`
-	// Teams are notified by the webhooks that they have when the step is taken.
+	// Teams are notified through the webhooks that they have when the step is taken.
 	Teams []string `json:"teams,omitempty" validate:"max=20,unique,dive,required,max=200,text"`
 }
 
-// RoutingAnswer says in a word where an alert went.
+// RoutingAnswer says where an alert was routed.
 type RoutingAnswer string
 
 // The answers.
 const (
-	// Routed took at least one route; a route without webhooks notifies nobody.
+	// Routed means that the alert took at least one route. A route without webhooks notifies
+	// nobody.
 	Routed RoutingAnswer = "ROUTED"
-	// RoutedByDefault took none, and went to the default.
+	// RoutedByDefault means that it took no route and went to the default.
 	RoutedByDefault RoutingAnswer = "DEFAULT"
-	// NoRoute took none, and the policy has no default: nobody is notified.
+	// NoRoute means that it took no route and the policy has no default: nobody is notified.
 	NoRoute RoutingAnswer = "NO_ROUTE"
-	// NotRouted goes to the webhooks that its rule names. It is the answer of no policy.
+	// NotRouted means that no policy was used: the alert went to the webhooks that its rule names.
 	NotRouted RoutingAnswer = "WEBHOOKS"
 )
 
-// Answer returns where the alert went.
+// Answer returns where the alert was routed.
 func (r *Routing) Answer() RoutingAnswer {
 	switch {
 	case len(r.Routes) > 0:
@@ -70,8 +71,8 @@ func (r *Routing) WebhookIDs() []uuid.UUID {
 	return union(list, r.DefaultWebhookIDs)
 }
 
-// Escalation returns the steps of all routes that the alert took, or of the default, in the order in
-// which they come: one for each number of minutes.
+// Escalation returns the escalation steps of all routes that the alert took, or of the default, in
+// order: one step for each number of minutes.
 func (r *Routing) Escalation() []EscalationStep {
 	all := slices.Clone(r.DefaultEscalation)
 	for i := range r.Routes {
@@ -90,12 +91,12 @@ func (r *Routing) Escalation() []EscalationStep {
 	return steps
 }
 
-// Escalates reports whether the alert has steps. It is false of no routing.
+// Escalates reports whether the alert has escalation steps. It is false for a nil routing.
 func (r *Routing) Escalates() bool {
 	return r != nil && (len(r.DefaultEscalation) > 0 || slices.ContainsFunc(r.Routes, func(t RouteTaken) bool { return len(t.Escalation) > 0 }))
 }
 
-// union returns a list with what another one has beside it.
+// union returns a list with the elements of another list that it does not contain.
 func union[T comparable](list, more []T) []T {
 	for _, one := range more {
 		if !slices.Contains(list, one) {
@@ -105,6 +106,5 @@ func union[T comparable](list, more []T) []T {
 	return list
 }
 
-// Escalates reports whether an alert in this state is escalated when it is time: nobody looks
-// after it.
+// Escalates reports whether an alert in this state is escalated: nobody looks after it.
 func (s State) Escalates() bool { return s == Firing }

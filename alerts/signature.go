@@ -8,15 +8,15 @@ import (
 	"tocsin/rules"
 )
 
-// maxSignatureRunes bounds a signature, and maxSignedBytes what is read of a message.
+// maxSignatureRunes bounds a signature, and maxSignedBytes how much of a message is read.
 const (
 	maxSignatureRunes = 200
 	maxSignedBytes    = 2 << 10
 )
 
-// Signature returns what similar failures have in common: the error type and the first line of the
-// message, with "#" in place of each word that holds a digit and "…" in place of each quotation. It
-// is clean text of at most 200 characters, and empty for an exchange without an error.
+// Signature returns the common part of similar failures: the error type and the first line of the
+// message, with "#" in place of each word that contains a digit and "…" in place of each quotation.
+// It is clean text of at most 200 characters, and empty for an exchange without an error.
 func Signature(e *rules.Exchange) string {
 	kind := strings.TrimSpace(rules.CleanText(e.ErrorType, maxSignedBytes))
 	message := generalized(rules.CleanText(e.ErrorMessage, maxSignedBytes))
@@ -30,7 +30,7 @@ func Signature(e *rules.Exchange) string {
 	}
 }
 
-// generalized leaves out of the first line of a message what differs each time.
+// generalized removes the parts that differ each time from the first line of a message.
 func generalized(message string) string {
 	var b strings.Builder
 	for _, p := range pieces(firstLine(message)) {
@@ -49,7 +49,7 @@ func firstLine(message string) string {
 // piece is a part of a message, and its replacement in a signature.
 type piece struct{ text, shown string }
 
-// pieces cuts a line at its words, quotations and the characters between them.
+// pieces splits a line into words, quotations and the characters between them.
 func pieces(line string) []piece {
 	var list []piece
 	last := ""
@@ -77,7 +77,7 @@ func pieces(line string) []piece {
 	return list
 }
 
-// generalWord keeps a word without a digit. Of a word with digits it keeps the characters between
+// generalWord keeps a word without digits. For a word with digits it keeps the characters between
 // and around them, such as the punctuation at its end.
 func generalWord(word string) string {
 	if !strings.ContainsFunc(word, unicode.IsDigit) {
@@ -87,14 +87,13 @@ func generalWord(word string) string {
 	return "#" + word[len(kept):]
 }
 
-// inWord reports whether r belongs to a word in the sense of ids, addresses,
-// paths, numbers and times.
+// inWord reports whether r belongs to a word; ids, addresses, paths, numbers and times are words.
 func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:@", r)
 }
 
-// quotation returns where the quotation that begins message ends, 0 where none
-// begins or it does not end.
+// quotation returns where the quotation at the beginning of message ends; 0 if there is none or it
+// does not end.
 func quotation(message string, first rune, size int) int {
 	last := closing(first)
 	if last == 0 {
@@ -107,7 +106,7 @@ func quotation(message string, first rune, size int) int {
 	return size + end + utf8.RuneLen(last)
 }
 
-// closing returns what ends a quotation that r begins, 0 where r begins none.
+// closing returns the closing rune of a quotation that r opens; 0 if r opens none.
 func closing(r rune) rune {
 	switch r {
 	case '"', '\'', '`':
@@ -120,8 +119,8 @@ func closing(r rune) rune {
 	return 0
 }
 
-// wordBefore reports whether text ends in a letter, so that an apostrophe after
-// it begins no quotation.
+// wordBefore reports whether text ends in a letter, so that an apostrophe after it does not open a
+// quotation.
 func wordBefore(text string) bool {
 	r, _ := utf8.DecodeLastRuneInString(text)
 	return unicode.IsLetter(r)

@@ -9,19 +9,19 @@ import (
 
 // Window is what a window rule says about its alerts.
 type Window struct {
-	// Mode says what is compared; the zero mode is COUNT_IN_WINDOW.
+	// Mode says what is compared; the zero mode means COUNT_IN_WINDOW.
 	Mode rules.FireMode
-	// Threshold is the number that a count has to reach, or that an absence is below.
+	// Threshold is the number that a count must reach, or that an absence is below.
 	Threshold int64
-	// Measure is what the other modes compare. If there is a short window, a ratio has to reach its
-	// percentage in that one as well.
+	// Measure is what the other modes compare with. If a ratio has a short window, it must reach
+	// its percentage in that window as well.
 	rules.Measure
 
 	For, ReNotify   time.Duration
 	NotifyOnResolve bool
 }
 
-// WindowOf returns what a rule says.
+// WindowOf returns the window of a rule.
 func WindowOf(d *rules.Definition) Window {
 	return Window{
 		Mode: d.FireMode, Threshold: int64(d.Threshold), Measure: d.Measure(), NotifyOnResolve: d.NotifyOnResolve,
@@ -30,48 +30,49 @@ func WindowOf(d *rules.Definition) Window {
 	}
 }
 
-// Open is the alert of a rule and group that is open, or that a person resolved and
-// that holds the group back.
+// Open is the alert of a rule and group that is open, or that a person resolved and that holds the
+// group.
 type Open struct {
 	State State
-	// Since is when it became PENDING, when it fired or, once it is held, when it was
+	// Since is when the alert became PENDING, when it fired or, if it is held, when it was
 	// resolved.
 	Since time.Time
-	// NotifiedAt is the last notification; zero before the first.
+	// NotifiedAt is the time of the last notification; zero before the first.
 	NotifiedAt time.Time
 	// Reminders is how many reminders were sent.
 	Reminders int
-	// Held says that a person resolved the alert, and that the value has not been seen
-	// below the threshold since: nothing is raised for the group until then. HeldUntil is the
-	// instant until which the person wants that whatever the value does; zero where none.
+	// Held says that a person resolved the alert and the value has not been below the threshold
+	// since. Until then, nothing is raised for the group. HeldUntil is the instant until which the
+	// person wants this whatever the value does; zero if there is none.
 	Held      bool
 	HeldUntil time.Time
 }
 
-// Value is what a rule measured for a group.
+// Value is the measurement of a rule for a group.
 type Value struct {
 	// Observed is the number of exchanges that matched; for durations, the number that lasted at
-	// least as long as the rule says. Volume is the number of exchanges that they are compared
-	// with, and is not set for counts. Short are the same numbers of the short window.
+	// least as long as the rule's bound. Volume is the number of exchanges that they are compared
+	// with; it is not set for counts. ShortObserved and ShortVolume are the same numbers for the
+	// short window.
 	Observed, Volume           int64
 	ShortObserved, ShortVolume int64
 	// ArmedAt is when the rule was armed: created, enabled, or given another condition. Exchanges
 	// that ended before are not counted.
 	ArmedAt time.Time
-	// Partial says that the window began before that.
+	// Partial says that the window began before ArmedAt.
 	Partial bool
-	// Of an absence. Inconclusive says that exchanges may be there which are not seen: that
-	// few are seen means nothing. Closed says that none are expected at this time. That
-	// enough are seen ends an absence either way.
+	// For an absence. Inconclusive says that there may be exchanges that are not visible, so a low
+	// number means nothing. Closed says that none are expected at this time. In both cases, enough
+	// exchanges still end an absence.
 	Inconclusive, Closed bool
 }
 
-// Step is what becomes of the alert of a rule and group.
+// Step is what happens to the alert of a rule and group.
 type Step int
 
 // The steps.
 const (
-	// Stay leaves everything as it is.
+	// Stay changes nothing.
 	Stay Step = iota
 	// Wait opens an alert that does not fire yet.
 	Wait
@@ -79,18 +80,18 @@ const (
 	Raise
 	// Fire makes a pending alert fire, and notifies.
 	Fire
-	// Remind notifies again of an alert that fires.
+	// Remind notifies again of a firing alert.
 	Remind
-	// Drop removes a pending alert, of which nobody was notified.
+	// Drop removes a pending alert. Nobody was notified of it.
 	Drop
-	// Clear resolves an alert, and notifies where the rule says so.
+	// Clear resolves an alert, and notifies if the rule says so.
 	Clear
-	// Release ends the hold of an alert that a person resolved: the value was below the
-	// threshold, or the time is over that the person chose.
+	// Release ends the hold of an alert that a person resolved, because the value was below the
+	// threshold or the time that the person chose is over.
 	Release
 )
 
-// Lessens reports whether a step follows from the value being below the threshold.
+// Lessens reports whether a step follows from a value below the threshold.
 func (s Step) Lessens() bool { return s == Drop || s == Clear || s == Release }
 
 // String returns the step's name.
@@ -116,8 +117,7 @@ func (s Step) String() string {
 	return fmt.Sprintf("step(%d)", int(s))
 }
 
-// Least returns how many exchanges have to be observed, at least, for the threshold to be
-// reached.
+// Least returns how many exchanges must at least be observed for the threshold to be reached.
 func (w *Window) Least() int64 {
 	volume := int64(w.MinVolume)
 	switch w.Mode { //nolint:exhaustive // the others count
@@ -130,8 +130,8 @@ func (w *Window) Least() int64 {
 	}
 }
 
-// Reached reports whether a value reaches the threshold. Of fewer exchanges than the
-// minimum volume neither share nor percentile does.
+// Reached reports whether a value reaches the threshold. With fewer exchanges than the minimum
+// volume, no share and no percentile does.
 func (w *Window) Reached(v Value) bool {
 	share := func(observed, volume int64) bool {
 		return observed > 0 && observed*100_000 >= rules.Thousandths(w.Percent)*volume
@@ -142,22 +142,22 @@ func (w *Window) Reached(v Value) bool {
 	case rules.AbsentInWindow:
 		return v.Observed < w.Threshold
 	case rules.DurationInWindow:
-		// The percentile is one of those that last as long.
+		// The percentile reaches the bound if it is among the durations that do.
 		return v.Volume >= int64(w.MinVolume) && v.Observed > v.Volume-rules.Rank(w.Percentile, v.Volume)
 	default:
 		return v.Observed >= w.Threshold
 	}
 }
 
-// Next decides by the value at an instant. Open is nil if no alert of the group is open or held.
-// Its instants, ArmedAt and now are by one clock.
+// Next decides by the value at an instant. open is nil if no alert of the group is open or held.
+// Its instants, ArmedAt and now are by the same clock.
 //
 // If an alert is older than the arming, a partial window does not show whether things got better,
 // because the exchanges that the alert was about are not counted. Only a whole window resolves such
 // an alert. A hold that is older than the arming ends.
 //
-// An absence that is inconclusive, or that falls into a time at which nothing is expected, raises
-// no alert and sends no reminder. A pending alert is dropped when that time begins.
+// An absence that is inconclusive, or at a time at which nothing is expected, raises no alert and
+// sends no reminder. A pending alert is dropped when that time begins.
 func (w *Window) Next(open *Open, v Value, now time.Time) Step {
 	reached := w.Reached(v)
 	older := open != nil && open.Since.Before(v.ArmedAt)

@@ -140,7 +140,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// TestLeast holds that nothing is reached below what Least returns.
+// TestLeast checks that nothing is reached below the value that Least returns.
 func TestLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := alerts.Window{

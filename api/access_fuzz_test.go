@@ -11,8 +11,8 @@ import (
 	"tocsin/internal/access"
 )
 
-// FuzzRolesHold sends a viewer's requests of every form. Whatever they look like,
-// none that could change anything does.
+// FuzzRolesHold sends a viewer's requests of every form. Whatever their content, none changes
+// anything.
 func FuzzRolesHold(f *testing.F) {
 	for _, seed := range []struct{ method, target, body, header string }{
 		{"POST", "/api/v1/rules", ruleBody, ""},
@@ -38,7 +38,7 @@ func FuzzRolesHold(f *testing.F) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil || strings.Contains(u.Path, "/session") || strings.Contains(u.Path, "/setup") || strings.Contains(u.Path, "/me") ||
 			strings.Contains(u.Path, "/events") || strings.Contains(u.Path, "/interactions") || u.Path == "/panic" {
-			return // which need no role, or another world
+			return // which need no role, or another setup
 		}
 		b := newBench(t, func(o *api.Options) {
 			o.Identify = api.Everybody(api.Identity{Tenant: "acme", Actor: "eve", Role: access.Viewer})

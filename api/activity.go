@@ -10,13 +10,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Activity reports how much happened lately.
+// Activity counts recent alerts.
 type Activity interface {
-	// Raised counts the alerts about exchanges that were raised in the hour that
-	// ends with the present minute, by Postgres's clock.
+	// Raised counts the alerts about exchanges raised in the hour that ends with the present
+	// minute, by Postgres's clock.
 	Raised(ctx context.Context, tenant string) (Raised, error)
-	// RaisedBy counts those of one rule in the 24 hours that end with the present step
-	// of [DayStep], by Postgres's clock.
+	// RaisedBy counts the alerts of one rule in the 24 hours that end with the present step of
+	// [DayStep], by Postgres's clock.
 	RaisedBy(ctx context.Context, tenant string, rule uuid.UUID) (RaisedDay, error)
 }
 
@@ -27,11 +27,10 @@ const (
 	DaySteps = 96
 )
 
-// RaisedDay are alerts by the step in which they were raised, the oldest first.
+// RaisedDay counts alerts by the step in which they were raised, oldest first.
 type RaisedDay struct {
 	From time.Time
-	// Complete is false where there are too many to count them all: then the
-	// oldest are left out.
+	// Complete is false if there are too many alerts to count; then the oldest are left out.
 	Complete bool
 	Steps    [DaySteps]int64
 }
@@ -39,13 +38,12 @@ type RaisedDay struct {
 // RaisedMinutes is how many minutes [Raised] covers.
 const RaisedMinutes = 60
 
-// Raised are alerts by the minute in which they were raised, the oldest first.
+// Raised counts alerts by the minute in which they were raised, oldest first.
 type Raised struct {
 	From time.Time
-	// Complete is false where there are too many to count them all: then the
-	// oldest are left out.
+	// Complete is false if there are too many alerts to count; then the oldest are left out.
 	Complete bool
-	// Rules has no entry for a rule that raised nothing.
+	// Rules has no entry for a rule that raised no alert.
 	Rules map[uuid.UUID]*[RaisedMinutes]int64
 }
 

@@ -15,11 +15,11 @@ import (
 const (
 	maxNameBytes = 1024
 	maxTextBytes = 800
-	// maxRepeated bounds the values of one repeated parameter.
+	// maxRepeated bounds the number of values of one repeated parameter.
 	maxRepeated = 100
-	// maxListed bounds the ids of one list.
+	// maxListed bounds the number of ids in one list.
 	maxListed = 200
-	// maxAttributes bounds the attributes of one filter.
+	// maxAttributes bounds the number of attributes in one filter.
 	maxAttributes = 20
 )
 
@@ -56,7 +56,7 @@ func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (L
 	return answer, err
 }
 
-// listedAlert leaves out what only the answer for one alert holds.
+// listedAlert leaves out the fields that only the answer for one alert has.
 func listedAlert(a *alerts.Instance) Alert {
 	answer := alertAnswer(a)
 	if e := answer.Exchange; e != nil {
@@ -88,7 +88,7 @@ func (s *server) alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.
 	return q, err
 }
 
-// alertFilter reads a filter. Path is the prefix of its fields' names in the request.
+// alertFilter converts a filter. path is the prefix of its fields' names in the request.
 func (s *server) alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filter, error) {
 	out := alerts.Filter{
 		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,
@@ -131,7 +131,7 @@ func (s *server) alertFilter(ctx context.Context, path string, f *AlertFilter) (
 		correlationErr, attributeErr, timeErr)
 }
 
-// attributesOf reads attributes written key=value.
+// attributesOf parses attributes written as key=value.
 func attributesOf(field string, values []string) (map[string]string, error) {
 	if len(values) > maxAttributes {
 		return nil, invalidField(field, "out_of_range", fmt.Sprintf("Must be at most %d values", maxAttributes))
@@ -201,7 +201,7 @@ func (s *server) ResolveAlert(ctx context.Context, req ResolveAlertRequestObject
 	return ResolveAlert200JSONResponse(a), err
 }
 
-// act does a deed in the caller's name, and lets open pages know at once.
+// act does a deed on behalf of the caller, and notifies open pages at once.
 func (s *server) act(ctx context.Context, deed Deed) (Alert, error) {
 	who := identityOf(ctx)
 	deed.Actor = who.Actor
@@ -290,7 +290,7 @@ func countAnswer(c *alerts.Count) *WindowCount {
 	return &answer
 }
 
-// exchangeAnswer returns nil for a count of which no exchange is known.
+// exchangeAnswer returns nil for a count without a known exchange.
 func exchangeAnswer(a *alerts.Instance) *Exchange {
 	e := &a.Exchange
 	if a.Health || a.Count != nil && e.ExecutionID == "" && e.StartTimeNS == 0 {
@@ -300,7 +300,7 @@ func exchangeAnswer(a *alerts.Instance) *Exchange {
 	return &answer
 }
 
-// exchangeOf shows a cleaned exchange.
+// exchangeOf converts a cleaned exchange.
 func exchangeOf(e *rules.Exchange) Exchange {
 	answer := Exchange{
 		ExecutionID:   e.ExecutionID,

@@ -15,14 +15,14 @@ type AuditReader interface {
 	List(ctx context.Context, tenant string, q AuditQuery) ([]AuditRecord, error)
 }
 
-// AuditQuery selects entries of the audit log. Zero values select nothing out.
+// AuditQuery selects entries of the audit log. Zero values do not restrict.
 type AuditQuery struct {
-	// Actor is an e-mail address, or a token by its name or as [Identity] shows it.
+	// Actor is an e-mail address, or a token by its name or in the form of [Identity].
 	Actor                string
 	ObjectKind, ObjectID string
-	// From is the first instant, To the first that does not count any more.
+	// From is inclusive, To exclusive.
 	From, To *time.Time
-	// Before is the entry that the page follows; 0 begins the list.
+	// Before is the entry after which the page begins, newest first; 0 starts the list.
 	Before int64
 	Limit  int
 }

@@ -12,7 +12,7 @@ import (
 	"tocsin/internal/fault"
 )
 
-// maxSelected bounds the alerts that a request names one by one.
+// maxSelected bounds the number of alerts that a request names one by one.
 const maxSelected = 1000
 
 // AcknowledgeAlerts answers POST /alerts/acknowledge.
@@ -27,7 +27,7 @@ func (s *server) ResolveAlerts(ctx context.Context, req ResolveAlertsRequestObje
 	return ResolveAlerts200JSONResponse(result), err
 }
 
-// actOnMany does a deed in the caller's name, and lets open pages know at once.
+// actOnMany does a deed on behalf of the caller, and notifies open pages at once.
 func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSelection) (BulkResult, error) {
 	filter, err := s.selection(ctx, b.Ids, b.Filter, b.UpTo)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *server) AssignAlerts(ctx context.Context, req AssignAlertsRequestObject
 	return AssignAlerts200JSONResponse(bulkResult(of.ID, done)), nil
 }
 
-// actionID returns the id that a request gives its action, or a new one.
+// actionID returns the id of an action from a request, or a new one.
 func actionID(given *uuid.UUID) (uuid.UUID, error) {
 	if id := deref(given); id != uuid.Nil {
 		return id, nil
@@ -93,7 +93,7 @@ func bulkResult(id uuid.UUID, done BulkCounts) BulkResult {
 // maxHold is the longest time for which a person can hold a group.
 const maxHold = 30 * 24 * time.Hour
 
-// checkHold returns what is wrong with a time that was chosen with an action.
+// checkHold returns what is wrong with the hold time of an action.
 func (s *server) checkHold(action alerts.Action, until *time.Time) error {
 	switch {
 	case until == nil:
@@ -106,8 +106,8 @@ func (s *server) checkHold(action alerts.Action, until *time.Time) error {
 	return nil
 }
 
-// selection reads which alerts a request is about. Alerts that are named one by
-// one are of any state.
+// selection converts the selection of a request. Alerts that are named one by one may be in any
+// state.
 func (s *server) selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.Time) (alerts.Filter, error) {
 	switch {
 	case (len(ids) > 0) == (f != nil):
@@ -234,7 +234,7 @@ func listOrNil(list []string) *[]string {
 	return &list
 }
 
-// annotate fills in what alerts show to the caller and of their deliveries.
+// annotate adds to alerts what concerns the caller, and the counts of their deliveries.
 func (s *server) annotate(ctx context.Context, list []Alert) error {
 	if len(list) == 0 {
 		return nil

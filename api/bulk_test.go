@@ -15,7 +15,7 @@ import (
 	"tocsin/rules"
 )
 
-// bulkMemory remembers what it was asked, and answers the same each time.
+// bulkMemory records its calls, and returns the same each time.
 type bulkMemory struct {
 	deed   api.BulkDeed
 	assign api.BulkAssignment

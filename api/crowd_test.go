@@ -14,8 +14,7 @@ import (
 	"tocsin/api"
 )
 
-// sinceTen knows that three alerts changed after the event 10, and a crowd
-// after 1.
+// sinceTen knows that three alerts changed after the event 10, and very many after 1.
 type sinceTen struct{}
 
 func (sinceTen) ChangedSince(_ context.Context, _, fingerprint string, limit int64) (int64, bool, error) {
@@ -46,8 +45,8 @@ func TestAReturningPageIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
-// TestAThousandPages opens a thousand streams over real connections, and tells
-// them all of several changes.
+// TestAThousandPages opens a thousand streams over real connections and sends all of them several
+// changes.
 func TestAThousandPages(t *testing.T) {
 	const pages, changes = 1000, 10
 	b := newBench(t, func(o *api.Options) { o.PulseInterval = 20 * time.Millisecond })
@@ -118,7 +117,7 @@ func TestAThousandPages(t *testing.T) {
 	ended.Wait()
 }
 
-// follow tells the ids of a stream until it ends.
+// follow sends the ids of a stream to a channel until the stream ends.
 func follow(stream interface{ Read([]byte) (int, error) }, ids chan<- string) {
 	defer close(ids)
 	buffer := make([]byte, 4096)
@@ -142,7 +141,7 @@ func follow(stream interface{ Read([]byte) (int, error) }, ids chan<- string) {
 	}
 }
 
-// inUse returns what heap and stacks take.
+// inUse returns the memory of heap and stacks.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

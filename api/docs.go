@@ -25,33 +25,33 @@ var docsTemplate string
 //go:embed docs.css
 var docsStyle []byte
 
-// document is the description of the API: as it is served, as a page, and as
-// far as the server itself asks for it.
+// document is the description of the API: as a JSON document, as a page, and for the checks of the
+// server.
 type document struct {
 	json, page []byte
 	// rules is the JSON Schema of documents of rules.
 	rules []byte
 	// parameters holds the names of each operation's query parameters.
 	parameters map[string][]string
-	// operations by method and path, as the router names it: "GET /api/v1/rules/:id".
+	// operations are keyed by method and path as in the router: "GET /api/v1/rules/:id".
 	operations map[string]described
 }
 
-// described is what the server asks the description about an operation.
+// described is the part of an operation's description that the server uses.
 type described struct {
 	id string
-	// kind is what the operation is about, such as "rule".
+	// kind is the kind of object that the operation is about, such as "rule".
 	kind string
-	// role is the least that may call it.
+	// role is the lowest role that may call it.
 	role access.Role
 	// changes says whether a call may change anything.
 	changes bool
 }
 
-// servedDocument is prepared once: it is the program's, and the same for every server.
+// servedDocument is prepared once, because it is the same for every server.
 var servedDocument = sync.OnceValues(newDocument) //nolint:gochecknoglobals // constant, and costly to make
 
-// newDocument prepares the description that is generated into the program.
+// newDocument prepares the description from the generated code.
 func newDocument() (*document, error) {
 	raw, err := GetSpecJSON()
 	if err != nil {
@@ -117,8 +117,8 @@ func (d *document) register(e *echo.Echo) {
 	e.GET("/api/docs.css", func(c echo.Context) error { return c.Blob(http.StatusOK, "text/css; charset=utf-8", docsStyle) })
 }
 
-// refuseUnknownParameters refuses query parameters that an operation does not
-// have: a misspelt filter would otherwise return everything.
+// refuseUnknownParameters refuses unknown query parameters: with a misspelt filter, the answer
+// would otherwise contain everything.
 func (d *document) refuseUnknownParameters(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
 	operationID = strings.ToLower(operationID[:1]) + operationID[1:]
 	known := d.parameters[operationID]
@@ -132,7 +132,7 @@ func (d *document) refuseUnknownParameters(next StrictHandlerFunc, operationID s
 	}
 }
 
-// withoutGoHints removes what only the generator of Go code reads.
+// withoutGoHints removes keys that only the generator of Go code reads.
 func withoutGoHints(node any) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -147,7 +147,7 @@ func withoutGoHints(node any) {
 	}
 }
 
-// description is what the page shows of an OpenAPI document.
+// description is the part of an OpenAPI document that the page shows.
 type description struct {
 	Info struct {
 		Title, Version, Summary, Description string
@@ -168,11 +168,11 @@ type operation struct {
 	Parameters           []parameter
 	RequestBody          struct{ Content map[string]media }
 	Responses            map[string]response
-	// Role is the least that may call it; Changes is false where a call that is
-	// no GET changes nothing.
+	// Role is the lowest role that may call the operation. Changes is false if a call other than
+	// GET changes nothing.
 	Role    access.Role `json:"x-tocsin-role"`
 	Changes *bool       `json:"x-tocsin-changes"`
-	// Method and Path are the operation's place in the description.
+	// Method and Path are those of the operation.
 	Method, Path string
 }
 
@@ -252,8 +252,8 @@ func methodRank(method string) int {
 
 func lastSegment(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
 
-// schemaType returns a schema's type as the page shows it: a reference to
-// another schema as its name, which is a link, and what else bounds a value.
+// schemaType returns the type of a schema for the page: a reference to another schema as its name
+// with a link, and the constraints of the value.
 func schemaType(s schema) shownType {
 	var t shownType
 	if s.Items != nil {
@@ -293,8 +293,8 @@ type shownType struct {
 	Bounds     []string
 }
 
-// prose is text of the description as HTML. Of Markdown it knows what the
-// description uses: paragraphs, lists and code.
+// prose converts text of the description to HTML. It knows the Markdown that the description uses:
+// paragraphs, lists and code.
 func prose(text string) template.HTML {
 	var b strings.Builder
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
@@ -313,7 +313,7 @@ func prose(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// withCode escapes text and marks what is between backquotes.
+// withCode escapes text and marks code between backquotes.
 func withCode(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {

@@ -14,8 +14,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestDescriptionAgreesWithTheDomain holds the schemas whose Go types are the
-// domain's own, and the definition of a rule, to the same fields.
+// TestDescriptionAgreesWithTheDomain checks that the schemas whose Go types belong to the domain,
+// and the definition of a rule, have the same fields as those types.
 func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 	doc, err := newDocument()
 	if err != nil {
@@ -35,7 +35,7 @@ func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 	} {
 		properties := d.Components.Schemas[name].Properties
 		if name == "RuleDefinition" {
-			delete(properties, "webhooks") // the API's other way to say webhookIds
+			delete(properties, "webhooks") // the API's alternative to webhookIds
 		}
 		described := slices.Sorted(maps.Keys(properties))
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(jsonFields(domain))), described); diff != "" {
@@ -44,8 +44,8 @@ func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsOnThePage holds that no operation is lost between the
-// description and what is made of it.
+// TestEveryOperationIsOnThePage checks that every operation of the description is on the generated
+// page.
 func TestEveryOperationIsOnThePage(t *testing.T) {
 	doc, err := newDocument()
 	if err != nil {

@@ -15,38 +15,39 @@ import (
 	"tocsin/internal/fault"
 )
 
-// Provider is where people sign in elsewhere.
+// Provider is an identity provider through which people sign in.
 type Provider interface {
 	// Begin returns where to send the browser, and the cookie that it keeps.
 	Begin(ctx context.Context, returnTo string) (target, cookie string, err error)
-	// Finish returns who came back, and where to return to. Its errors are [*oidc.Error].
+	// Finish returns the person who came back, and where to return to. Its errors are
+	// [*oidc.Error].
 	Finish(ctx context.Context, cookie string, query url.Values) (access.NewAccount, string, error)
 }
 
-// Recogniser finds or makes the account of a person whom a provider vouches for. It returns
+// Recogniser finds or makes the account of a person who signs in through a provider. It returns
 // [access.ErrRefused] if there is no account and none may be made, and a conflict if the e-mail
-// address is that of another account.
+// address belongs to another account.
 type Recogniser interface {
 	Recognise(ctx context.Context, who access.NewAccount) (access.Account, error)
 }
 
-// Elsewhere lets people sign in at another provider.
+// Elsewhere lets people sign in through a provider.
 type Elsewhere struct {
 	Provider Provider
 	Accounts Recogniser
-	// Name is what the button says.
+	// Name is the text of the button.
 	Name string
 }
 
 const (
 	pathProviderStart = "/api/auth/oidc/start"
-	// PathProviderCallback is where a provider sends people back to.
+	// PathProviderCallback is the path to which a provider sends people back.
 	PathProviderCallback = "/api/auth/oidc/callback"
-	// attemptSeconds is how long the cookie of an attempt is kept.
+	// attemptSeconds is how long the cookie of a sign-in attempt is kept.
 	attemptSeconds = 600
 )
 
-// provider returns where people sign in elsewhere, or nil.
+// provider returns the provider that people can sign in through, or nil.
 func (s *server) provider() *SignInProvider {
 	if s.Elsewhere == nil {
 		return nil
@@ -104,8 +105,8 @@ func (s *server) endElsewhere(c echo.Context) error {
 	return c.Redirect(http.StatusFound, returnTo)
 }
 
-// backWith sends a browser back to the page, which says what went wrong. The page gets only the
-// kind of problem, so that nobody can make it show a text of their choice.
+// backWith sends a browser back to the page, which shows the problem. The page gets only the kind
+// of problem, so that nobody can make it show an arbitrary text.
 func (s *server) backWith(c echo.Context, returnTo string, err error) error {
 	problem := "unavailable"
 	theirs, ok := errors.AsType[*oidc.Error](err)

@@ -22,14 +22,14 @@ type Pulse interface {
 	Pulse(ctx context.Context, tenant string) (InboxState, error)
 }
 
-// InboxState says how an inbox is, and what has changed in it.
+// InboxState is the state of an inbox, and what has changed in it.
 type InboxState struct {
 	// Fingerprint differs whenever a list of alerts or an alert in it would differ.
 	// It is printable ASCII of at most 200 bytes.
 	Fingerprint string
 	Counts      alerts.Counts
-	// Changed are at least the alerts that have changed since the state before, at
-	// most [MaxChanged]; nil where that is not known or too much.
+	// Changed contains all alerts that have changed since the previous state, and possibly others,
+	// at most [MaxChanged]. It is nil if they are unknown or too many.
 	Changed []uuid.UUID
 }
 
@@ -39,13 +39,13 @@ const MaxChanged = 200
 // writeTimeout is how long a page may take to accept one event.
 const writeTimeout = 10 * time.Second
 
-// maxMissed bounds the alerts that a returning page is notified of.
+// maxMissed bounds the alerts that a reconnecting page is told about.
 const maxMissed = 1000
 
-// Missed says to a returning page what it has missed.
+// Missed finds what a reconnecting page has missed.
 type Missed interface {
-	// ChangedSince counts the alerts that changed after the pulse of a fingerprint,
-	// at most limit; known is false for a text that is no fingerprint.
+	// ChangedSince counts the alerts that changed after the state with a fingerprint, at most
+	// limit. known is false for a text that is not a fingerprint.
 	ChangedSince(ctx context.Context, tenant, fingerprint string, limit int64) (n int64, known bool, err error)
 }
 
@@ -71,8 +71,8 @@ func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject
 	}), nil
 }
 
-// stream writes what l hears until the page is gone or the hub cuts it off. An
-// event that the page has seen is not repeated.
+// stream writes the events that l receives until the page is gone or the hub cuts it off. It does
+// not repeat an event that the page has seen.
 func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen string) error {
 	if err := out.begin(s.Heartbeat); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 	}
 }
 
-// stillMay returns why the caller of a stream may not follow it any more. If this cannot be found
-// out in time, it returns nil, so that no beat is held up for long.
+// stillMay returns why the caller may not follow a stream any more. If this cannot be found out in
+// time, it returns nil, so that no beat is delayed for long.
 func stillMay(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
@@ -125,15 +125,15 @@ func stillMay(ctx context.Context) error {
 	return nil
 }
 
-// eventWriter writes server-sent events, each under a deadline of its own.
+// eventWriter writes server-sent events, each with its own deadline.
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	now     func() time.Time
 }
 
-// begin sends the head, how long to wait before connecting anew, and the first
-// beat, from which on a page notices silence.
+// begin sends the head, the delay before reconnecting, and the first beat, after which a page
+// notices silence.
 func (o *eventWriter) begin(heartbeat time.Duration) error {
 	h := o.w.Header()
 	h.Set(echo.HeaderContentType, "text/event-stream")
@@ -142,14 +142,14 @@ func (o *eventWriter) begin(heartbeat time.Duration) error {
 	return o.beat("retry: 2000\n", heartbeat)
 }
 
-// beat shows the page that the stream lives, and when to expect the next beat. A comment would keep
-// the connection open as well, but browsers do not report comments.
+// beat shows the page that the stream is alive, and when to expect the next beat. A comment would
+// keep the connection open as well, but browsers do not report comments.
 func (o *eventWriter) beat(head string, every time.Duration) error {
 	return o.named(head, "beat", BeatEvent{IntervalSeconds: every.Seconds()})
 }
 
-// missed returns what changed since the event of an id, nil if that is not known. A page that gets
-// nil reads its list anew.
+// missed returns what changed since the event with an id; nil if that is unknown. A page that gets
+// nil reads its list again.
 func (s *server) missed(ctx context.Context, id string) *MissedAlerts {
 	if s.Missed == nil {
 		return nil
@@ -190,6 +190,6 @@ func (o *eventWriter) write(text string) error {
 	return nil
 }
 
-// release gives the connection back without a deadline: the server sets none of
-// its own for the next request.
+// release removes the deadline from the connection, because the server does not set one for the
+// next request.
 func (o *eventWriter) release() { _ = o.control.SetWriteDeadline(time.Time{}) }

@@ -21,13 +21,13 @@ type page struct {
 	lines  *bufio.Scanner
 }
 
-// serverTimeout bounds ordinary requests, far below the life of a stream.
+// serverTimeout limits ordinary requests; it is far shorter than a stream lasts.
 const serverTimeout = 400 * time.Millisecond
 
-// serve listens until the test and its pages have ended, and returns where.
+// serve listens until the test and its pages have ended, and returns its address.
 func (b *bench) serve() string { return b.serveWithin(serverTimeout) }
 
-// serveWithin is serve with another bound.
+// serveWithin is serve with another timeout.
 func (b *bench) serveWithin(timeout time.Duration) string {
 	b.t.Helper()
 	server := httptest.NewUnstartedServer(b.server)
@@ -77,7 +77,7 @@ func (p *page) want(want string) {
 	}
 }
 
-// began is how a stream with the usual heartbeat begins.
+// began is the beginning of a stream with the default heartbeat.
 const began = `retry: 2000|event: beat|data: {"intervalSeconds":15}`
 
 func TestEventsReachEveryOpenPage(t *testing.T) {
@@ -118,7 +118,7 @@ func TestEventsNameWhatChangedSinceTheEventBefore(t *testing.T) {
 	one.want(`id: 1|event: alerts|data: {"counts":` + counts + `}`)
 	b.beat.set("2", id)
 	one.want(`id: 2|event: alerts|data: {"changed":["` + id.String() + `"],"counts":` + counts + `}`)
-	// What changed before a page came is part of what it reads first.
+	// What changed before a page connected is part of what the page reads first.
 	late := b.open(address, "1")
 	late.want(began)
 	late.want(`id: 2|event: alerts|data: {"counts":` + counts + `}`)

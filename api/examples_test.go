@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestExamplesOfTheGuideAreRules holds the guide to writing rules to what the API takes.
+// TestExamplesOfTheGuideAreRules checks that the API accepts the examples in the guide to writing
+// rules.
 func TestExamplesOfTheGuideAreRules(t *testing.T) {
 	guide, err := os.ReadFile("../docs/writing-rules.md")
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"tocsin/rules"
 )
 
-// Exchanges reads what rules judge. Slices may be nil when they are empty.
+// Exchanges reads exchanges. Slices may be nil if they are empty.
 type Exchanges interface {
-	// Search returns exchanges, the newest first.
+	// Search returns exchanges, newest first.
 	Search(ctx context.Context, q rules.ExchangeQuery) ([]rules.Exchange, error)
 	// Facet returns the most frequent values of a field, the most frequent first.
 	Facet(ctx context.Context, q rules.FacetQuery) ([]rules.FacetValue, error)
-	// Durations returns how long the newest exchanges that completed took.
+	// Durations returns how long the newest completed exchanges took.
 	Durations(ctx context.Context, q rules.DurationQuery) (rules.Durations, error)
-	// Exchange returns the exchange at a position, and whether it is there.
+	// Exchange returns the exchange at a position, and whether it exists.
 	Exchange(ctx context.Context, tenant string, at cursor.Position) (rules.Exchange, bool, error)
 }
 
@@ -60,8 +60,8 @@ func (s *server) SearchExchanges(ctx context.Context, req SearchExchangesRequest
 	return answer, err
 }
 
-// fromSource turns an error of the source into an answer of 503, with the reason in the log.
-// Without its source Tocsin goes on, except for requests that read the source directly.
+// fromSource turns an error of the source into a 503 answer, with the reason in the log. Without
+// its source, Tocsin continues to work, except for requests that read the source directly.
 func fromSource(what string, err error) error {
 	err = fmt.Errorf("%s: %w", what, err)
 	if fault.KindOf(err) != fault.Internal || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -70,7 +70,7 @@ func fromSource(what string, err error) error {
 	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read at present; the log says why").SetInternal(err)
 }
 
-// idPrefix precedes an execution id in a cursor, which holds any bytes.
+// idPrefix precedes an execution id in a cursor, because the id may contain any bytes.
 const idPrefix = "x"
 
 func (s *server) exchangeQuery(ctx context.Context, p *SearchExchangesParams) (q rules.ExchangeQuery, err error) {
@@ -103,7 +103,7 @@ func scopeFault(s *rules.Scope) error {
 		texts("environment", s.Environments, maxScopeBytes), texts("application", s.Applications, maxScopeBytes), texts("route", s.Routes, maxScopeBytes))
 }
 
-// searchRange returns the start times that a search is about.
+// searchRange returns the range of start times of a search.
 func (s *server) searchRange(from, to *time.Time) (fromNS, toNS int64, err error) {
 	end := s.Now()
 	if to != nil {
@@ -173,7 +173,7 @@ func (s *server) ListExchangeFacets(ctx context.Context, req ListExchangeFacetsR
 
 // exchange reads the exchange that a request names.
 func (s *server) exchange(ctx context.Context, ref *ExchangeRef) (rules.Exchange, error) {
-	// Outside these years, nanoseconds do not fit.
+	// Outside these years, nanoseconds do not fit into an int64.
 	if y := ref.StartTime.Year(); y < 1970 || ref.StartTime.After(time.Unix(0, math.MaxInt64)) {
 		return rules.Exchange{}, invalidField("exchange.startTime", "range", "Must lie between the years 1970 and 2200")
 	}
@@ -188,12 +188,12 @@ func (s *server) exchange(ctx context.Context, ref *ExchangeRef) (rules.Exchange
 }
 
 const (
-	// usualWithin is the time before an exchange in which others of its route show
-	// what is usual, of the newest mostUsual of them, if there are leastUsual.
+	// usualWithin is the time before an exchange whose exchanges show what is usual for its route.
+	// The newest mostUsual of them are used, if there are at least leastUsual.
 	usualWithin = 24 * time.Hour
 	mostUsual   = 10_000
 	leastUsual  = 20
-	// usualTimeout bounds the question: the answer is worth no wait.
+	// usualTimeout bounds the query, because the answer is not worth a long wait.
 	usualTimeout = 3 * time.Second
 )
 

@@ -13,9 +13,9 @@ import (
 	"tocsin/rules"
 )
 
-// Explainer knows what is stored of rules and about exchanges.
+// Explainer reads what is stored about rules and exchanges.
 type Explainer interface {
-	// Standings returns what is stored of each rule of a tenant, with its alert about the
+	// Standings returns what is stored about each rule of a tenant, with its alert about the
 	// exchange of a key, by name.
 	Standings(ctx context.Context, tenant, key string) ([]explain.Standing, error)
 	// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix epoch,
@@ -23,7 +23,7 @@ type Explainer interface {
 	AlertedStart(ctx context.Context, tenant, key string) (startNS int64, found bool, err error)
 }
 
-// maxExplained is how many rules an explanation holds.
+// maxExplained is how many rules an explanation contains.
 const maxExplained = 1000
 
 // ExplainExchange answers GET /exchanges/explain.
@@ -81,7 +81,7 @@ func explanationAnswer(x *explain.Explanation) RuleExplanation {
 // maxDetailBytes bounds a detail, which may quote the problem of a rule.
 const maxDetailBytes = 4 << 10
 
-// explained reads the exchange that is to be explained.
+// explained reads the exchange to be explained.
 func (s *server) explained(ctx context.Context, p *ExplainExchangeParams, last time.Duration) (rules.Exchange, error) {
 	if p.StartTime != nil {
 		return s.exchange(ctx, &ExchangeRef{ExecutionID: p.ExecutionID, StartTime: *p.StartTime})

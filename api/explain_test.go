@@ -26,7 +26,7 @@ type explained struct {
 	}
 }
 
-// TestExplainExchange shows the order of an explanation, and what it says of each rule.
+// TestExplainExchange checks the order of an explanation and what it says about each rule.
 func TestExplainExchange(t *testing.T) {
 	b := newBench(t)
 	alert := uuid.New()
@@ -66,14 +66,16 @@ func TestExplainExchange(t *testing.T) {
 	}
 }
 
-// TestExplainFindsTheExchange follows the ways in which one is found, and where none is.
+// TestExplainFindsTheExchange tries each way of finding an exchange, and the cases in which there
+// is none.
 func TestExplainFindsTheExchange(t *testing.T) {
 	b := newBench(t)
 	b.do("GET", "/api/v1/exchanges/explain?executionId=gone", "").problem(404, "not_found")
 	b.do("GET", "/api/v1/exchanges/explain?executionId=", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/exchanges/explain?executionId=x&startTime=1960-01-01T00:00:00Z", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/exchanges/explain?executionId=gone&startTime=2026-11-21T07:02:00.123456789Z", "").problem(404, "not_found")
-	// That of an alert is found however long ago it began; where its row is gone, it is searched.
+	// The exchange of an alert is found however long ago it began; if its row is gone, it is
+	// searched for.
 	b.past.alertedNS, b.past.found = new(int64(1_600_000_000_000_000_000)), []rules.Exchange{{ExecutionID: "old", StartTimeNS: 1_600_000_000_000_000_000, Status: rules.Failed}}
 	if body := b.do("GET", "/api/v1/exchanges/explain?executionId=old", "").want(200).Body.String(); !strings.Contains(body, "2020-09-13") {
 		t.Errorf("%s", body)

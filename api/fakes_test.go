@@ -19,14 +19,14 @@ import (
 	"tocsin/rules"
 )
 
-// instant is where the fakes' clock stands.
+// instant is the time of the fakes' clock.
 func instant() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC) }
 
-// memory keeps rows of one kind in the order of their names, each for a tenant.
+// memory stores rows of one kind, each for a tenant, ordered by name.
 type memory[T any] struct {
 	mu   sync.Mutex
 	rows []T
-	// of tells whose a row is, and by what it is found and ordered.
+	// of returns the owner of a row, and the keys by which it is found and ordered.
 	of func(*T) (tenant, name string, id uuid.UUID)
 }
 
@@ -56,7 +56,7 @@ func (m *memory[T]) list(tenant string, page api.NamePage) (found []T) {
 	return found
 }
 
-// change applies do to a row, and keeps the result when it is no error.
+// change applies do to a row, and keeps the result if there was no error.
 func (m *memory[T]) change(tenant string, id uuid.UUID, do func(*T) error) (T, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,8 +193,8 @@ func (m *ruleMemory) All(_ context.Context, tenant string) ([]rules.Rule, error)
 	return m.list(tenant, api.NamePage{Limit: len(m.rows)}), nil
 }
 
-// Apply creates what is not there, and edits every rule that is; what it is asked
-// to compare, stores do.
+// Apply creates what does not exist, and edits every rule that does; comparing is left to real
+// stores.
 func (m *ruleMemory) Apply(ctx context.Context, tenant string, set api.RuleSet) (done api.RulesDone, err error) {
 	all, err := m.All(ctx, tenant)
 	if err != nil {
@@ -341,7 +341,7 @@ func (*inboxMemory) Assignees(_ context.Context, tenant string, most int) ([]str
 	return []string{"ada@" + tenant, "bo@" + tenant}[:min(2, most)], nil
 }
 
-// anAlert returns an alert whose every field says something.
+// anAlert returns an alert with every field set.
 func anAlert(firedAt time.Time) alerts.Instance {
 	end := instant().UnixNano() + 7
 	return alerts.Instance{
@@ -359,7 +359,7 @@ func anAlert(firedAt time.Time) alerts.Instance {
 type recordMemory struct {
 	records []api.NotificationRecord
 	orders  []api.RetryOrder
-	// counted is what counts were asked for, searched how far a search comes.
+	// counted are the requested counts, searched the limit of a search.
 	counted  api.NotificationFilter
 	searched *api.NotificationMark
 }
@@ -474,7 +474,7 @@ func (f reconcilerFunc) Rule(_ context.Context, _ string, id uuid.UUID, last tim
 	return r, err
 }
 
-// beat is an inbox whose fingerprint is set by hand.
+// beat is an inbox whose fingerprint is set by the test.
 type beat struct {
 	mu          sync.Mutex
 	fingerprint string
@@ -493,7 +493,7 @@ func (b *beat) Pulse(context.Context, string) (api.InboxState, error) {
 	return api.InboxState{Fingerprint: b.fingerprint, Counts: alerts.Counts{Firing: 1}, Changed: b.changed}, nil
 }
 
-// teamMemory keeps the teams of one tenant.
+// teamMemory stores the teams of one tenant.
 type teamMemory struct{ record api.TeamRecord }
 
 func (m *teamMemory) Get(context.Context, string) (api.TeamRecord, error) { return m.record, nil }

@@ -25,7 +25,8 @@ func (s *server) AssignAlert(ctx context.Context, req AssignAlertRequestObject) 
 	return AssignAlert200JSONResponse(alertAnswer(&a)), nil
 }
 
-// checkAssignee returns what is wrong with an assignee, whoever the users are.
+// checkAssignee returns what is wrong with an assignee, as far as that does not depend on the
+// existing users.
 func checkAssignee(who Identity, assignee string) error {
 	if err := texts("assignee", []string{assignee}, maxNameBytes); err != nil {
 		return err

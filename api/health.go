@@ -14,7 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// StatusSource says how the system is doing.
+// StatusSource reads the state of the system.
 type StatusSource interface {
 	Status(ctx context.Context, tenant string) (SystemStatus, error)
 }
@@ -22,49 +22,48 @@ type StatusSource interface {
 // SystemStatus is the state of a tenant's rules and of the outbox.
 type SystemStatus struct {
 	Rules, EnabledRules int64
-	// FailingRules is the number of enabled rules whose last evaluation did not succeed.
+	// FailingRules is the number of enabled rules whose last evaluation failed.
 	FailingRules int64
-	// Backfilling is the number of enabled rules that have still to judge something behind
-	// their cursors, and BackfillFrom the start time from which on; nil where there is none.
+	// Backfilling is the number of enabled rules with a backfill behind their cursors. BackfillFrom
+	// is the earliest start time to be judged; nil if there is none.
 	Backfilling  int64
 	BackfillFrom *time.Time
-	// Partitions are those of all tenants.
+	// Partitions are the partitions of all tenants.
 	Partitions []PartitionRecord
-	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
+	// Slowest is the enabled rule that is furthest behind; nil if none has a cursor.
 	Slowest *RuleLag
-	// OutboxDepth is the number of notifications not yet settled, OldestAge the
-	// age of the oldest of them, by Postgres's clock; nil when there is none. The
-	// number is exact unless it is estimated.
+	// OutboxDepth is the number of notifications that are not settled. OldestAge is the age of the
+	// oldest of them, by Postgres's clock; nil if there is none. The number is exact unless
+	// Estimated is set.
 	OutboxDepth     int64
 	OutboxEstimated bool
 	OldestAge       *time.Duration
-	// Completeness is nil before rules were first compared with the source.
+	// Completeness is nil before the first comparison of rules with the source.
 	Completeness *Completeness
 }
 
 // PartitionRecord is a partition as people see it.
 type PartitionRecord struct {
 	Partition int
-	// CursorAt is the start time of the cursor, nil before the first pass; Lag is how far
-	// that is behind the present, by Postgres's clock.
+	// CursorAt is the start time of the cursor; nil before the first pass. Lag is how far it is
+	// behind the present, by Postgres's clock.
 	CursorAt *time.Time
 	Lag      *time.Duration
-	// BackfillFrom is the start time from which on something behind the cursor is still to
-	// be judged; nil when nothing is.
+	// BackfillFrom is the earliest start time behind the cursor that is still to be judged; nil if
+	// there is none.
 	BackfillFrom *time.Time
-	// Owner is the replica that holds it; empty when none does.
+	// Owner is the replica that holds the partition; empty if none does.
 	Owner string
 }
 
-// Completeness is how the comparisons of the rules of all tenants with the
-// source have ended.
+// Completeness is the result of the comparisons of the rules of all tenants with the source.
 type Completeness struct {
-	// Rules were compared in the last round, Missing the exchanges that match and
-	// have no alert, as it or the one under way found.
+	// Rules is how many rules the last round compared. Missing is how many matching exchanges
+	// without an alert that round or the present one found.
 	Rules, Missing int64
 	ComparedAt     time.Time
-	// WholeSince is since when every rule has been compared; nil before the first
-	// whole round.
+	// WholeSince is an instant since which every rule was compared; nil before the first complete
+	// round.
 	WholeSince *time.Time
 }
 
@@ -76,20 +75,20 @@ type RuleLag struct {
 }
 
 const (
-	// checkTimeout bounds one look at a dependency.
+	// checkTimeout bounds one check of a dependency.
 	checkTimeout = 2 * time.Second
-	// checkAge is how old a look may be when it is shown: probes cost no more
-	// than one look in that time, however many there are.
+	// checkAge is how old a shown check may be: probes cause at most one check in that time,
+	// however many probes there are.
 	checkAge = time.Second
 )
 
-// health asks for the dependencies.
+// health checks the dependencies.
 type health struct {
 	checks []Check
 	log    *slog.Logger
 	now    func() time.Time
 
-	// mu is held during a look, so that those who ask meanwhile share it.
+	// mu is held during a check, so that concurrent callers share it.
 	mu     sync.Mutex
 	seen   []Dependency
 	seenAt time.Time
@@ -104,7 +103,7 @@ func newHealth(checks []Check, log *slog.Logger, now func() time.Time) *health {
 	return &health{checks: checks, log: log, now: now, down: map[string]bool{}}
 }
 
-// look returns each dependency as it was at most [checkAge] ago, in the order of the checks.
+// look returns the state of each dependency, at most [checkAge] old, in the order of the checks.
 func (h *health) look(ctx context.Context) []Dependency {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,8 +114,8 @@ func (h *health) look(ctx context.Context) []Dependency {
 	return h.seen
 }
 
-// ask checks all dependencies at once. The caller that happens to ask may disconnect:
-// the answer serves the others as well.
+// ask checks all dependencies at once. It continues if its caller disconnects, because the answer
+// serves other callers as well.
 func (h *health) ask(ctx context.Context) []Dependency {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
@@ -138,7 +137,7 @@ func (h *health) ask(ctx context.Context) []Dependency {
 	return found
 }
 
-// tell logs a dependency that went away or came back, once each.
+// tell logs once when a dependency goes away, and once when it comes back.
 func (h *health) tell(ctx context.Context, name string, err error) {
 	switch {
 	case err != nil && !h.down[name]:
@@ -154,8 +153,8 @@ func (h *health) alive(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// closeWhileDraining has clients open their next connection elsewhere: one that
-// stays open and idle would be cut when the server ends.
+// closeWhileDraining makes clients open their next connection elsewhere: an idle connection would
+// be cut when the server ends.
 func (h *health) closeWhileDraining(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if h.draining.Load() {
@@ -165,8 +164,8 @@ func (h *health) closeWhileDraining(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// ready answers /readyz with what is missing: 503 while something required is, and
-// while this process is about to end.
+// ready answers /readyz with what is missing: 503 if a required dependency is missing or this
+// process is about to end.
 func (h *health) ready(c echo.Context) error {
 	if h.draining.Load() {
 		return c.JSON(http.StatusServiceUnavailable, readiness{Status: "stopping", Missing: []string{}})
@@ -190,9 +189,9 @@ type readiness struct {
 	Missing []string `json:"missing"`
 }
 
-// GetStatus answers GET /status. It also answers while Postgres does not, because that is when
-// people look. If people sign in, they are not recognised then, and /readyz shows the problem
-// instead.
+// GetStatus answers GET /status. It also answers while Postgres is away, because that is when
+// people look. If people must sign in, they cannot be recognised then, and /readyz shows the
+// problem instead.
 func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
 	dependencies := s.health.look(ctx)
 	ready := !slices.ContainsFunc(dependencies, func(d Dependency) bool { return !d.Reachable })

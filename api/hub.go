@@ -29,7 +29,7 @@ var (
 type event struct {
 	id     string
 	counts alerts.Counts
-	// changed are the alerts that changed since the event before; nil where any may have.
+	// changed are the alerts that changed since the previous event; nil if any may have changed.
 	changed []uuid.UUID
 }
 
@@ -53,7 +53,7 @@ type hub struct {
 type topic struct {
 	tenant    string
 	listeners map[*listener]struct{}
-	// last is what the poller saw last; its id is empty before it saw anything.
+	// last is the last state that the poller saw. Its id is empty before the first one.
 	last   event
 	wake   chan struct{}
 	cancel context.CancelFunc
@@ -69,8 +69,8 @@ func newHub(pulse Pulse, log *slog.Logger, interval time.Duration, limit int) *h
 	return &hub{pulse: pulse, log: log, interval: interval, limit: limit, topics: map[string]*topic{}}
 }
 
-// join begins to listen to a tenant's inbox. The listener first gets what is already known. The
-// caller must leave. The poller uses the values of ctx, but does not end with it.
+// join begins to listen to a tenant's inbox. The listener first gets the known state. The caller
+// must call leave. The poller uses the values of ctx, but does not end with it.
 func (h *hub) join(ctx context.Context, tenant string) (*listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +118,7 @@ func (h *hub) remove(l *listener) {
 	}
 }
 
-// nudge has a tenant's inbox looked at now rather than at the next interval.
+// nudge makes the poller look at a tenant's inbox now instead of at the next interval.
 func (h *hub) nudge(tenant string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,7 +163,7 @@ func (h *hub) look(ctx context.Context, tenant string) (InboxState, error) {
 	return h.pulse.Pulse(ctx, tenant)
 }
 
-// publish sends ev, if it is news, to every listener of t, and cuts off listeners whose buffer is
+// publish sends ev, if it is new, to every listener of t, and cuts off listeners whose buffers are
 // full.
 func (h *hub) publish(ctx context.Context, t *topic, ev event) {
 	h.mu.Lock()

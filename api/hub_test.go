@@ -13,8 +13,8 @@ import (
 	"tocsin/alerts"
 )
 
-// counter is the inbox of acme, which changes when told, and counts who looks
-// at it. The inbox of any other tenant never changes.
+// counter is the inbox of acme, which changes on request and counts how often it is read. The inbox
+// of any other tenant never changes.
 type counter struct {
 	state, looks atomic.Int64
 	broken       atomic.Bool
@@ -45,7 +45,7 @@ func joined(t *testing.T, h *hub, tenant string) *listener {
 	return l
 }
 
-// heard returns the ids that wait for l.
+// heard returns the ids that are queued for l.
 func heard(l *listener) (ids []string) {
 	for {
 		select {
@@ -74,7 +74,7 @@ func wantHeard(t *testing.T, l *listener, want ...string) {
 	}
 }
 
-// pass lets d go by in the bubble's time.
+// pass waits for d in the time of the bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -182,7 +182,7 @@ func TestHubRefusesWhatItCannotServe(t *testing.T) {
 	})
 }
 
-// stuck is an inbox whose look never ends, whatever its context says.
+// stuck is an inbox whose read never ends, even if its context does.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Pulse(context.Context, string) (InboxState, error) {

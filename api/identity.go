@@ -29,8 +29,7 @@ type Identity struct {
 	Session *access.Session
 }
 
-// Everybody identifies every request as i, as administrator unless i says
-// otherwise.
+// Everybody identifies every request as i, as an administrator unless i has a role.
 func Everybody(i Identity) func(*http.Request) (Identity, error) {
 	if i.Role == "" {
 		i.Role = access.Admin
@@ -75,9 +74,9 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 	return Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
 }
 
-// display identifies a browser that shows pages with a token. Any page of another site
-// that the browser opens can make it send its cookie, and anybody in front of the screen
-// can use it: the token has to be one that only reads.
+// display identifies a browser that shows pages with a token. Any page of another site can make the
+// browser send its cookie, and anybody in front of the screen can use it, so the token must be
+// read-only.
 func (s *server) display(ctx context.Context, secret string) (Identity, error) {
 	t, err := s.Door.Token(ctx, secret)
 	if err != nil {
@@ -98,19 +97,19 @@ func notIdentified(err error, message string) error {
 	return notChecked(err)
 }
 
-// notChecked says that nobody can be recognised at present, unless err is a
-// fault, which says what it is.
+// notChecked says that callers cannot be identified at present, unless err is a fault, which is
+// returned as it is.
 func notChecked(err error) error {
 	return echo.NewHTTPError(http.StatusServiceUnavailable, "Your identity cannot be checked at present; try again").SetInternal(err)
 }
 
-// call is what is known of a request before anybody is asked who it is.
+// call is what is known of a request before its caller is identified.
 type call struct {
 	// from is where the request comes from and what it asks for.
 	from access.Actor
-	// secret is the session's, as the browser sent it.
+	// secret is the secret of the session that the browser sent.
 	secret string
-	// holds asks anew who it is, and returns why nobody who may do this.
+	// holds identifies the caller again, and returns why the caller may not do this any more.
 	holds func(context.Context) error
 }
 
@@ -119,8 +118,8 @@ type (
 	callKey     struct{}
 )
 
-// identify finds out who makes a call and whether its operation is allowed, before path and body
-// are looked at.
+// identify identifies the caller and checks whether the operation is allowed, before path and body
+// are read.
 func (s *server) identify(document *document) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -153,7 +152,7 @@ func (s *server) identify(document *document) echo.MiddlewareFunc {
 	}
 }
 
-// allow returns who makes a request, if its operation is allowed.
+// allow returns the caller of a request, if the operation is allowed.
 func (s *server) allow(r *http.Request, op described) (Identity, error) {
 	who, err := s.Identify(r)
 	if err != nil {
@@ -165,7 +164,7 @@ func (s *server) allow(r *http.Request, op described) (Identity, error) {
 	return who, nil
 }
 
-// acting completes from with who it is.
+// acting adds the caller to from.
 func (i *Identity) acting(from access.Actor) access.Actor {
 	from.Tenant, from.Kind, from.Name, from.Via = i.Tenant, i.Kind, i.Actor, i.Kind
 	if i.ID != uuid.Nil {
@@ -177,8 +176,8 @@ func (i *Identity) acting(from access.Actor) access.Actor {
 	return from
 }
 
-// identityOf returns what [server.identify] found. Without it the identity is
-// empty, and no row belongs to the empty tenant.
+// identityOf returns the result of [server.identify]. Without it the identity is empty, and no row
+// belongs to the empty tenant.
 func identityOf(ctx context.Context) Identity {
 	i, _ := ctx.Value(identityKey{}).(Identity)
 	return i
@@ -191,7 +190,7 @@ func callOf(ctx context.Context) call {
 	return c
 }
 
-// statusOfHTTP returns the status that err asks for, 0 for another kind of error.
+// statusOfHTTP returns the HTTP status in err; 0 for another kind of error.
 func statusOfHTTP(err error) int {
 	if h, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return h.Code

@@ -10,7 +10,7 @@ import (
 	"tocsin/rules"
 )
 
-// Inbox keeps what rules raised.
+// Inbox stores alerts.
 type Inbox interface {
 	// List returns a page of alerts; stack and attributes of their exchanges may
 	// be missing.
@@ -22,36 +22,36 @@ type Inbox interface {
 	Act(ctx context.Context, tenant string, deed Deed) (alerts.Instance, error)
 }
 
-// Deed is something that a person does about an alert.
+// Deed is an action of a person on an alert.
 type Deed struct {
 	AlertID uuid.UUID
 	Action  alerts.Action
-	// Actor is who does it, as alerts show it.
+	// Actor is the person, as alerts show them.
 	Actor string
 }
 
-// Handling keeps who handles which alert.
+// Handling stores who handles which alert.
 type Handling interface {
 	// Assign does what [alerts.State.Reassign] allows and returns the whole alert after the change.
 	// An assignee who is neither the actor nor a user who may act is invalid.
 	Assign(ctx context.Context, tenant string, a Assignment) (alerts.Instance, error)
-	// Snooze keeps an alert quiet until an instant. A snooze that [alerts.State.Snoozable] does not
-	// allow is a conflict. An instant that is over, or too far ahead, is invalid. Nil cancels a
-	// snooze.
+	// Snooze snoozes an alert until an instant. A snooze that [alerts.State.Snoozable] does not
+	// allow is a conflict. An instant in the past, or too far in the future, is invalid. Nil
+	// cancels a snooze.
 	Snooze(ctx context.Context, tenant string, z Snooze) (alerts.Instance, error)
-	// Assignees returns the names of users who may act, at most so many.
+	// Assignees returns at most most names of users who may act.
 	Assignees(ctx context.Context, tenant string, most int) ([]string, error)
 }
 
-// Assignment passes an alert from one person to another one; empty is nobody.
+// Assignment passes an alert from one person to another; empty means nobody.
 type Assignment struct {
 	AlertID uuid.UUID
-	// Was is the assignee as the actor saw it.
+	// Was is the assignee that the actor saw.
 	Was, Assignee string
 	Actor         string
 }
 
-// Snooze is until when somebody wants an alert to be quiet; nil is no more.
+// Snooze is until when a person snoozes an alert; nil cancels the snooze.
 type Snooze struct {
 	AlertID uuid.UUID
 	Until   *time.Time
@@ -60,10 +60,10 @@ type Snooze struct {
 
 // Bulk acts on many alerts at once.
 type Bulk interface {
-	// ActOnMany does a deed on every alert of its filter, or on none. A deed whose
-	// id is known was done already: the answer is the same, and nothing is done again.
+	// ActOnMany does a deed on every alert of its filter, or on none. If the id of the deed is
+	// known, it was done before: the answer is the same, and nothing is done again.
 	ActOnMany(ctx context.Context, tenant string, deed BulkDeed) (BulkCounts, error)
-	// AssignMany assigns the alerts of a filter as ActOnMany acts on them.
+	// AssignMany assigns the alerts of a filter, with the same guarantees as ActOnMany.
 	AssignMany(ctx context.Context, tenant string, of BulkAssignment) (BulkCounts, error)
 	// Undo reverts the changes of an action that have not been changed again since. An action that
 	// can no longer be undone, or that another actor did, is a fault of kind Conflict. Repeating an
@@ -71,22 +71,22 @@ type Bulk interface {
 	Undo(ctx context.Context, tenant string, u Undo) (UndoCounts, error)
 }
 
-// BulkDeed is what somebody does about many alerts.
+// BulkDeed is an action of a person on many alerts.
 type BulkDeed struct {
-	// ID names the deed.
+	// ID identifies the deed.
 	ID     uuid.UUID
 	Action alerts.Action
 	Actor  string
 	// Filter selects the alerts.
 	Filter alerts.Filter
-	// HoldUntil is until when nothing is raised for the groups of window alerts that it
-	// resolves; nil is until their values have been back once.
+	// HoldUntil is until when nothing is raised for the groups of resolved window alerts; nil means
+	// until their values have been below the threshold once.
 	HoldUntil *time.Time
 }
 
-// BulkAssignment assigns many alerts to somebody; empty is nobody.
+// BulkAssignment assigns many alerts to somebody; empty means nobody.
 type BulkAssignment struct {
-	// ID names the action.
+	// ID identifies the action.
 	ID    uuid.UUID
 	Actor string
 	// Filter selects the alerts. Alerts that somebody other than the actor handles are not touched,
@@ -96,66 +96,67 @@ type BulkAssignment struct {
 	Reassign bool
 }
 
-// BulkCounts is what became of the alerts that a deed was about.
+// BulkCounts is the result of an action on many alerts.
 type BulkCounts struct {
-	// Changed were changed, Already were where the action leads, Refused are in a
-	// state that does not allow it or handled by others, Unknown are ids without an alert.
+	// Changed is the number of alerts that were changed; Already, of those that already were in the
+	// resulting state; Refused, of those whose state does not allow the action or that others
+	// handle; Unknown, of ids without an alert.
 	Changed, Already, Refused, Unknown int64
 	// UndoableUntil is by Postgres's clock.
 	UndoableUntil time.Time
 }
 
-// Undo names an action and who wants it undone.
+// Undo names an action and the person who undoes it.
 type Undo struct {
 	ActionID uuid.UUID
 	Actor    string
 }
 
-// UndoCounts is what became of the alerts that an action had changed.
+// UndoCounts is the result for the alerts that an action had changed.
 type UndoCounts struct{ Restored, Skipped int64 }
 
-// Reading knows who has read what, and what lists show beside alerts.
+// Reading stores who has read which alerts, and reads what lists show in addition to alerts.
 type Reading interface {
-	// AsOf returns an instant by which whatever fired is in lists that are read
-	// after the call, by Postgres's clock.
+	// AsOf returns an instant such that lists read after the call contain everything that fired
+	// before it, by Postgres's clock.
 	AsOf(ctx context.Context) (time.Time, error)
-	// Annotate returns what is shown beside alerts. One that is gone is missing.
+	// Annotate returns what is shown in addition to alerts. Deleted alerts are missing.
 	Annotate(ctx context.Context, tenant string, who Reader, ids []uuid.UUID) (map[uuid.UUID]Annotation, error)
-	// MarkRead marks alerts and returns how many were not so before.
+	// MarkRead marks alerts and returns how many changed.
 	MarkRead(ctx context.Context, tenant string, m ReadMark) (int64, error)
-	// Unread counts the open alerts that somebody has not read.
+	// Unread counts the open alerts that a person has not read.
 	Unread(ctx context.Context, tenant, actor string) (int64, error)
 }
 
-// Reader is who looks at the inbox, and the targets that stand for them.
+// Reader is the person who looks at the inbox, and the targets that mean this person.
 type Reader struct {
 	Actor   string
 	Targets []rules.Target
 }
 
-// Annotation is what is shown beside an alert.
+// Annotation is what is shown in addition to an alert.
 type Annotation struct {
 	Unread, Mine bool
 	Delivery     DeliveryCounts
 }
 
-// DeliveryCounts is what became of an alert's notifications.
+// DeliveryCounts counts an alert's notifications by result.
 type DeliveryCounts struct {
 	Total, Delivered, Retrying, Failed, Suppressed int
-	// NextAttemptAt is nil when no message waits; QuietUntil where quiet hours hold none.
+	// NextAttemptAt is nil if no message waits; QuietUntil is nil if quiet hours hold none.
 	NextAttemptAt, QuietUntil *time.Time
 }
 
-// ReadMark is what somebody marks as read, or as unread.
+// ReadMark says what a person marks as read or unread.
 type ReadMark struct {
 	Actor  string
 	Read   bool
 	Filter alerts.Filter
-	// Everything says that Filter restricts nothing but the time, and not by state.
+	// Everything says that Filter restricts only the time.
 	Everything bool
 }
 
-// Folder folds alerts into groups.
+// Folder groups alerts.
 type Folder interface {
 	// Groups returns groups in the order of [alerts.GroupMark].
 	Groups(ctx context.Context, tenant string, q GroupQuery) ([]alerts.Group, error)
@@ -167,8 +168,8 @@ type GroupQuery struct {
 	Filter alerts.Filter
 	// Actor is the person whose unread alerts are counted.
 	Actor string
-	// After continues a listing after its last group; nil begins it.
+	// After continues a listing after its last group; nil starts a listing.
 	After *alerts.GroupMark
-	// Limit is the number of groups wanted, 1 to 200.
+	// Limit is the number of groups to return, 1 to 200.
 	Limit int
 }

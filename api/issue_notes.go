@@ -14,10 +14,10 @@ import (
 	"tocsin/internal/access"
 )
 
-// maxNoteRunes bounds a note, as the API's description says.
+// maxNoteRunes bounds a note, as in the API's description.
 const maxNoteRunes = 4000
 
-// IssueNoteRecord is what somebody wrote about an issue.
+// IssueNoteRecord is a note on an issue.
 type IssueNoteRecord struct {
 	ID           uuid.UUID
 	Author, Text string
@@ -26,9 +26,9 @@ type IssueNoteRecord struct {
 
 // NotePage selects a page of the notes of an issue.
 type NotePage struct {
-	// Before is the last note of the page before; nil begins the list.
+	// Before is the last note of the previous page; nil starts the list.
 	Before *NoteMark
-	// Limit is the number of notes wanted, 1 to 200.
+	// Limit is the number of notes to return, 1 to 200.
 	Limit int
 }
 
@@ -97,8 +97,8 @@ func (s *server) CreateIssueNote(ctx context.Context, req CreateIssueNoteRequest
 	return CreateIssueNote201JSONResponse(noteAnswer(note)), nil
 }
 
-// DeleteIssueNote answers DELETE /alerts/issue/notes/{id}. The author of a note does not
-// change, so that it may be asked for before.
+// DeleteIssueNote answers DELETE /alerts/issue/notes/{id}. The author of a note never changes, so
+// it may be read in advance.
 func (s *server) DeleteIssueNote(ctx context.Context, req DeleteIssueNoteRequestObject) (DeleteIssueNoteResponseObject, error) {
 	who := identityOf(ctx)
 	author, err := s.Issues.NoteAuthor(ctx, who.Tenant, req.ID)

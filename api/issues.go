@@ -12,13 +12,13 @@ import (
 	"tocsin/rules"
 )
 
-// Issues returns what is known of an issue over all its alerts.
+// Issues reads an issue over all its alerts.
 type Issues interface {
-	// Issue returns an issue. One without any alert is a fault of kind NotFound.
+	// Issue returns an issue. An issue without alerts is a fault of kind NotFound.
 	Issue(ctx context.Context, tenant string, key IssueKey) (IssueRecord, error)
-	// WriteNote adds a note to an issue, at Postgres's time. One that was written already,
-	// by its id, is returned as it is; the id of another one is a conflict, and an issue
-	// without any alert is not found.
+	// WriteNote adds a note to an issue, at Postgres's time. If the note was written before, by its
+	// id, it is returned unchanged. An id of a different note is a conflict. An issue without
+	// alerts is not found.
 	WriteNote(ctx context.Context, tenant string, key IssueKey, note IssueNoteRecord) (IssueNoteRecord, error)
 	// Notes returns notes of an issue, newest first.
 	Notes(ctx context.Context, tenant string, key IssueKey, page NotePage) ([]IssueNoteRecord, error)
@@ -26,11 +26,11 @@ type Issues interface {
 	DeleteNote(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
-// IssueKey names an issue: the alerts about exchanges of one application and route
-// that failed with one signature.
+// IssueKey identifies an issue: the alerts about exchanges of one application and route that failed
+// with the same signature.
 type IssueKey struct{ Application, Route, Signature string }
 
-// check refuses names that no store could compare.
+// check refuses names that a store cannot compare.
 func (k IssueKey) check() error {
 	return cmp.Or(
 		texts("application", []string{k.Application}, maxNameBytes),
@@ -42,26 +42,26 @@ func (k IssueKey) check() error {
 // IssueDays is how many days the long trend of an issue covers.
 const IssueDays = 14
 
-// IssueRecord is what is known of an issue. Alerts that are pending do not count.
+// IssueRecord describes an issue. Pending alerts do not count.
 type IssueRecord struct {
 	Severity          rules.Severity
 	Counts            alerts.Counts
 	FirstAt, NewestAt time.Time
-	// Hours and Days count the alerts that fired in each of the last hours and days
-	// before the present, the oldest first.
+	// Hours and Days count the alerts that fired in each of the last hours and days before the
+	// present, oldest first.
 	Hours [alerts.TrendHours]int64
 	Days  [IssueDays]int64
-	// Rules raised its alerts, most first.
+	// Rules are the rules that raised its alerts, most alerts first.
 	Rules []IssueRule
-	// Places are where exchanges fail alike, most alerts first and not all where there
-	// are very many; PlaceCount is the number of all. Both are empty for alerts
-	// without an error, which have nothing in common.
+	// Places are where exchanges fail in the same way, most alerts first; not all of them if there
+	// are very many. PlaceCount is the number of all. Both are empty for alerts without an error,
+	// which have nothing in common.
 	Places     []IssuePlace
 	PlaceCount int64
-	// LastResolution is nil where no alert is resolved.
+	// LastResolution is nil if no alert is resolved.
 	LastResolution *IssueResolution
-	// Regressions are the newest alerts that fired when all before them were resolved,
-	// newest first; RegressionCount is the number of all.
+	// Regressions are the newest alerts that fired when all earlier ones were resolved, newest
+	// first. RegressionCount is the number of all.
 	Regressions     []IssueRegression
 	RegressionCount int64
 }
@@ -73,23 +73,22 @@ type IssueRule struct {
 	Alerts int64
 }
 
-// IssuePlace is an application and route in which exchanges fail alike.
+// IssuePlace is an application and route in which exchanges fail in the same way.
 type IssuePlace struct {
 	Application, Route string
 	Alerts, Firing     int64
 	NewestAt           time.Time
 }
 
-// IssueResolution is who resolved an alert of an issue; By is empty where nobody did
-// it by hand.
+// IssueResolution is who resolved an alert of an issue; By is empty if no person did.
 type IssueResolution struct {
 	AlertID uuid.UUID
 	At      time.Time
 	By      string
 }
 
-// IssueRegression is an alert that fired at At, after the last of those before it was
-// resolved at ResolvedAt.
+// IssueRegression is an alert that fired at At, after the last of the earlier ones was resolved at
+// ResolvedAt.
 type IssueRegression struct {
 	AlertID        uuid.UUID
 	At, ResolvedAt time.Time

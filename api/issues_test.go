@@ -61,7 +61,7 @@ func TestAnIssueIsToldAsAWhole(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Alerts without an error have an empty signature, which is one nevertheless.
+	// Alerts without an error have an empty signature, which counts as one.
 	b.do("GET", "/api/v1/alerts/issue?application=orders&route=import&signature=", "").want(200)
 	if b.bulk.issue.Signature != "" {
 		t.Errorf("asked for %+v", b.bulk.issue)

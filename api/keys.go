@@ -7,22 +7,22 @@ import (
 
 // Keys lists encryption keys.
 type Keys interface {
-	// Keys returns the configured keys, the one that encrypts first, and then those
-	// that are missing. Keys belong to no tenant.
+	// Keys returns the configured keys, the encrypting one first, and then the missing ones. Keys
+	// belong to no tenant.
 	Keys(ctx context.Context) ([]KeyUse, error)
 }
 
 // KeyUse is an encryption key and how much it is used.
 type KeyUse struct {
-	// Key is the id of the key, empty for values of unknown format.
+	// Key is the id of the key; empty for values of unknown format.
 	Key string
-	// Secrets is how many are encrypted with it.
+	// Secrets is how many secrets are encrypted with it.
 	Secrets int64
-	// Configured says that the key is there, Active that it is the first one.
+	// Configured says that the key is configured, Active that it is the first one.
 	Configured, Active bool
 }
 
-// State returns what becomes of the key.
+// State returns the state of the key.
 func (u KeyUse) State() EncryptionKeyState {
 	switch {
 	case u.Active:

@@ -14,7 +14,8 @@ import (
 	"tocsin/api"
 )
 
-// TestAMonitorAnswersProbesAlone has a process without the API watched as one with it.
+// TestAMonitorAnswersProbesAlone checks that a process without the API is monitored in the same way
+// as one with it.
 func TestAMonitorAnswersProbesAlone(t *testing.T) {
 	var down error
 	now := time.Now()

@@ -37,50 +37,50 @@ type NotificationReader interface {
 	OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) ([]NotificationRecord, error)
 }
 
-// NotificationQuery selects a stretch of the record.
+// NotificationQuery selects a page of the record.
 type NotificationQuery struct {
 	NotificationFilter
 
-	// Before continues a listing after its last notification; nil begins it.
+	// Before continues a listing after its last notification; nil starts a listing.
 	Before *NotificationMark
-	// Limit is the number of notifications wanted, 1 to 200.
+	// Limit is the number of notifications to return, 1 to 200.
 	Limit int
 }
 
-// NotificationFilter selects notifications. Each list restricts, and is no
-// restriction when empty.
+// NotificationFilter selects notifications. Each list restricts them; an empty list means no
+// restriction.
 type NotificationFilter struct {
 	Statuses []notify.Status
 	Reasons  []notify.Reason
 	Webhooks []uuid.UUID
 	Rules    []uuid.UUID
 	Alerts   []uuid.UUID
-	// Digests selects the notifications that these digests sum up.
+	// Digests selects the notifications in these digests.
 	Digests []uuid.UUID
-	// From and To bound the creation, From included, To not; nil is no bound.
+	// From and To bound the creation, From inclusive, To exclusive; nil means no bound.
 	From, To *time.Time
-	// OnlyMessages leaves out notifications that a digest sums up.
+	// OnlyMessages leaves out notifications that are in a digest.
 	OnlyMessages bool
-	// Text is looked for in the titles of alerts, case ignored, or is the id of an
-	// execution or notification.
+	// Text is searched for in the titles of alerts, ignoring case, or is the id of an execution or
+	// notification.
 	Text string
 }
 
 // FlowHours is how many hours a [WebhookFlow] covers.
 const FlowHours = 24
 
-// WebhookFlow is how the attempts at a webhook went, by hours, the oldest first. The
-// last hour is under way.
+// WebhookFlow is how the attempts at a webhook went, by hour, oldest first. The last hour is under
+// way.
 type WebhookFlow struct {
 	From time.Time
-	// Complete is false where there are too many messages to look at them all.
+	// Complete is false if there are too many messages to read all of them.
 	Complete      bool
 	Hours         [FlowHours]FlowHour
 	LastSuccessAt *time.Time
 }
 
-// FlowHour is how the attempts of an hour went. Durations are those of accepted
-// attempts, and nil where there are none.
+// FlowHour is how the attempts of an hour went. Durations are those of accepted attempts; nil if
+// there are none.
 type FlowHour struct {
 	Delivered, Failed int64
 	Median, P95       *time.Duration
@@ -96,19 +96,20 @@ type NotificationMark struct {
 type NotificationRecord struct {
 	notify.Notification
 
-	// WebhookName is the webhook's present name; empty when it is gone.
+	// WebhookName is the webhook's present name; empty if it is deleted.
 	WebhookName string
 	// AlertTitle is the title of the alert; empty for a digest.
 	AlertTitle string
-	// Silence is what suppressed it, nil for others.
+	// Silence is the silence that suppressed the notification; nil if none did.
 	Silence *silences.Silence
-	// History holds the attempts, oldest first, including those of the digest that sums up the
+	// History contains the attempts, oldest first, including those of the digest that contains the
 	// notification.
 	History []AttemptRecord
-	// Retries are the retries by people, oldest first; set only if a single notification is read.
+	// Retries are the retries by people, oldest first. It is set only if a single notification is
+	// read.
 	Retries []RetryRecord
-	// Body is what the last attempt sent, or the next one will; nil in lists, before the
-	// first attempt, and where retention has deleted it.
+	// Body is the body of the last attempt, or of the next one. It is nil in lists, before the
+	// first attempt, and if retention has deleted it.
 	Body *notify.Body
 }
 
@@ -116,19 +117,19 @@ type NotificationRecord struct {
 type AttemptRecord struct {
 	Number    int
 	StartedAt time.Time
-	// FinishedAt is nil while the attempt is under way, or when its process died;
-	// the verdict of the outcome is then unknown.
+	// FinishedAt is nil while the attempt is under way, and if its process died; then the verdict
+	// of the outcome is unknown.
 	FinishedAt *time.Time
 	// UnderWay is true if there is no outcome and the claim of the attempt is still valid.
 	UnderWay bool
-	// Replica is the process that made it.
+	// Replica is the process that made the attempt.
 	Replica string
-	// Request is nil where retention has deleted it, as is the head of the outcome.
+	// Request is nil if retention has deleted it; the head of the outcome is then deleted, too.
 	Request *notify.RequestHead
 	Outcome notify.Outcome
 }
 
-// mostVerdicts is how many verdicts a list shows of one notification.
+// mostVerdicts is how many verdicts of one notification a list shows.
 const mostVerdicts = 20
 
 // ListNotifications answers GET /notifications.

@@ -12,18 +12,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// NameMark is the place of something in a list ordered by (name, id), names
-// compared as bytes.
+// NameMark is the place of an entry in a list ordered by (name, id); names are compared as bytes.
 type NameMark struct {
 	Name string
 	ID   uuid.UUID
 }
 
-// NamePage is a stretch of a list ordered by (name, id).
+// NamePage is a page of a list ordered by (name, id).
 type NamePage struct {
-	// After is the last entry of the page before; nil begins the list.
+	// After is the last entry of the previous page; nil starts the list.
 	After *NameMark
-	// Limit is the number of entries wanted, 1 to 200.
+	// Limit is the number of entries to return, 1 to 200.
 	Limit int
 }
 
@@ -32,7 +31,7 @@ const (
 	maxLimit     = 200
 )
 
-// The lists that are paged: the first two by name, the others by instant.
+// The lists with pages: the first two are ordered by name, the others by instant.
 const (
 	listRules         = "rules"
 	listWebhooks      = "webhooks"
@@ -44,21 +43,20 @@ const (
 	listSilences      = "silences"
 	listRuleHistory   = "history of rule"
 	listIssueNotes    = "notes of issue"
-	// Groups are by instant and by key, which the name holds.
+	// Groups are ordered by instant and by key, which the field Name contains.
 	listGroups = "groups by "
-	// Exchanges are by start time and execution id, which the name holds.
+	// Exchanges are ordered by start time and execution id, which the field Name contains.
 	listExchanges = "exchanges"
 )
 
-// mark is the place of an entry in a list, as a cursor carries it. Clients
-// treat it as opaque.
+// mark is the content of a cursor: the place of an entry in a list. Clients treat it as opaque.
 type mark struct {
-	// List names the list, so that a cursor of another one is refused.
+	// List names the list, so that a cursor of another list is refused.
 	List string    `json:"l"`
 	Name string    `json:"n,omitempty"`
 	At   time.Time `json:"t,omitzero"`
 	ID   uuid.UUID `json:"i,omitzero"`
-	// Number is the place in a list that is numbered, or the rank of a group.
+	// Number is the place in a numbered list, or the rank of a group.
 	Number int64 `json:"k,omitempty"`
 }
 
@@ -70,7 +68,7 @@ func (m mark) encode() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-// decodeMark reads the cursor of a list; nil means the list's beginning.
+// decodeMark decodes the cursor of a list; nil means the beginning of the list.
 func decodeMark(list string, text *string) (*mark, error) {
 	if text == nil || *text == "" {
 		return nil, nil //nolint:nilnil // no cursor is the ordinary beginning of a list
@@ -87,7 +85,7 @@ func decodeMark(list string, text *string) (*mark, error) {
 	return &m, nil
 }
 
-// ordered reports whether m has what its list is ordered by, and nothing else.
+// ordered reports whether m has exactly the fields that its list is ordered by.
 func (m mark) ordered() bool {
 	if m.List == listAuditLog || m.List == listRuleHistory {
 		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
@@ -107,8 +105,8 @@ func (m mark) ordered() bool {
 	return m.At.Year() >= 1970 && (m.Name == "" || strings.HasPrefix(m.List, listGroups))
 }
 
-// nextCursor returns the cursor after the last entry of a page, or nil when the
-// page is not full: it is the last one then.
+// nextCursor returns the cursor after the last entry of a page, or nil if the page is not full and
+// so the last one.
 func nextCursor(length, limit int, last func() mark) (*string, error) {
 	if length < limit {
 		return nil, nil //nolint:nilnil // the last page has no cursor
@@ -146,7 +144,7 @@ func namePage(list string, text *Cursor, limit *Limit) (NamePage, error) {
 	return page, nil
 }
 
-// oneOf refuses values of a repeated parameter that are not among those known.
+// oneOf refuses unknown values of a repeated parameter.
 func oneOf[T ~string](parameter string, values *[]T, known ...T) ([]T, error) {
 	for _, v := range deref(values) {
 		if !slices.Contains(known, v) {
@@ -156,7 +154,7 @@ func oneOf[T ~string](parameter string, values *[]T, known ...T) ([]T, error) {
 	return deref(values), nil
 }
 
-// texts refuses values of a repeated parameter that no store could compare.
+// texts refuses values of a repeated parameter that a store cannot compare.
 func texts(parameter string, values []string, limit int) error {
 	if len(values) > maxRepeated {
 		return invalidField(parameter, "out_of_range", fmt.Sprintf("Must be at most %d values", maxRepeated))
@@ -169,7 +167,7 @@ func texts(parameter string, values []string, limit int) error {
 	return nil
 }
 
-// cleanText reports whether Postgres can hold text.
+// cleanText reports whether Postgres can store text.
 func cleanText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
 }

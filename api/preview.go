@@ -21,7 +21,7 @@ import (
 	"tocsin/rules"
 )
 
-// Previewer says what a rule would have raised.
+// Previewer computes what a rule would have raised.
 type Previewer interface {
 	Preview(ctx context.Context, r preview.Request) (preview.Result, error)
 	Difference(ctx context.Context, before, after preview.Request) (preview.Difference, error)
@@ -67,7 +67,7 @@ func (s *server) PreviewRuleDefinition(ctx context.Context, req PreviewRuleDefin
 	return PreviewRuleDefinition200JSONResponse(answer), err
 }
 
-// inside puts a path before the fields of a fault.
+// inside prefixes the fields of a fault with a path.
 func inside(path string, err error) error {
 	if fault.KindOf(err) != fault.Invalid {
 		return err
@@ -97,7 +97,7 @@ func (s *server) PreviewRule(ctx context.Context, req PreviewRuleRequestObject) 
 	return PreviewRule200JSONResponse(answer), err
 }
 
-// enterPreview waits until there is room for a preview. Leave gives the room back.
+// enterPreview waits until there is room for a preview. leave releases the room.
 func (s *server) enterPreview(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.previews <- struct{}{}:
@@ -188,12 +188,12 @@ func (s *server) DuplicateRule(ctx context.Context, req DuplicateRuleRequestObje
 }
 
 const (
-	// maxCopies bounds the names that are tried.
+	// maxCopies bounds the number of names that are tried.
 	maxCopies       = 50
 	maxRuleNameChar = 200
 )
 
-// copyName names the n-th copy, from 1, within the bound of names.
+// copyName names the n-th copy, from 1, within the maximum length of names.
 func copyName(name string, n int) string {
 	suffix := ""
 	if n > 1 {
@@ -241,8 +241,8 @@ func (s *server) TestRule(ctx context.Context, req TestRuleRequestObject) (TestR
 	return TestRule200JSONResponse{Items: results}, nil
 }
 
-// recipients returns the webhooks that an alert of a rule would be sent to, of which there has
-// to be one.
+// recipients returns the webhooks that an alert of a rule would be sent to. There must be at least
+// one.
 func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instance) ([]uuid.UUID, error) {
 	var router *routing.Router
 	if r.UseRoutingPolicy {
@@ -261,7 +261,7 @@ func (s *server) recipients(ctx context.Context, r *rules.Rule, a *alerts.Instan
 	return nil, fault.New(fault.Conflict, "the rule has no webhooks; add one first")
 }
 
-// alertOf returns the alert that a rule would raise for an exchange, or for a made-up one. Problem
+// alertOf returns the alert that a rule would raise for an exchange, or for a made-up one. problem
 // says why a text is a fallback.
 func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (a alerts.Instance, problem, err error) {
 	a = s.sample(r.FireMode)
@@ -316,7 +316,7 @@ func madeUp(d *rules.Definition) *alerts.Count {
 	return &c
 }
 
-// sample returns an alert of a fire mode about a made-up exchange, as of now.
+// sample returns an alert of a fire mode about a made-up exchange, at the present time.
 func (s *server) sample(mode rules.FireMode) alerts.Instance {
 	samples := template.Samples()
 	a := samples[0]
@@ -416,7 +416,7 @@ func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 	return fault.InvalidFields("the template", withoutRepeats(wrong))
 }
 
-// withinAll refuses numbers of a definition that are out of range, the first of them.
+// withinAll refuses the first number of a definition that is out of range.
 func withinAll(d *rules.Definition) error {
 	for _, n := range []struct {
 		field   string

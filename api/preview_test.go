@@ -21,7 +21,7 @@ import (
 	"tocsin/rules"
 )
 
-// pastMemory remembers what it was asked about the past.
+// pastMemory records the queries about the past.
 type pastMemory struct {
 	preview preview.Request
 	search  rules.ExchangeQuery
@@ -29,7 +29,8 @@ type pastMemory struct {
 	asked   rules.DurationQuery
 	usual   rules.Durations
 	found   []rules.Exchange
-	// standings and alertedNS answer explanations; key is what the former were asked for.
+	// standings and alertedNS are the answers for explanations; key is what standings were
+	// requested for.
 	standings []explain.Standing
 	alertedNS *int64
 	key       string

@@ -15,14 +15,14 @@ import (
 	"tocsin/internal/fault"
 )
 
-// statusClientGone is what the log shows of a request whose client went away.
+// statusClientGone is the status in the log for a request whose client disconnected.
 const statusClientGone = 499
 
-// answered marks a request whose error was turned into the answer already: the logger
-// of requests has that done early, for the status, and passes the error on.
+// answered marks a request whose error has already become the answer: the logger of requests does
+// that early, to know the status, and passes the error on.
 const answered = "tocsin.answered"
 
-// handleError turns err into the answer, once: the one place where it is done.
+// handleError turns err into the answer, once. This is the only place where that is done.
 func (s *server) handleError(err error, c echo.Context) {
 	if c.Get(answered) != nil {
 		return
@@ -58,7 +58,7 @@ func (s *server) handleError(err error, c echo.Context) {
 	}
 }
 
-// problemOf describes err for the client, its request id apart.
+// problemOf describes err for the client, without the request id.
 func problemOf(err error) Problem {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
 		p := newProblem(statusOf(f.Kind), f.Message)
@@ -84,7 +84,7 @@ func problemOf(err error) Problem {
 func newProblem(status int, detail string) Problem {
 	p := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: codeOf(status)}
 	if detail != "" && detail != p.Title {
-		// Errors begin in lower case, sentences for people do not.
+		// Errors begin in lower case; sentences for people do not.
 		first, size := utf8.DecodeRuneInString(detail)
 		detail = string(unicode.ToUpper(first)) + detail[size:]
 		p.Detail = &detail
@@ -107,7 +107,7 @@ func statusOf(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// codeOf names a status for programs, as the kinds of fault are named.
+// codeOf names a status for programs, in the style of the kinds of fault.
 func codeOf(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -128,8 +128,8 @@ func codeOf(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// parameterFields finds the parameter in what the generated server says of one
-// that it could not read.
+// parameterFields finds the parameter in the error of the generated server for a parameter that it
+// could not parse.
 func parameterFields(detail string) []fault.Field {
 	const prefix = "Invalid format for parameter "
 	rest, found := strings.CutPrefix(detail, prefix)
@@ -140,7 +140,7 @@ func parameterFields(detail string) []fault.Field {
 	return []fault.Field{{Field: name, Code: "type", Message: "Cannot be read: " + reason}}
 }
 
-// invalidField is a fault about one field or parameter.
+// invalidField returns a fault about one field or parameter.
 func invalidField(field, code, message string) error {
 	return fault.InvalidFields("the request", []fault.Field{{Field: field, Code: code, Message: message}})
 }

@@ -85,7 +85,7 @@ func (s *server) PreviewReceiver(_ context.Context, req PreviewReceiverRequestOb
 	return answer, nil
 }
 
-// alertLink returns where people see an alert, "" without a public URL.
+// alertLink returns where people see an alert; "" without a public URL.
 func (s *server) alertLink(a *alerts.Instance) string {
 	if s.PublicURL == "" {
 		return ""
@@ -93,7 +93,7 @@ func (s *server) alertLink(a *alerts.Instance) string {
 	return strings.TrimRight(s.PublicURL, "/") + "/inbox/" + a.ID.String()
 }
 
-// asReceiver fills what the author of a webhook for a receiver left out.
+// asReceiver fills in what the author of a webhook for a receiver did not set.
 func (s *server) asReceiver(w *notify.Webhook, b *WebhookDefinition) {
 	p := s.Receivers.Get(w.Preset)
 	if p == nil {
@@ -110,7 +110,7 @@ func (s *server) asReceiver(w *notify.Webhook, b *WebhookDefinition) {
 	}
 }
 
-// presetAnswer shows of a webhook's receiver what is no secret.
+// presetAnswer returns what may be shown of a webhook's receiver, without secrets.
 func (s *server) presetAnswer(w *notify.Webhook) *WebhookPreset {
 	if w.Preset == "" {
 		return nil
@@ -146,8 +146,8 @@ func (s *server) leadsTo(w *notify.Webhook) string {
 	return originOf((&url.URL{Scheme: to.URL.Scheme, Host: to.URL.Host}).String())
 }
 
-// carriedSecrets finds secret inputs that an edit would send to another host than the one
-// for which they were entered.
+// carriedSecrets finds secret inputs that an edit would send to another host than the one that they
+// were entered for.
 func (s *server) carriedSecrets(present, w *notify.Webhook, b *WebhookEdit) []fault.Field {
 	p := s.Receivers.Get(w.Preset)
 	if p == nil || s.leadsTo(present) == s.leadsTo(w) {
@@ -165,7 +165,7 @@ func (s *server) carriedSecrets(present, w *notify.Webhook, b *WebhookEdit) []fa
 	return fields
 }
 
-// inputs returns those of an edit; nil has none.
+// inputs returns the inputs of an edit; none for nil.
 func (b *PresetEdit) inputs() map[string]string {
 	if b == nil {
 		return nil
@@ -173,8 +173,8 @@ func (b *PresetEdit) inputs() map[string]string {
 	return b.Inputs
 }
 
-// endTest ends what a test has opened at a receiver that knows alerts by a key, so that
-// nobody has to. It returns why it did not.
+// endTest ends what a test has opened at a receiver that identifies alerts by a key, so that nobody
+// has to. It returns why that failed.
 func (s *server) endTest(ctx context.Context, opened *notify.Delivery, answered notify.Outcome) error {
 	p := s.Receivers.Get(opened.Webhook.Preset)
 	if p == nil || !p.Keyed {

@@ -15,7 +15,7 @@ import (
 
 const routingKey = "0123456789abcdef0123456789abcdef"
 
-// newReceiversBench returns a bench whose webhooks can be for receivers.
+// newReceiversBench returns a bench whose webhooks can use receivers.
 func newReceiversBench(t *testing.T, change ...func(*api.Options)) *bench {
 	t.Helper()
 	set, err := preset.Load()
@@ -51,7 +51,7 @@ func TestReceiversAreListed(t *testing.T) {
 	if r := list.Items[at]; !r.Keyed || r.Own || len(r.Events) != 3 || r.Inputs[0].Name != "routingKey" || !r.Inputs[0].Secret || !r.Inputs[0].Required || r.Inputs[1].Required {
 		t.Errorf("%+v", r)
 	}
-	// A server without receivers has none, and refuses webhooks for them.
+	// A server without receivers lists none, and rejects webhooks for them.
 	bare := newBench(t)
 	if list := into[api.ReceiverList](bare.do("GET", "/api/v1/receivers", "").want(200)); len(list.Items) != 0 {
 		t.Error(list)
@@ -123,7 +123,7 @@ func TestWebhooksForReceivers(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsInputsElsewhere refuses edits that send a secret to another host than the
+// TestNobodyReadsInputsElsewhere rejects edits that would send a secret to another host than the
 // one for which it was entered.
 func TestNobodyReadsInputsElsewhere(t *testing.T) {
 	t.Parallel()
@@ -140,8 +140,8 @@ func TestNobodyReadsInputsElsewhere(t *testing.T) {
 	b.do("PUT", path, `{"name":"g","preset":{"inputs":{"server":"https://other.example.com","token":"another-token"}}}`, "If-Match", `"2"`).want(200)
 }
 
-// TestWebhooksForEMail are previewed as e-mails, show their addresses and not their password,
-// and send that to no other server.
+// TestWebhooksForEMail checks that they are previewed as e-mails, show their addresses but not
+// their password, and send it to no other server.
 func TestWebhooksForEMail(t *testing.T) {
 	t.Parallel()
 	b := newReceiversBench(t)
@@ -173,7 +173,7 @@ func TestWebhooksForEMail(t *testing.T) {
 	b.do("PUT", path, `{"name":"mail","preset":{"inputs":{"to":"kim@example.com"}}}`, "If-Match", `"1"`).want(200)
 }
 
-// TestATestEndsWhatItOpens at receivers that know alerts by a key.
+// TestATestEndsWhatItOpens tests webhooks of receivers that know alerts by a key.
 func TestATestEndsWhatItOpens(t *testing.T) {
 	t.Parallel()
 	b := newReceiversBench(t)

@@ -12,7 +12,7 @@ import (
 
 // Reconciler compares a rule's alerts with the exchanges that match.
 type Reconciler interface {
-	// Rule compares the last stretch of time of one rule.
+	// Rule compares one rule over the time last.
 	Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (reconcile.Reconciliation, error)
 }
 

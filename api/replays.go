@@ -15,23 +15,23 @@ import (
 	"tocsin/rules"
 )
 
-// Replayer has rules judge ranges of the past again.
+// Replayer makes rules judge ranges of the past again.
 type Replayer interface {
 	// StartReplay begins a replay. If nothing can be replayed now, it returns a fault of kind
 	// Conflict; if the range cannot be replayed, a fault of kind Invalid.
 	StartReplay(ctx context.Context, tenant, actor string, r ReplayRequest) (Replay, error)
-	// CancelReplay ends a replay; one that is over stays untouched.
+	// CancelReplay ends a replay. A replay that has ended stays as it is.
 	CancelReplay(ctx context.Context, tenant, actor string, id uuid.UUID) (Replay, error)
-	// Replays returns the newest replays of a rule, the newest first.
+	// Replays returns the newest replays of a rule, newest first.
 	Replays(ctx context.Context, tenant string, rule uuid.UUID, most int) ([]Replay, error)
-	// ReplayFloor returns the instant before which no replay begins; nil where there is none.
+	// ReplayFloor returns the instant before which no replay begins; nil if there is none.
 	ReplayFloor(ctx context.Context, tenant string, rule uuid.UUID) (*time.Time, error)
 	// Unalerted returns how many of some keys of exchanges have no alert of a rule.
 	Unalerted(ctx context.Context, rule uuid.UUID, keys []string) (int, error)
 }
 
-// ReplayRequest asks for a replay of the exchanges that began from FromNS on and before ToNS,
-// in nanoseconds since the Unix epoch.
+// ReplayRequest asks for a replay of the exchanges that began from FromNS, inclusive, to ToNS,
+// exclusive, in nanoseconds since the Unix epoch.
 type ReplayRequest struct {
 	RuleID       uuid.UUID
 	FromNS, ToNS int64
@@ -46,9 +46,9 @@ const (
 	ReplayRunning   ReplayState = "RUNNING"
 	ReplayDone      ReplayState = "DONE"
 	ReplayCancelled ReplayState = "CANCELLED"
-	// ReplayStopped is a replay whose rule was disabled, deleted, or given another condition.
+	// ReplayStopped means that the rule was disabled, deleted, or given another condition.
 	ReplayStopped ReplayState = "STOPPED"
-	// ReplayFailed is one whose alerts the database refuses.
+	// ReplayFailed means that the database refused the alerts.
 	ReplayFailed ReplayState = "FAILED"
 )
 
@@ -113,8 +113,9 @@ func (s *server) StartReplay(ctx context.Context, req StartReplayRequestObject) 
 	return StartReplay201JSONResponse(replayAnswer(&started)), nil
 }
 
-// takesDigests refuses the digests of a replay where a webhook of the rule, or one that the routing
-// policy may choose, is for a receiver that knows alerts by a key: it would open nothing.
+// takesDigests refuses the digests of a replay if a receiver identifies alerts by a key and belongs
+// to a webhook of the rule, or to one that the routing policy may choose: a digest would open
+// nothing there.
 func (s *server) takesDigests(ctx context.Context, rule uuid.UUID) error {
 	r, err := s.Rules.Get(ctx, tenantOf(ctx), rule)
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *server) PreviewReplay(ctx context.Context, req PreviewReplayRequestObje
 	return PreviewReplay200JSONResponse{Preview: previewAnswer(&found.Result), Existing: int64(len(found.Keys) - without)}, nil
 }
 
-// replayRange checks a range of start times. That it begins late enough is the store's to say.
+// replayRange checks a range of start times. The store decides whether it begins late enough.
 func (s *server) replayRange(from, to time.Time) (fromNS, toNS int64, err error) {
 	least, most := time.Unix(0, cursor.MinStartTimeNS), time.Unix(0, cursor.MaxStartTimeNS)
 	switch {

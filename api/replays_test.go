@@ -24,7 +24,8 @@ func (p policyOfTenant) Get(context.Context, string) (api.RoutingRecord, error) 
 	return api.RoutingRecord{Policy: *p.policy, Version: 1}, nil
 }
 
-// TestNoDigestOfAReplayGoesToAKeyedReceiver holds that it is refused, and why: nothing would be opened there.
+// TestNoDigestOfAReplayGoesToAKeyedReceiver checks that such a digest is refused, with the reason:
+// the receiver would open nothing.
 func TestNoDigestOfAReplayGoesToAKeyedReceiver(t *testing.T) {
 	t.Parallel()
 	var policy routing.Policy
@@ -54,7 +55,7 @@ func TestNoDigestOfAReplayGoesToAKeyedReceiver(t *testing.T) {
 	start(routed, "EACH").want(201)
 }
 
-// TestReplays holds what is asked of the store, and what is told of its answer.
+// TestReplays checks what is requested from the store, and what the API returns of its answer.
 func TestReplays(t *testing.T) {
 	b := newBench(t)
 	rule := into[api.Rule](b.do("POST", "/api/v1/rules", ruleBody).want(201))

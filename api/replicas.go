@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Replicas lists the processes that run.
+// Replicas lists the running processes.
 type Replicas interface {
-	// List returns every replica that has not left and is not forgotten, in the
-	// order in which they started. Replicas belong to no tenant.
+	// List returns every replica that has not left and was not forgotten, in the order in which
+	// they started. Replicas belong to no tenant.
 	List(ctx context.Context) ([]ReplicaRecord, error)
 }
 
@@ -19,12 +19,12 @@ type ReplicaRecord struct {
 	PID               int
 	Roles             []string
 	StartedAt, BeatAt time.Time
-	// Silent is the age of the last beat, by Postgres's clock.
+	// Silent is the time since the last heartbeat, by Postgres's clock.
 	Silent time.Duration
-	// Partitions are those that it holds.
+	// Partitions are the partitions that the replica holds.
 	Partitions []int
-	// ClaimedRules is the number of enabled rules of these partitions,
-	// ClaimedNotifications that of the leases on notifications.
+	// ClaimedRules is the number of enabled rules of these partitions. ClaimedNotifications is the
+	// number of its leases on notifications.
 	ClaimedRules, ClaimedNotifications int64
 }
 

@@ -150,15 +150,15 @@ func TestParametersThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// TestEveryDescribedValueIsTaken asks by each value that a parameter or a field
-// of a filter may have.
+// TestEveryDescribedValueIsTaken makes a request with every value that a parameter or a field of a
+// filter may have.
 func TestEveryDescribedValueIsTaken(t *testing.T) {
 	b := newBench(t)
 	description, err := api.GetSpec()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// values returns what a schema, or an entry of its list, may be.
+	// values returns the possible values of a schema, or of the entries of its list.
 	values := func(schema *openapi3.SchemaRef) []any {
 		if schema.Value.Items != nil {
 			schema = schema.Value.Items
@@ -188,7 +188,7 @@ func TestEveryDescribedValueIsTaken(t *testing.T) {
 			body := op.RequestBody.Value.Content.Get("application/json").Schema.Value
 			filter := body.Properties["filter"]
 			if filter == nil || len(body.Required) > 0 {
-				continue // not one that selects rows
+				continue // not a parameter that selects rows
 			}
 			for name, field := range filter.Value.Properties {
 				for _, value := range values(field) {
@@ -346,7 +346,7 @@ func TestTeamsAreReplacedAndMakeAlertsMine(t *testing.T) {
 	}
 }
 
-// Viewers read which teams there are, and not who is in them.
+// Viewers may read which teams there are, but not their members.
 func TestViewersDoNotReadWhoIsInTeams(t *testing.T) {
 	for role, hidden := range map[access.Role]bool{access.Viewer: true, access.Operator: false, access.Editor: false, access.Admin: false} {
 		b := newBench(t, func(o *api.Options) {
@@ -595,7 +595,7 @@ func TestWebhooksThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// difference returns what only one of the lists holds.
+// difference returns the elements that only one of the lists contains.
 func difference(a, b []string) map[string]bool {
 	d := map[string]bool{}
 	for _, s := range a {
@@ -611,8 +611,8 @@ func difference(a, b []string) map[string]bool {
 	return d
 }
 
-// TestRuleCases holds the shared table of rules against the API: what it
-// accepts and, word for word, what it says of the rest.
+// TestRuleCases runs the shared table of rules against the API: which rules it accepts and, word
+// for word, why it rejects the others.
 func TestRuleCases(t *testing.T) {
 	data, err := os.ReadFile("../testdata/rule_cases.json")
 	if err != nil {

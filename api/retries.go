@@ -11,46 +11,47 @@ import (
 	"tocsin/notify"
 )
 
-// Retrier sends again what a person wants sent again.
+// Retrier sends messages again when a person requests it.
 type Retrier interface {
-	// Retry makes a notification due at once under a schedule of its own. One that
-	// is due already stays as it is. A webhook that takes nothing and an attempt
-	// under way are faults of kind Conflict.
+	// Retry makes a notification due at once with a new schedule. One that is already due stays as
+	// it is. A webhook that accepts no messages and an attempt under way are faults of kind
+	// Conflict.
 	Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error
-	// RetryAll does it for the messages of many, in one transaction.
+	// RetryAll does the same for many notifications, in one transaction.
 	RetryAll(ctx context.Context, tenant string, order RetryOrder) (Retried, error)
 }
 
-// Discarder gives up what a person wants given up.
+// Discarder gives up messages when a person requests it.
 type Discarder interface {
-	// Discard ends the message of a notification as DISCARDED. One that was delivered, and
-	// an attempt under way, are faults of kind Conflict.
+	// Discard ends the message of a notification as DISCARDED. A delivered message and an attempt
+	// under way are faults of kind Conflict.
 	Discard(ctx context.Context, tenant string, id uuid.UUID, actor string) error
-	// DiscardAll does it for the messages of many, in one transaction.
+	// DiscardAll does the same for many notifications, in one transaction.
 	DiscardAll(ctx context.Context, tenant string, order RetryOrder) (Discarded, error)
 }
 
-// Discarded is what became of an order, in messages: a digest is one.
+// Discarded is the result of an order, in messages: a digest is one.
 type Discarded struct {
 	Discarded int
-	// Skipped were delivered or discarded before, or are being attempted.
+	// Skipped is the number of messages that were delivered or discarded before, or are being
+	// attempted.
 	Skipped int
 }
 
-// RetryOrder selects the notifications to send again or to give up: those of IDs or, when it is
-// nil, those of Filter.
+// RetryOrder selects the notifications to send again or to give up: those of IDs or, if it is nil,
+// those of Filter.
 type RetryOrder struct {
 	IDs    []uuid.UUID
 	Filter NotificationFilter
-	// Actor is who wants it, as the record shows it.
+	// Actor is the person, as the record shows them.
 	Actor string
 }
 
-// Retried is what became of an order, in messages: a digest is one.
+// Retried is the result of an order, in messages: a digest is one.
 type Retried struct {
 	Retried int
-	// Skipped were delivered, are due or being attempted already, or their webhook
-	// takes nothing.
+	// Skipped is the number of messages that were delivered, are already due or being attempted, or
+	// whose webhook accepts no messages.
 	Skipped int
 }
 
@@ -60,10 +61,10 @@ type RetryRecord struct {
 	By string
 }
 
-// maxRetryIDs bounds the notifications that an order can name, as openapi.yaml does.
+// maxRetryIDs bounds the number of ids in an order, as in openapi.yaml.
 const maxRetryIDs = 1000
 
-// maxFilterIDs bounds each list of a filter, as openapi.yaml does.
+// maxFilterIDs bounds each list of a filter, as in openapi.yaml.
 const maxFilterIDs = 100
 
 // RetryNotification answers POST /notifications/{id}/retry.
@@ -130,7 +131,7 @@ func discardOrder(b *DiscardOrderBody) (RetryOrder, error) {
 	return order(b.Ids, (*RetryFilter)(b.Filter), notify.Failed, notify.Exhausted, notify.Retrying, notify.Pending)
 }
 
-// order reads what selects notifications, of which some statuses can be chosen.
+// order converts the selection of notifications. statuses are those that can be chosen.
 func order(ids *[]uuid.UUID, f *RetryFilter, statuses ...notify.Status) (order RetryOrder, err error) {
 	if (ids == nil) == (f == nil) {
 		return order, fault.New(fault.Invalid, "give either ids or a filter")

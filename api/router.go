@@ -18,15 +18,15 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// Policies for what a browser may do with an answer. Pages may style elements in place, because
-// component libraries do; scripts may only come from files.
+// Policies for what a browser may do with an answer. Pages may contain inline styles, because
+// component libraries use them; scripts may only come from files.
 const (
 	policyData = "default-src 'none'; frame-ancestors 'none'"
 	policyPage = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 		"font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
-// router puts the parts together in the order that the package comment shows.
+// router connects the parts in the order that the package comment shows.
 func (s *server) router(document *document, public *url.URL) (*echo.Echo, error) {
 	e := s.guarded(public)
 	e.Binder = strictBinder{}
@@ -52,7 +52,7 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	return e, nil
 }
 
-// guarded returns what runs before everything that is answered.
+// guarded returns the router with the middleware of all answers.
 func (s *server) guarded(public *url.URL) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError
@@ -65,7 +65,7 @@ func (s *server) guarded(public *url.URL) *echo.Echo {
 	return e
 }
 
-// monitored answers what probes and Prometheus ask.
+// monitored adds the answers for probes and Prometheus.
 func (s *server) monitored(e *echo.Echo) {
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		e.Add(method, pathHealth, s.health.alive)
@@ -76,8 +76,8 @@ func (s *server) monitored(e *echo.Echo) {
 	}
 }
 
-// answerMetrics answers /metrics. They hold numbers, names of webhooks and of
-// this program's parts, and nothing of what exchanges contain.
+// answerMetrics answers /metrics. Metrics contain numbers and the names of webhooks and of this
+// program's parts, but no content of exchanges.
 func (s *server) answerMetrics(c echo.Context) error {
 	if s.MetricsToken != "" {
 		sent := sha256.Sum256([]byte(strings.TrimPrefix(c.Request().Header.Get(echo.HeaderAuthorization), "Bearer ")))
@@ -98,9 +98,8 @@ const (
 	prefixV1    = "/api/v1/"
 )
 
-// pages hands what is not the API's to the web application. It is before
-// the router's choice, because a catch-all route would hide which paths exist
-// for other methods.
+// pages passes requests outside the API to the web application. It runs before the router, because
+// a catch-all route would hide which paths exist for other methods.
 func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -119,8 +118,8 @@ func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// requestID names the request. It ignores the client's own id, so that every id in the log was made
-// here.
+// requestID gives the request an id. It ignores an id of the client, so that every id in the log
+// was made here.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := uuid.NewV7()
@@ -133,8 +132,8 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// logRequests writes one line for each request, without its query, which may
-// hold what people search for.
+// logRequests logs one line for each request, without its query, which may contain what people
+// search for.
 func (s *server) logRequests() echo.MiddlewareFunc {
 	return middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
 		HandleError:     true,
@@ -199,11 +198,11 @@ func secureHeaders(public *url.URL) echo.MiddlewareFunc {
 	}
 }
 
-// hosts are the names under which the server may be asked. A page of another
-// site that makes its own name point here (DNS rebinding) asks under that name.
+// hosts are the names under which the server may be requested. A page of another site that points
+// its own name here (DNS rebinding) uses that name in its requests.
 type hosts struct {
 	names []string
-	// anyIP allows every IP address: no name is involved in reaching one.
+	// anyIP allows every IP address, because no name is involved.
 	anyIP bool
 }
 
@@ -234,13 +233,13 @@ func (h hosts) allow(hostport string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(h.names, host)
 }
 
-// checkHost refuses requests under a foreign name. Probes ask under whatever
-// address they know, and learn nothing that matters.
+// checkHost refuses requests under other names. Probes use whatever address they know; they learn
+// nothing confidential.
 func checkHost(h hosts) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			// Slack's signed requests come under the name that the Slack app has.
+			// Slack's signed requests use the name in the configuration of the Slack app.
 			if isInteraction(r) {
 				return next(c)
 			}
@@ -256,7 +255,7 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			// A signature is not a browser's to send.
+			// A browser cannot make the signature.
 			if isInteraction(c.Request()) {
 				return next(c)
 			}
@@ -268,10 +267,10 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	}
 }
 
-// longerForMany is how much longer a call may take that is about many alerts or rules.
+// longerForMany is how many times longer a call about many alerts or rules may take.
 const longerForMany = 3
 
-// limitTime bounds a call, streams apart.
+// limitTime bounds the duration of a call, except for streams.
 func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
 	limit := s.RequestTimeout
 	switch operationID {
@@ -280,7 +279,7 @@ func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHan
 	case "TestWebhook", "TestRule":
 		limit = max(limit, 2*testTimeout)
 	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts", "ApplyRules":
-		// They may be about every alert or rule there is.
+		// These calls may concern all alerts or rules.
 		limit *= longerForMany
 	}
 	return func(c echo.Context, request any) (any, error) {

@@ -13,11 +13,11 @@ import (
 	"tocsin/internal/fault"
 )
 
-// RoutingStore keeps the routing policy of each tenant.
+// RoutingStore stores the routing policy of each tenant.
 type RoutingStore interface {
 	Get(ctx context.Context, tenant string) (RoutingRecord, error)
-	// Replace writes a valid policy. A version other than the stored one is a fault of kind
-	// Stale, a webhook that is gone meanwhile one of kind Conflict.
+	// Replace writes a valid policy. A version other than the stored one is a fault of kind Stale,
+	// a webhook that was deleted meanwhile one of kind Conflict.
 	Replace(ctx context.Context, tenant, actor string, version int64, p routing.Policy) (RoutingRecord, error)
 }
 
@@ -25,15 +25,15 @@ type RoutingStore interface {
 type RoutingRecord struct {
 	routing.Policy
 
-	// Version counts the edits, from 1: the empty policy that nobody has edited, with the zero
-	// UpdatedAt.
+	// Version counts the edits, from 1. Version 1 is the empty policy that nobody has edited, with
+	// the zero UpdatedAt.
 	Version   int64
 	UpdatedAt time.Time
 	UpdatedBy string
-	// Rules is how many rules use the policy.
+	// Rules is the number of rules that use the policy.
 	Rules int64
-	// Problem says why the stored policy cannot be used: the rules that use it fail. It is
-	// empty of any other one.
+	// Problem says why the stored policy cannot be used and the rules that use it fail. It is empty
+	// for a policy that can be used.
 	Problem string
 }
 
@@ -62,7 +62,7 @@ func (s *server) UpdateRoutingPolicy(ctx context.Context, req UpdateRoutingPolic
 	return UpdateRoutingPolicy200JSONResponse{Body: policyAnswer(&r), Headers: UpdateRoutingPolicy200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
-// checkPolicy finds what is wrong with a policy.
+// checkPolicy returns what is wrong with a policy.
 func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 	var wrong []fault.Field
 	if err := p.Check(s.validator); err != nil {
@@ -122,7 +122,7 @@ func policyAnswer(r *RoutingRecord) RoutingPolicy {
 	return answer
 }
 
-// routingAnswer is how an alert was routed; nil where it was not.
+// routingAnswer returns how an alert was routed; nil if it was not routed.
 func routingAnswer(r *alerts.Routing) *AlertRouting {
 	if r == nil {
 		return nil
@@ -137,7 +137,7 @@ func routingAnswer(r *alerts.Routing) *AlertRouting {
 	return &answer
 }
 
-// router returns the tenant's policy, ready to decide.
+// policyRouter returns the tenant's compiled policy.
 func (s *server) policyRouter(ctx context.Context) (*routing.Router, error) {
 	r, err := s.Routing.Get(ctx, tenantOf(ctx))
 	if err != nil {

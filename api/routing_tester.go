@@ -17,7 +17,7 @@ import (
 	"tocsin/rules"
 )
 
-// routed is what somebody asks about: an alert, there or thought of, and its rule.
+// routed is the subject of a routing test: an existing or imagined alert, and its rule.
 type routed struct {
 	alert alerts.Instance
 	rule  rules.Definition
@@ -80,7 +80,7 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 	return TestRouting200JSONResponse(answer), err
 }
 
-// routerOf returns a policy that was sent along, or the stored one.
+// routerOf returns the policy in the request, or the stored one.
 func (s *server) routerOf(ctx context.Context, draft *routing.Policy) (*routing.Router, error) {
 	if draft == nil {
 		return s.policyRouter(ctx)
@@ -95,7 +95,7 @@ func (s *server) routerOf(ctx context.Context, draft *routing.Policy) (*routing.
 	return router, nil
 }
 
-// suppressing returns the silence in force that is about an alert; nil where none is.
+// suppressing returns the silence in force that applies to an alert; nil if none does.
 func (s *server) suppressing(ctx context.Context, subject *match.Subject) (*SuppressedBy, error) {
 	open, err := s.Silences.Open(ctx, tenantOf(ctx))
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *server) suppressing(ctx context.Context, subject *match.Subject) (*Supp
 	return &SuppressedBy{ID: by.ID, Name: by.Name, Reason: by.Reason, CreatedBy: by.CreatedBy, EndsAt: utc(by.Over())}, nil
 }
 
-// routed returns what a request is about.
+// routed returns the subject of a request.
 func (s *server) routed(ctx context.Context, b *RoutingTestRequest) (about routed, err error) {
 	given := 0
 	for _, is := range []bool{b.AlertID != nil, b.RuleID != nil, b.Rule != nil, b.Severity != nil || len(b.Labels) > 0} {
@@ -163,7 +163,7 @@ func severityOf(severity rules.Severity) (rules.Severity, error) {
 	return severity, err
 }
 
-// thoughtOf is an exchange that somebody thinks of.
+// thoughtOf returns an imagined exchange.
 func thoughtOf(b *RoutingTestExchange) (rules.Exchange, error) {
 	e := rules.Exchange{ExecutionID: "test", Status: rules.Failed, Attributes: map[string]string{}}
 	if b == nil {

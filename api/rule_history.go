@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ruleKind is what the audit log calls a rule.
+// ruleKind is the kind of a rule in the audit log.
 const ruleKind = "rule"
 
-// ListRuleHistory answers GET /rules/{id}/history. A rule has no secrets:
-// everybody who may read it may read its former versions.
+// ListRuleHistory answers GET /rules/{id}/history. A rule has no secrets, so everybody who may read
+// the rule may read its former versions.
 func (s *server) ListRuleHistory(ctx context.Context, req ListRuleHistoryRequestObject) (ListRuleHistoryResponseObject, error) {
 	rule, err := s.namedRule(ctx, req.ID)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"tocsin/internal/access"
 )
 
-// auditMemory has entries, newest first, and remembers what it was asked.
+// auditMemory has entries, newest first, and records its queries.
 type auditMemory struct {
 	entries []api.AuditRecord
 	asked   api.AuditQuery

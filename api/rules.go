@@ -16,7 +16,7 @@ import (
 	"tocsin/rules"
 )
 
-// RuleStore keeps rules.
+// RuleStore stores rules.
 type RuleStore interface {
 	RuleReader
 	RuleWriter
@@ -25,35 +25,35 @@ type RuleStore interface {
 	Replayer
 }
 
-// RuleRetrier has rules evaluated at once.
+// RuleRetrier makes the next pass evaluate a rule.
 type RuleRetrier interface {
-	// Retry forgets why a rule could not be evaluated; the next pass tries again. A
+	// Retry forgets why a rule could not be evaluated, so that the next pass tries again. A
 	// disabled rule is a fault of kind Conflict.
 	Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
 }
 
 // RuleReader reads rules.
 type RuleReader interface {
-	// List returns rules, also those that cannot be read: these say so.
+	// List returns rules, including those that cannot be read, which say so.
 	List(ctx context.Context, tenant string, page NamePage) ([]rules.Rule, error)
-	// Get returns one rule. Of one that cannot be read it returns what can be, with a
+	// Get returns one rule. For a rule that cannot be read, it returns the readable part and a
 	// fault of kind Conflict.
 	Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
-	// Health returns how the evaluation of rules is doing, by their ids. A rule
-	// that is unknown or was never claimed may be missing.
+	// Health returns the state of the evaluation of rules, by their ids. A rule that is unknown or
+	// was never evaluated may be missing.
 	Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]EvaluationHealth, error)
 }
 
-// RuleWriter writes rules. A definition that it is given is valid; a webhook
-// that vanished since it was checked is a fault of kind Conflict.
+// RuleWriter writes rules. The definitions passed to it are valid. A webhook that was deleted since
+// the check is a fault of kind Conflict.
 type RuleWriter interface {
 	// Create stores a rule of version 1, armed by its creation.
 	Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error)
-	// Update replaces the definition. A version other than the stored one is a
-	// fault of kind Stale. Enabling by it arms the rule anew.
+	// Update replaces the definition. A version other than the stored one is a fault of kind Stale.
+	// Enabling a rule in this way arms it again.
 	Update(ctx context.Context, tenant string, edit RuleEdit) (rules.Rule, error)
-	// SetEnabled enables, which arms anew, or disables. A rule that already is
-	// as wanted stays untouched.
+	// SetEnabled enables a rule, which arms it again, or disables it. A rule that is already in the
+	// requested state stays as it is.
 	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error)
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }
@@ -66,21 +66,21 @@ type RuleEdit struct {
 	Definition rules.Definition
 }
 
-// EvaluationHealth is how the evaluation of a rule is doing.
+// EvaluationHealth is the state of the evaluation of a rule.
 type EvaluationHealth struct {
-	// Partition evaluates the rule; nil before the tenant is assigned to one.
+	// Partition is the partition that evaluates the rule; nil before the tenant is assigned to one.
 	Partition *int
-	// Cursor is the rule's own position while it has one, else the start time of its
-	// partition's cursor. It is nil before the first evaluation, and for rules over a
-	// window and disabled ones.
+	// Cursor is the rule's own position while it has a backfill; otherwise the start time of its
+	// partition's cursor. It is nil before the first evaluation, for window rules, and for disabled
+	// rules.
 	Cursor *cursor.Position
-	// Lag is how far the cursor is behind the present, by Postgres's clock; nil where
-	// there is no cursor.
+	// Lag is how far the cursor is behind the present, by Postgres's clock; nil if there is no
+	// cursor.
 	Lag *time.Duration
-	// BackfillFrom is the start time from which on something behind the cursor is still
-	// to be judged; nil when nothing is.
+	// BackfillFrom is the earliest start time behind the cursor that is still to be judged; nil if
+	// there is none.
 	BackfillFrom *time.Time
-	// Failing says that the rule cannot be evaluated, and is left out until it can.
+	// Failing says that the rule cannot be evaluated, and is skipped until it can.
 	Failing bool
 	// LateLastHour is the number of alerts that the look-back raised in the last
 	// hour: exchanges that became visible behind the cursor.
@@ -88,11 +88,11 @@ type EvaluationHealth struct {
 	// LateDropped is the number of matching exchanges that became visible beyond the
 	// look-back and have no alert.
 	LateDropped int64
-	// LastRunAt is the last evaluation, NextRunAt when the rule is due; each is nil
-	// when there is none.
+	// LastRunAt is the last evaluation, NextRunAt is when the rule is due; each is nil if there is
+	// none.
 	LastRunAt, NextRunAt *time.Time
-	// LastError says why the last evaluation did not succeed, without secrets. It is empty if the
-	// evaluation succeeded; LastErrorAt is nil then.
+	// LastError says why the last evaluation failed, without secrets. If the evaluation succeeded,
+	// it is empty and LastErrorAt is nil.
 	LastError   string
 	LastErrorAt *time.Time
 }
@@ -158,7 +158,8 @@ func (s *server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRule
 	return answer, nil
 }
 
-// namedRule returns a rule of which the definition does not matter: it may be one that cannot be read.
+// namedRule returns a rule if its definition does not matter: the rule may be one that cannot be
+// read.
 func (s *server) namedRule(ctx context.Context, id uuid.UUID) (rules.Rule, error) {
 	r, err := s.Rules.Get(ctx, tenantOf(ctx), id)
 	if err != nil && r.Unreadable == "" {
@@ -221,7 +222,7 @@ func (s *server) RetryRule(ctx context.Context, req RetryRuleRequestObject) (Ret
 	return RetryRule200JSONResponse{Body: ruleAnswer(&r), Headers: RetryRule200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
-// definition fills what the author left out.
+// definition fills in what the author did not set.
 func definition(b *RuleDefinition) rules.Definition {
 	d := rules.Definition{
 		Name:               b.Name,
@@ -275,8 +276,8 @@ func definition(b *RuleDefinition) rules.Definition {
 	return d
 }
 
-// checkedDefinition is the definition that a body means, and what about it is
-// worth a warning. Its error is a fault with all that is wrong.
+// checkedDefinition returns the definition in a body, and its warnings. Its error is a fault with
+// all that is wrong.
 func (s *server) checkedDefinition(ctx context.Context, b *RuleDefinition) (d rules.Definition, warnings []fault.Field, err error) {
 	var hooks webhookNames
 	if len(b.WebhookIds)+len(b.Webhooks) > 0 {
@@ -291,8 +292,7 @@ func (s *server) checkedDefinition(ctx context.Context, b *RuleDefinition) (d ru
 	return d, warnings, fault.InvalidFields("the rule", wrong)
 }
 
-// findings returns the definition that a body means, all that is wrong with it,
-// and what is merely worth a warning.
+// findings returns the definition in a body, all that is wrong with it, and its warnings.
 func (s *server) findings(b *RuleDefinition, hooks webhookNames) (d rules.Definition, wrong, warnings []fault.Field, err error) {
 	d = definition(b)
 	bound, unbound, warnings := hooks.bound(b)
@@ -307,7 +307,7 @@ func (s *server) findings(b *RuleDefinition, hooks webhookNames) (d rules.Defini
 	return d, withoutRepeats(append(wrong, unbound...)), warnings, nil
 }
 
-// withoutRepeats drops entries that say the same of the same field.
+// withoutRepeats drops entries that say the same about the same field.
 func withoutRepeats(fields []fault.Field) []fault.Field {
 	seen := map[[2]string]bool{}
 	var kept []fault.Field
@@ -403,8 +403,8 @@ func healthAnswer(all map[uuid.UUID]EvaluationHealth, id uuid.UUID) *RuleHealth 
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// editedVersion reads If-Match. A weak tag counts as the strong one, because
-// proxies that compress weaken it.
+// editedVersion parses If-Match. A weak tag counts as the strong one, because proxies that compress
+// make it weak.
 func editedVersion(ifMatch *string) (int64, error) {
 	if ifMatch == nil {
 		return 0, echo.NewHTTPError(http.StatusPreconditionRequired, "Send If-Match with the ETag of the version that you edited")

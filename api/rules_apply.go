@@ -16,53 +16,53 @@ import (
 	"tocsin/rules"
 )
 
-// RuleApplier knows a tenant's rules as a whole.
+// RuleApplier reads and writes all rules of a tenant at once.
 type RuleApplier interface {
 	// All returns every rule as of one instant, by name.
 	All(ctx context.Context, tenant string) ([]rules.Rule, error)
 	// Apply creates and edits the rules that differ from the set, by name, and deletes the others
-	// if the set says so: all of it in one transaction, or nothing. A rule that equals the set is
-	// not touched. Edits that others made meanwhile are overwritten. Two simultaneous calls happen
-	// one after the other.
+	// if the set says so. All of it happens in one transaction, or nothing. A rule that equals the
+	// set is not touched. Edits that others made meanwhile are overwritten. Two simultaneous calls
+	// happen one after the other.
 	Apply(ctx context.Context, tenant string, set RuleSet) (RulesDone, error)
 }
 
-// RuleSet is how rules are to be.
+// RuleSet is a set of rules to establish.
 type RuleSet struct {
-	// Definitions are valid, and no name is there twice.
+	// Definitions are valid, and their names are unique.
 	Definitions []rules.Definition
 	// Prune deletes the tenant's other rules: if PruneNames is not empty, only those with such
 	// names, in which * matches any run of characters, and only those with all of PruneLabels.
 	Prune       bool
 	PruneNames  []string
 	PruneLabels map[string]string
-	// DryRun reports what would be done, and does nothing.
+	// DryRun reports what would be done, and changes nothing.
 	DryRun bool
 }
 
-// RulesDone is what became of a [RuleSet].
+// RulesDone is the result of a [RuleSet].
 type RulesDone struct {
-	// Rules has an entry for each definition, in order, then one for each rule
-	// that was deleted.
+	// Rules has an entry for each definition, in order, and then one for each deleted rule.
 	Rules []RuleDone
-	// LeftAlone counts the rules that are not in the set and stay.
+	// LeftAlone counts the rules that are not in the set and remain.
 	LeftAlone int
 }
 
-// RuleDone is what became of one rule.
+// RuleDone is the result for one rule.
 type RuleDone struct {
-	// ID is zero where a rule would be created.
+	// ID is zero if the rule would be created.
 	ID     uuid.UUID
 	Name   string
 	Action RuleAppliedAction
-	// Before is what an edited rule said; nil for every other, and for one that could not be read.
+	// Before is the definition of an edited rule before the edit; nil for every other rule, and for
+	// one that could not be read.
 	Before *rules.Definition
-	// Unreadable says why an edited rule could not be read; it is armed anew.
+	// Unreadable says why an edited rule could not be read. Such a rule is armed again.
 	Unreadable string
 }
 
 const (
-	// maxApplied bounds the rules of one document, and maxDocumentBytes its size.
+	// maxApplied bounds the number of rules in one document, and maxDocumentBytes its size.
 	maxApplied       = 5000
 	maxDocumentBytes = 16 << 20
 )
@@ -124,8 +124,8 @@ func (s *server) ApplyRules(ctx context.Context, req ApplyRulesRequestObject) (A
 	return answer, nil
 }
 
-// ruleSet is what a document means, and what is worth a warning, by position.
-// Its error is a fault with what is wrong, each by its place in the document.
+// ruleSet returns the set in a document, and its warnings by position. Its error is a fault with
+// what is wrong, with places in the document.
 func (s *server) ruleSet(document *RuleApplication, hooks webhookNames) (RuleSet, map[int][]fault.Field, error) {
 	set := RuleSet{Definitions: make([]rules.Definition, len(document.Rules)), Prune: document.Prune, PruneNames: document.PruneNames, PruneLabels: document.PruneLabels, DryRun: document.DryRun}
 	warnings := map[int][]fault.Field{}
@@ -153,12 +153,12 @@ func (s *server) ruleSet(document *RuleApplication, hooks webhookNames) (RuleSet
 	return set, warnings, fault.InvalidFields("the document", faults)
 }
 
-// webhookNames is what rules have to know of a tenant's webhooks.
+// webhookNames is what rules need to know about a tenant's webhooks.
 type webhookNames struct {
 	ids     map[string]uuid.UUID
 	names   map[uuid.UUID]string
 	enabled map[uuid.UUID]bool
-	// presets are the receivers that they are for.
+	// presets are the ids of the presets of their receivers.
 	presets map[uuid.UUID]string
 	quiet   map[uuid.UUID]notify.QuietHours
 }
@@ -176,7 +176,7 @@ func (s *server) webhookNames(ctx context.Context) (webhookNames, error) {
 	return known, nil
 }
 
-// bound returns the webhooks that a body binds, by ids or by names.
+// bound returns the webhooks that a body names, by id or by name.
 func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings []fault.Field) {
 	if len(b.WebhookIds) > 0 && len(b.Webhooks) > 0 {
 		return nil, []fault.Field{{Field: "webhooks", Code: "not_applicable", Message: "The webhooks are already given by id; leave one of the two out"}}, nil
@@ -212,11 +212,11 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 	return ids, wrong, warnings
 }
 
-// maxBound is the most webhooks of a rule.
+// maxBound is the largest number of webhooks of a rule.
 const maxBound = 20
 
-// written returns a definition as a person would write it: without defaults, and
-// with webhooks by name.
+// written returns a definition in the form in which a person writes it: without defaults, and with
+// webhooks by name.
 func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 	b := RuleDefinition{
 		Name: d.Name, FireMode: d.FireMode, Severity: d.Severity, Scope: d.Scope, Filter: d.Filter,
@@ -227,7 +227,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 		ReNotifyMinutes: d.ReNotifyMinutes, NotifyOnResolve: d.NotifyOnResolve, UseRoutingPolicy: d.UseRoutingPolicy, Resolution: d.Resolution,
 		Labels: d.Labels, Owner: d.Owner, RunbookURL: d.RunbookURL, Note: d.Note,
 	}
-	// Lists that are there and empty say no more than lists that are not there.
+	// An empty list means the same as an absent one.
 	for _, list := range []*[]string{
 		&b.Scope.Environments, &b.Scope.NotEnvironments, &b.Scope.Applications, &b.Scope.NotApplications, &b.Scope.Routes, &b.Scope.NotRoutes,
 		&b.Filter.ErrorTypes, &b.Filter.NotErrorTypes, &b.Filter.ErrorMessageNotContains, &b.Filter.ErrorMessageNotMatches,
@@ -240,7 +240,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 	b.IntervalSeconds = unless(d.IntervalSeconds, usual.IntervalSeconds)
 	b.LookBackSeconds = unless(d.LookBackSeconds, usual.LookBackSeconds)
 	for _, id := range d.WebhookIDs {
-		// One that was deleted a moment ago is named by its id.
+		// A webhook that was just deleted is named by its id.
 		name, found := n.names[id]
 		if !found {
 			name = id.String()
@@ -250,7 +250,7 @@ func (n webhookNames) written(d *rules.Definition) RuleDefinition {
 	return b
 }
 
-// unless returns nil where a value is the usual one.
+// unless returns nil if a value is the usual one.
 func unless[T comparable](value, usual T) *T {
 	if value == usual {
 		return nil
@@ -265,7 +265,7 @@ func unlessEmpty[T any](list []T) []T {
 	return list
 }
 
-// changes returns the fields in which two definitions differ, as they are written.
+// changes returns the fields in which the written forms of two definitions differ.
 func (n webhookNames) changes(before, after *rules.Definition) ([]RuleFieldChange, error) {
 	was, err := fieldsOf(n.written(before))
 	if err != nil {

@@ -81,8 +81,8 @@ func TestWebhooksAreBoundByName(t *testing.T) {
 	}
 }
 
-// TestWhatIsExportedIsWhatWasSaid stores random definitions, exports them, and
-// applies the export elsewhere: both then hold the same.
+// TestWhatIsExportedIsWhatWasSaid stores random definitions, exports them, and applies the export
+// to another store: both then contain the same.
 func TestWhatIsExportedIsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	here, there := newBench(t), newBench(t)
@@ -128,7 +128,7 @@ func TestWhatIsExportedIsWhatWasSaid(t *testing.T) {
 	})
 }
 
-// anyDefinition is valid.
+// anyDefinition returns a random valid definition.
 func anyDefinition(t *rapid.T, name string) rules.Definition {
 	text := rapid.StringMatching(`[a-zäöü \n:#'"{}\-]{1,20}`)
 	other := rapid.StringMatching(`X[a-zäöü \n:#'"{}\-]{0,20}`) // what is left out is not what is asked for
@@ -174,7 +174,7 @@ func anyDefinition(t *rapid.T, name string) rules.Definition {
 		d.Filter.Statuses, d.Threshold = []rules.Status{rules.Completed}, rapid.IntRange(1, 9).Draw(t, "threshold")
 		if d.GroupBy != rules.GroupByNothing && rapid.Bool().Draw(t, "listed") {
 			d.Expected = rapid.SliceOfNDistinct(rapid.StringMatching(`x[a-zäöü :#'"{}\-]{1,20}`), 1, 3, rapid.ID).Draw(t, "expected")
-			d.Scope.Routes, d.Scope.NotRoutes = nil, []string{"never *"} // what is expected lies within the scope
+			d.Scope.Routes, d.Scope.NotRoutes = nil, []string{"never *"} // expected routes have to be within the scope
 		} else if d.GroupBy != rules.GroupByNothing {
 			d.LearnDays = rapid.IntRange(1, 14).Draw(t, "learn")
 		}

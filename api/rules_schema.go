@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// PathRulesSchema is where the JSON Schema of documents of rules is served.
+// PathRulesSchema is the path of the JSON Schema of documents of rules.
 const PathRulesSchema = "/api/rules.schema.json"
 
 // RulesSchema returns the JSON Schema (draft 2020-12) of files with rules, webhooks, users, teams,
-// routes, silences and views, for editors. It is made from the description of the API, and knows
-// the constraints of each field; only the server knows constraints between several fields.
+// routes, silences and views, for editors. It is made from the description of the API, and contains
+// the constraints of each field. Constraints between several fields are only checked by the server.
 func RulesSchema() ([]byte, error) {
 	raw, err := GetSpecJSON()
 	if err != nil {
@@ -43,7 +43,8 @@ func RulesSchema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// addSections adds what a file may have beside rules, which it need not have either. Secrets may be elsewhere.
+// addSections adds the other sections of a file, which are optional like the rules. Secrets may be
+// given as references.
 func addSections(root, definitions map[string]any, refer func(name string)) {
 	const webhook, slack, elsewhere = "WebhookDefinition", "SlackAppDefinition", "Elsewhere"
 	refer(webhook)
@@ -59,13 +60,13 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 	refer("SilenceDefinition")
 	sections["silences"] = list(map[string]any{"$ref": "#/$defs/SilenceDefinition"})
 	refer("ViewDefinition")
-	// Those in files are shared.
+	// Views in files are shared.
 	delete(definitions["ViewDefinition"].(map[string]any)["properties"].(map[string]any), "shared")
 	sections["views"] = list(map[string]any{"$ref": "#/$defs/ViewDefinition"})
 	refer("Team")
 	sections["teams"] = list(map[string]any{"$ref": "#/$defs/Team"})
 	refer("EscalationStep")
-	// Files name webhooks.
+	// Files refer to webhooks by name.
 	for _, name := range []string{"Team", "EscalationStep"} {
 		fields := definitions[name].(map[string]any)["properties"].(map[string]any)
 		fields["webhooks"] = list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200})
@@ -80,7 +81,7 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 			"default":    map[string]any{"type": "boolean", "description": "The last entry may be the default: it can have only webhooks and an escalation."},
 		},
 	})
-	// Files name rules.
+	// Files refer to rules by name.
 	match := definitions["AlertMatch"].(map[string]any)["properties"].(map[string]any)
 	match["rules"] = list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200})
 	delete(root, "required")
@@ -108,11 +109,11 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 			}
 		}
 	}
-	// A bot token that is left out stays.
+	// A bot token that is left out keeps its value.
 	definitions[slack].(map[string]any)["required"] = []string{"channel"}
 }
 
-// collect adds a schema of the description, and those that it refers to.
+// collect adds a schema of the description, and the schemas that it refers to.
 func collect(name string, described map[string]map[string]any, into map[string]any) {
 	if _, known := into[name]; known {
 		return

@@ -83,7 +83,7 @@ func TestTheSchemaRefusesWhatTheServerRefuses(t *testing.T) {
 	}
 }
 
-// TestTheSchemaKnowsTheSharedCases holds the table of rules against the schema.
+// TestTheSchemaKnowsTheSharedCases checks the schema against the shared table of rules.
 func TestTheSchemaKnowsTheSharedCases(t *testing.T) {
 	t.Parallel()
 	judge := rulesSchema(t)
@@ -120,7 +120,7 @@ func TestTheSchemaKnowsTheSharedCases(t *testing.T) {
 	}
 }
 
-// TestTheSchemaAcceptsEveryExport holds whatever the server exports against it.
+// TestTheSchemaAcceptsEveryExport validates whatever the server exports against the schema.
 func TestTheSchemaAcceptsEveryExport(t *testing.T) {
 	t.Parallel()
 	judge := rulesSchema(t)

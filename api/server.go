@@ -24,9 +24,8 @@
 // fault's kind becomes a status. An error without a kind becomes a 500 that shows only the request
 // id, under which the log has the details.
 //
-// Streams of events hold no database connection. One poller for each tenant
-// asks for the inbox's pulse while at least one page listens; a page that reads
-// too slowly is cut off and connects anew.
+// Streams of events hold no database connection. One poller for each tenant reads the state of the
+// inbox while at least one page listens. A page that reads too slowly is cut off and reconnects.
 package api
 
 import (
@@ -52,7 +51,7 @@ import (
 	"tocsin/rules"
 )
 
-// Options are what the API is made of. Fields without a default must be set.
+// Options configures the API. Fields without a default must be set.
 type Options struct {
 	Rules     RuleStore
 	Webhooks  WebhookStore
@@ -72,8 +71,8 @@ type Options struct {
 	Explainer Explainer
 	// Texts writes the titles and messages of tests and previews.
 	Texts evaluator.Texts
-	// ExchangeURL returns where people see an alert's exchange, "" for nowhere; nil
-	// is nowhere for all.
+	// ExchangeURL returns where people see an alert's exchange; "" if there is no such place. Nil
+	// means "" for all.
 	ExchangeURL func(*alerts.Instance) string
 	// Renderer and Sender make and send the messages of tests and previews.
 	Renderer      notify.Renderer
@@ -85,63 +84,62 @@ type Options struct {
 	Keys          Keys
 	Reconciler    Reconciler
 	Pulse         Pulse
-	// Missed says to pages that return what they have missed; without it, they are not notified.
+	// Missed finds what reconnecting pages have missed. Without it, they are not told.
 	Missed Missed
-	// Receivers are those that webhooks can be for; nil is none.
+	// Receivers are the receivers that webhooks can be for; nil means none.
 	Receivers *preset.Set
-	// Slack is asked about presses of buttons; without it, there are none.
+	// Slack is the store for button presses. Without it, there are no buttons.
 	Slack SlackStore
-	// SlackCaller goes with Slack.
+	// SlackCaller is required with Slack.
 	SlackCaller SlackCaller
-	// Checks are the dependencies that /readyz and the status ask.
+	// Checks are the dependencies that /readyz and the status check.
 	Checks []Check
-	// CheckRule finds what is wrong with a definition's templates.
+	// CheckRule returns what is wrong with a definition's templates.
 	CheckRule func(*rules.Definition) []fault.Field
-	// CheckWebhook finds what is wrong with a webhook's URL, headers, secret and
-	// template; names and bounds of numbers are checked already.
+	// CheckWebhook returns what is wrong with a webhook's URL, headers, secret and template. Names
+	// and the bounds of numbers are checked before.
 	CheckWebhook func(*notify.Webhook) []fault.Field
-	// Metrics answers /metrics; nil leaves it to Web.
+	// Metrics answers /metrics. If it is nil, Web answers.
 	Metrics http.Handler
-	// MetricsToken has to be sent to /metrics; empty leaves it open.
+	// MetricsToken is required by /metrics; if it is empty, /metrics is open.
 	MetricsToken string
-	// Web answers whatever is not the API's.
+	// Web answers everything outside the API.
 	Web http.Handler
 
-	// Door lets people and programs in; Users, Tokens and Audit are what
-	// administrators see of it.
+	// Door lets people and programs in. Users, Tokens and Audit are its stores for administrators.
 	Door   *access.Door
 	Users  UserStore
 	Tokens TokenStore
 	Audit  AuditReader
-	// Elsewhere is another way in; nil means there is none.
+	// Elsewhere is the sign-in through a provider; nil means that there is none.
 	Elsewhere *Elsewhere
-	// Identify returns who makes a request, or why that is nobody: a fault or an [echo.HTTPError].
-	// By default it asks the Door for the request's token or session.
+	// Identify returns who makes a request. Its error is a fault or an [echo.HTTPError]. By default
+	// it asks the Door for the request's token or session.
 	Identify func(*http.Request) (Identity, error)
 	// Open says that nobody has to sign in, because Identify lets everybody in.
 	Open bool
-	// Tenant is that of the first administrator, "default" by default.
+	// Tenant is the tenant of the first administrator, "default" by default.
 	Tenant string
 
-	// ReplicaID and Version name this process and what it runs.
+	// ReplicaID and Version identify this process and its program.
 	ReplicaID string
 	Version   string
 
 	// DeadAfter is the silence after which a replica is shown as dead; 1 min by default.
 	DeadAfter time.Duration
 
-	// ListenAddress is where the server listens, "host:port". Its host may be used in requests; if
-	// it is not a specific host, any IP address may be used.
+	// ListenAddress is the address that the server listens on, "host:port". Its host may be used in
+	// requests; if it is not a specific host, any IP address may be used.
 	ListenAddress string
-	// PublicURL is how people reach the server, when that is not its address.
+	// PublicURL is the address of the server for people, if it is not ListenAddress.
 	PublicURL string
-	// TrustedProxies may name the client in X-Forwarded-For.
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted to name the client.
 	TrustedProxies []netip.Prefix
 
 	Log *slog.Logger
 	Now func() time.Time
 
-	// RequestTimeout bounds every call but the streams; 15 s by default.
+	// RequestTimeout bounds every call except streams; 15 s by default.
 	RequestTimeout time.Duration
 	// PulseInterval is the time between two looks at an inbox; 1 s by default.
 	PulseInterval time.Duration
@@ -151,13 +149,13 @@ type Options struct {
 	MaxStreams int
 }
 
-// Check asks for one dependency.
+// Check checks one dependency.
 type Check struct {
 	// Name is shown to operators, such as "postgres".
 	Name string
 	// Required says that a replica without it is not ready.
 	Required bool
-	// Ask returns nil when the dependency can be used.
+	// Ask returns nil if the dependency can be used.
 	Ask func(context.Context) error
 }
 
@@ -208,7 +206,7 @@ func (o *Options) validate() error {
 // Server answers HTTP. It is made by [New] or [NewMonitor] and safe for concurrent use.
 type Server struct {
 	echo *echo.Echo
-	// hub is nil without streams.
+	// hub is nil if there are no streams.
 	hub    *hub
 	health *health
 }
@@ -217,7 +215,7 @@ type Server struct {
 type server struct {
 	Options
 
-	// secure says whether people come only over https.
+	// secure says that people connect only over https.
 	secure    bool
 	validator *rules.Validator
 	// previews holds a token for each preview under way.
@@ -229,7 +227,7 @@ type server struct {
 
 var _ StrictServerInterface = (*server)(nil)
 
-// New returns a server. It starts nothing; its streams are ended by [Server.Shutdown].
+// New returns a server. It starts nothing; [Server.Shutdown] ends its streams.
 func New(o Options) (*Server, error) {
 	o.applyDefaults()
 	if err := o.validate(); err != nil {
@@ -279,7 +277,7 @@ func NewMonitor(o Options) (*Server, error) {
 	return &Server{echo: e, health: s.health}, nil
 }
 
-// public returns the parsed PublicURL, nil where there is none.
+// public returns the parsed PublicURL; nil if there is none.
 func (o *Options) public() (*url.URL, error) {
 	if o.PublicURL == "" {
 		return nil, nil //nolint:nilnil // there is none
@@ -294,8 +292,8 @@ func (o *Options) public() (*url.URL, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// Drain has /readyz say that this process is about to end, and connections close
-// with their next answer. Everything is still answered.
+// Drain makes /readyz say that this process is about to end, and makes connections close with their
+// next answer. The server continues to answer.
 func (s *Server) Drain() { s.health.draining.Store(true) }
 
 // Shutdown ends every stream of events and refuses new ones. It returns when

@@ -28,8 +28,8 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// bench is a server over memories. Whatever it answers is held against the
-// API's description.
+// bench is a server with stores in memory. Each of its responses is checked against the API's
+// description.
 type bench struct {
 	t        *testing.T
 	server   *api.Server
@@ -125,13 +125,13 @@ func checkWebhook(w *notify.Webhook) []fault.Field {
 	return append(fields, append(webhook.CheckSecret(w.SigningSecret), webhook.CheckBody(w.Kind, w.BodyTemplate)...)...)
 }
 
-// answer is a response, read to its end.
+// answer is a response that has been read completely.
 type answer struct {
 	t *testing.T
 	*httptest.ResponseRecorder
 }
 
-// do sends a request with a JSON body, if any; header holds names and values.
+// do sends a request with a JSON body, if any; header contains alternating names and values.
 func (b *bench) do(method, target, body string, header ...string) answer {
 	b.t.Helper()
 	r := httptest.NewRequestWithContext(b.t.Context(), method, target, strings.NewReader(body))
@@ -202,7 +202,7 @@ func (a answer) problem(status int, code string) api.Problem {
 	return p
 }
 
-// lockedBuffer is a log that handlers may write while a test reads.
+// lockedBuffer is a log to which handlers may write while a test reads it.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -318,7 +318,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsReadyWithoutClickHouse keeps people and buttons of Slack with a replica that cannot read its source.
+// TestAReplicaIsReadyWithoutClickHouse checks that a replica that cannot read its source stays
+// ready for the web application and buttons in Slack.
 func TestAReplicaIsReadyWithoutClickHouse(t *testing.T) {
 	b := newBench(t, func(o *api.Options) {
 		o.Checks = []api.Check{
@@ -427,8 +428,8 @@ func TestEncryptionKeysAreListed(t *testing.T) {
 	b.do("GET", "/api/v1/encryption-keys", "").want(403)
 }
 
-// TestRefusalIsOneLineInTheLog says that a request which is refused alarms nobody: its
-// status is told, and nothing else.
+// TestRefusalIsOneLineInTheLog checks that a rejected request logs no warning: only one line with
+// its status.
 func TestRefusalIsOneLineInTheLog(t *testing.T) {
 	b := newBench(t)
 	b.do(http.MethodGet, "/api/v1/rules/0190b3a5-0000-7000-8000-000000000000", "")

@@ -13,8 +13,8 @@ import (
 	"tocsin/internal/fault"
 )
 
-// cookieName is the name of the session's cookie. The prefix makes a browser
-// refuse a cookie of that name that another host of the same domain sets.
+// cookieName is the name of the session's cookie. The prefix makes a browser refuse a cookie with
+// that name that another host of the same domain sets.
 func cookieName(secure bool) string {
 	if secure {
 		return "__Host-tocsin"
@@ -31,7 +31,7 @@ func (s *server) sessionSecret(r *http.Request) string {
 	return cookie.Value
 }
 
-// sessionCookie keeps a secret until the session ends; none ends it at once.
+// sessionCookie keeps a secret until the session ends. An empty secret ends it at once.
 func (s *server) sessionCookie(secret string, until time.Time) *http.Cookie {
 	cookie := &http.Cookie{
 		Name: cookieName(s.secure), Value: secret, Path: "/", Expires: until.UTC(), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode,
@@ -71,7 +71,8 @@ func (s *server) CreateSession(ctx context.Context, req CreateSessionRequestObje
 	return CreateSession200JSONResponse{signedIn}, err
 }
 
-// displayFor is how long a browser keeps the token of a screen, which may end sooner.
+// displayFor is how long a browser keeps the token of a screen. The token itself may expire
+// earlier.
 const displayFor = 400 * 24 * time.Hour
 
 // BeginDisplay answers POST /session/display.
@@ -80,7 +81,7 @@ func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject
 	if s.Door == nil || !access.PlausibleToken(secret) {
 		return nil, unauthorized("Must be a token, which begins with " + access.TokenPrefix)
 	}
-	// A link that somebody sent may not take a person's session away.
+	// A link sent by somebody else must not replace a person's session.
 	this := callOf(ctx)
 	if this.secret != "" && !access.PlausibleToken(this.secret) && this.holds(ctx) == nil {
 		return nil, fault.New(fault.Conflict, "this browser is signed in; sign out before you use the token of a screen")
@@ -146,7 +147,7 @@ func (s *server) DeleteSession(ctx context.Context, _ DeleteSessionRequestObject
 	return DeleteSession204Response{Headers: DeleteSession204ResponseHeaders{SetCookie: s.sessionCookie("", s.Now()).String()}}, nil
 }
 
-// signOut ends the session that the browser sent, in the name of its user.
+// signOut ends the session that the browser sent, on behalf of its user.
 func (s *server) signOut(ctx context.Context) error {
 	this := callOf(ctx)
 	if this.secret == "" || s.Door == nil {
@@ -168,7 +169,7 @@ func (s *server) signOut(ctx context.Context) error {
 	return nil
 }
 
-// signedIn answers a person who signed in, and ends the session of before.
+// signedIn answers a person who has signed in, and ends the previous session.
 func (s *server) signedIn(ctx context.Context, entry access.Entry, err error) (SignedInJSONResponse, error) {
 	if err != nil {
 		return SignedInJSONResponse{}, notChecked(fmt.Errorf("sign in: %w", err))

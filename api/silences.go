@@ -12,26 +12,26 @@ import (
 	"tocsin/rules"
 )
 
-// SilenceStore keeps silences.
+// SilenceStore stores silences.
 type SilenceStore interface {
-	// Open returns the silences that are not over, Past the others, those that were made
-	// before one; both newest first.
+	// Open returns the silences that are not over. Past returns the others, of those made before
+	// one. Both return the newest first.
 	Open(ctx context.Context, tenant string) ([]SilenceRecord, error)
 	Past(ctx context.Context, tenant string, before *uuid.UUID, limit int) ([]SilenceRecord, error)
 	Get(ctx context.Context, tenant string, id uuid.UUID) (SilenceRecord, error)
-	// Create stores a valid silence, which begins now at the earliest. Create and Update
-	// return a fault of kind Conflict where another silence that is not over has the name.
+	// Create stores a valid silence. It begins now at the earliest. Create and Update return a
+	// fault of kind Conflict if another silence that is not over has the name.
 	Create(ctx context.Context, tenant, actor string, d silences.Definition) (SilenceRecord, error)
 	// Update replaces a definition. A version other than the stored one is a fault of kind
 	// Stale, a silence that is over one of kind Conflict.
 	Update(ctx context.Context, tenant, actor string, edit SilenceEdit) (SilenceRecord, error)
-	// End ends a silence; one that is over stays untouched.
+	// End ends a silence. A silence that is over stays as it is.
 	End(ctx context.Context, tenant, actor string, id uuid.UUID) (SilenceRecord, error)
 	// Preview returns what a valid silence would have suppressed in the last 24 hours.
 	Preview(ctx context.Context, tenant string, d silences.Definition) (SilencePreview, error)
 }
 
-// SilenceEdit is an edit of a silence by somebody who has read a version of it.
+// SilenceEdit is an edit of a version of a silence.
 type SilenceEdit struct {
 	ID         uuid.UUID
 	Version    int64
@@ -43,7 +43,7 @@ type SilenceRecord struct {
 	silences.Silence
 	// Standing is by the store's clock.
 	Standing silences.Standing
-	// Suppressed is how many messages name it.
+	// Suppressed is how many messages the silence has suppressed.
 	Suppressed int64
 }
 
@@ -58,14 +58,14 @@ type SilencePreview struct {
 	Alerts, Messages               int64
 	Matched, MatchedMessages       int64
 	Suppressed, SuppressedMessages int64
-	// Partial says that there were too many alerts to look at them all.
+	// Partial says that there were too many alerts to read all of them.
 	Partial bool
-	// Newest are alerts that match, newest first, and Windows the next ones.
+	// Newest are matching alerts, newest first. Windows are the next windows.
 	Newest  []SilencePreviewed
 	Windows []silences.Standing
 }
 
-// SilencePreviewed is an alert that a silence is about.
+// SilencePreviewed is an alert that a silence applies to.
 type SilencePreviewed struct {
 	AlertID         uuid.UUID
 	Title, RuleName string
@@ -126,7 +126,7 @@ func (s *server) CreateSilence(ctx context.Context, req CreateSilenceRequestObje
 	}, nil
 }
 
-// checkSilence finds what is wrong with a definition. Without a start it begins now.
+// checkSilence returns what is wrong with a definition. A silence without a start begins now.
 func (s *server) checkSilence(d *silences.Definition) error {
 	checked := *d
 	if now := s.Now(); checked.StartsAt.Before(now) {

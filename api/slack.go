@@ -19,21 +19,21 @@ import (
 	"tocsin/notify/slack"
 )
 
-// SlackStore knows what is in Slack.
+// SlackStore reads and updates what is stored about messages in Slack.
 type SlackStore interface {
-	// Webhook returns a webhook that posts as a bot, whosever it is: its tenant
-	// is that of a request which proves to come from its Slack app.
+	// Webhook returns a webhook that posts as a bot, of any tenant: its tenant is the tenant of a
+	// request whose signature proves that it comes from its Slack app.
 	Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, error)
-	// Show has the message updated to its alert's state soon. If the alert is not the tenant's, it
-	// does nothing.
+	// Show makes the message show its alert's state soon. If the alert belongs to another tenant,
+	// it does nothing.
 	Show(ctx context.Context, press SlackPress) error
-	// Person returns the user of a tenant who has an e-mail address, whatever its case.
+	// Person returns the user of a tenant with an e-mail address, ignoring case.
 	Person(ctx context.Context, tenant, email string) (SlackPerson, error)
 }
 
-// SlackCaller asks Slack in the name of a webhook's app.
+// SlackCaller calls Slack on behalf of a webhook's app.
 type SlackCaller interface {
-	// SlackMember returns what Slack says about a user.
+	// SlackMember returns what Slack knows about a user.
 	SlackMember(ctx context.Context, w *notify.Webhook, user string) (slack.Member, error)
 	// SlackTell shows a text to the person who pressed, and to nobody else.
 	SlackTell(ctx context.Context, w *notify.Webhook, press slack.Press, text string) error
@@ -46,12 +46,12 @@ type SlackPerson struct {
 	Disabled bool
 }
 
-// SlackPress is a button that somebody pressed.
+// SlackPress is a button press.
 type SlackPress struct {
 	Tenant    string
 	WebhookID uuid.UUID
 	AlertID   uuid.UUID
-	// At is the message with the button.
+	// At is the place of the message with the button.
 	At notify.Posted
 }
 
@@ -62,7 +62,7 @@ type SlackPress struct {
 const prefixInteractions = "/slack/interactions/"
 
 const (
-	// maxInteraction bounds a request, which holds the message with the button.
+	// maxInteraction bounds a request, which contains the message with the button.
 	maxInteraction = 512 << 10
 	// interactionTimeout is below the three seconds after which Slack shows an error.
 	interactionTimeout = 2500 * time.Millisecond
@@ -72,7 +72,7 @@ func isInteraction(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, prefixInteractions)
 }
 
-// errNotProven answers every request that does not prove to come from Slack.
+// errNotProven answers every request that does not prove that it comes from Slack.
 func errNotProven() error { return echo.NewHTTPError(http.StatusUnauthorized) }
 
 // interact answers POST /slack/interactions/{webhook}. Repeats change nothing.
@@ -102,7 +102,7 @@ func (s *server) interact(c echo.Context) error {
 			return err
 		}
 	}
-	// Slack shows nothing of an answer without a body.
+	// Slack shows nothing for an answer without a body.
 	return c.NoContent(http.StatusOK)
 }
 

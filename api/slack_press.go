@@ -22,8 +22,8 @@ const (
 		"users:read.email, and you must be a full member of the workspace. Nothing was done."
 )
 
-// press does what a button says, and has the message show the result. The person who pressed is
-// notified of what the message does not show: why nothing was done, or that somebody was faster. A
+// press does what a button requests, and makes the message show the result. It tells the person who
+// pressed what the message does not show: why nothing was done, or that somebody was faster. A
 // request that comes twice is done once.
 func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
 	actor, refusal, err := s.presser(ctx, webhook, press)
@@ -92,7 +92,7 @@ func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press sla
 	return person.Email, "", nil
 }
 
-// doPressed does what somebody asks for, and returns what the message will not show them.
+// doPressed does what a press requests, and returns what the message will not show.
 func (s *server) doPressed(ctx context.Context, tenant, actor string, press slack.Press) (said string, err error) {
 	before, err := s.Inbox.Get(ctx, tenant, press.AlertID)
 	if err == nil {
@@ -102,7 +102,7 @@ func (s *server) doPressed(ctx context.Context, tenant, actor string, press slac
 		case slack.DeedAssign:
 			_, err = s.Handling.Assign(ctx, tenant, Assignment{AlertID: press.AlertID, Was: press.Was, Assignee: actor, Actor: actor})
 		case slack.DeedSnooze:
-			// From the press on, so that one which comes twice means one instant.
+			// Counted from the press, so that a repeated request means the same instant.
 			until := press.At.Add(press.For)
 			if before.SnoozedUntil != nil && before.SnoozedUntil.Equal(until) && before.SnoozedBy == actor {
 				break
@@ -123,7 +123,7 @@ func (s *server) doPressed(ctx context.Context, tenant, actor string, press slac
 	return "", err
 }
 
-// alreadySo says what had been done before a press; it is empty if the press did it.
+// alreadySo says what had been done before a press; empty if the press did it.
 func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
 	by := func(what, who string) string {
 		if who = strings.TrimPrefix(who, "slack:"); who != "" {
@@ -144,13 +144,13 @@ func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
 	return ""
 }
 
-// sentence makes a sentence of an error's text.
+// sentence turns the text of an error into a sentence.
 func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// tell answers the person who pressed. If that is not possible, Slack marks the press as failed, so
-// that nobody takes it for done.
+// tell answers the person who pressed. If that fails, Slack marks the press as failed, so that
+// nobody takes it for done.
 func (s *server) tell(ctx context.Context, webhook *notify.Webhook, press slack.Press, text string) error {
 	if err := s.SlackCaller.SlackTell(ctx, webhook, press, text); err != nil {
 		return fmt.Errorf("answer press: %w", err)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// deadlineRecorder is a connection that notes its write deadlines.
+// deadlineRecorder is a connection that records its write deadlines.
 type deadlineRecorder struct {
 	*httptest.ResponseRecorder
 	deadlines []time.Time

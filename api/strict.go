@@ -23,7 +23,7 @@ import (
 const (
 	maxBodyBytes = 1 << 20
 	maxDepth     = 32
-	// maxFaults bounds the entries of one answer.
+	// maxFaults bounds the entries in one answer.
 	maxFaults = 50
 )
 
@@ -194,7 +194,7 @@ func (w *walker) array(t reflect.Type, path string, depth int) error {
 	return err
 }
 
-// unfit says why a scalar cannot become a t; empty if it can.
+// unfit says why a scalar is not a valid t; empty if it is.
 func unfit(t reflect.Type, token json.Token) string {
 	want := "Must be " + article(t)
 	switch token := token.(type) {
@@ -225,7 +225,7 @@ func readsText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// article names a type to a person.
+// article names a type for people.
 func article(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Time]() {
 		return "an RFC 3339 instant"

@@ -59,8 +59,8 @@ func TestDecodeStrictBoundsItsAnswer(t *testing.T) {
 	}
 }
 
-// FuzzDecodeStrict holds that whatever is accepted means the same to
-// encoding/json, which must not find anything to object to either.
+// FuzzDecodeStrict checks that encoding/json also accepts whatever is accepted here, and reads the
+// same values from it.
 func FuzzDecodeStrict(f *testing.F) {
 	f.Add([]byte(`{"name":"a","fireMode":"PER_EXCHANGE","severity":"INFO","webhookIds":["6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a11"]}`))
 	f.Add([]byte(`{"scope":{"routes":["a*"]},"filter":{"minDurationMs":1,"attributes":[{"key":"k","op":"EXISTS"}]},"enabled":false}`))

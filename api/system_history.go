@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// SystemPast returns how the system was.
+// SystemPast reads the past states of the system.
 type SystemPast interface {
-	// History returns the last 24 hours, by Postgres's clock. From is zero where nothing
-	// is known.
+	// History returns the last 24 hours, by Postgres's clock. From is zero if nothing is known.
 	History(ctx context.Context, tenant string) (SystemHistory, error)
 }
 
@@ -20,22 +19,21 @@ const (
 	HistorySteps = 288
 )
 
-// SystemHistory is the worst that was seen in each step, the oldest first; nil where
-// nothing was seen. The last step is under way.
+// SystemHistory has the worst values of each step, oldest first; nil for a step without a sample.
+// The last step is under way.
 type SystemHistory struct {
 	From  time.Time
 	Steps [HistorySteps]*SystemSample
 }
 
-// SystemSample is how the system was.
+// SystemSample is a state of the system.
 type SystemSample struct {
-	// Lag is how far the partition was behind that was the farthest; nil where none had
-	// a cursor.
+	// Lag is how far the slowest partition was behind; nil if none had a cursor.
 	Lag *time.Duration
-	// Messages of the tenant were waiting, the oldest for Oldest.
+	// Messages is how many messages of the tenant waited; Oldest is the age of the oldest.
 	Messages int64
 	Oldest   time.Duration
-	// Replicas were alive, and held PartitionsHeld of Partitions.
+	// Replicas is how many replicas were alive. They held PartitionsHeld of Partitions.
 	Replicas, Partitions, PartitionsHeld int
 }
 

@@ -8,7 +8,7 @@ import (
 	"tocsin/api"
 )
 
-// historyFunc answers with what it returns.
+// historyFunc is a history that is read by a function.
 type historyFunc func() (api.SystemHistory, error)
 
 func (f historyFunc) History(context.Context, string) (api.SystemHistory, error) { return f() }

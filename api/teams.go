@@ -11,12 +11,12 @@ import (
 	"tocsin/rules"
 )
 
-// TeamStore keeps the teams of each tenant.
+// TeamStore stores the teams of each tenant.
 type TeamStore interface {
 	Get(ctx context.Context, tenant string) (TeamRecord, error)
-	// Replace writes valid teams. A version other than the stored one is a fault of kind Stale; a
-	// webhook that is gone meanwhile, and the end of a team to which alerts escalate, or of its last
-	// webhook, one of kind Conflict.
+	// Replace writes valid teams. A version other than the stored one is a fault of kind Stale.
+	// These are faults of kind Conflict: a webhook that was deleted meanwhile, and removing a team
+	// to which alerts escalate, or its last webhook.
 	Replace(ctx context.Context, tenant, actor string, version int64, list teams.List) (TeamRecord, error)
 	// Of returns the names of the teams that a user is in, by e-mail address.
 	Of(ctx context.Context, tenant, email string) ([]string, error)
@@ -25,7 +25,8 @@ type TeamStore interface {
 // TeamRecord is the teams of a tenant as people see them.
 type TeamRecord struct {
 	List teams.List
-	// Version counts the edits, from 1: no teams, which nobody has edited, with the zero UpdatedAt.
+	// Version counts the edits, from 1. Version 1 is the empty list that nobody has edited, with
+	// the zero UpdatedAt.
 	Version   int64
 	UpdatedAt time.Time
 	UpdatedBy string
@@ -64,7 +65,7 @@ func (s *server) UpdateTeams(ctx context.Context, req UpdateTeamsRequestObject) 
 	return UpdateTeams200JSONResponse{Body: teamsAnswer(&r), Headers: UpdateTeams200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
-// checkTeams finds what is wrong with teams.
+// checkTeams returns what is wrong with teams.
 func (s *server) checkTeams(ctx context.Context, list *teams.List) error {
 	var wrong []fault.Field
 	if err := list.Check(s.validator); err != nil {
@@ -96,8 +97,8 @@ func teamsAnswer(r *TeamRecord) TeamList {
 	return answer
 }
 
-// readerOf returns the caller, and the targets by which rules mean the caller: the name that
-// alerts show, the role, and the teams that the caller is in. A token is in none.
+// readerOf returns the caller, and the targets of rules that mean the caller: the name that alerts
+// show, the role, and the teams of the caller. A token is in no team.
 func (s *server) readerOf(ctx context.Context) (Reader, error) {
 	who := identityOf(ctx)
 	reader := Reader{Actor: who.Actor, Targets: []rules.Target{

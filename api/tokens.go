@@ -11,11 +11,11 @@ import (
 	"tocsin/internal/fault"
 )
 
-// TokenStore keeps the tokens of a tenant.
+// TokenStore stores the tokens of a tenant.
 type TokenStore interface {
 	// List returns tokens by (name, id).
 	List(ctx context.Context, tenant string, page NamePage) ([]access.Token, error)
-	// Create keeps a token by the hash of its secret. A name that is taken is a conflict.
+	// Create stores a token by the hash of its secret. A name that is taken is a conflict.
 	Create(ctx context.Context, t access.Token, secret access.Hash) (access.Token, error)
 	Revoke(ctx context.Context, tenant string, id uuid.UUID) error
 }

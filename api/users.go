@@ -16,10 +16,10 @@ import (
 	"tocsin/internal/fault"
 )
 
-// LinkLifetime is how long a one-time link holds.
+// LinkLifetime is how long a one-time link is valid.
 const LinkLifetime = 24 * time.Hour
 
-// UserStore keeps the people of a tenant.
+// UserStore stores the users of a tenant.
 type UserStore interface {
 	UserReader
 	UserWriter
@@ -33,24 +33,23 @@ type UserReader interface {
 	Get(ctx context.Context, tenant string, id uuid.UUID) (access.Account, error)
 }
 
-// UserWriter changes users. It takes no tenant's last administrator away, which
-// is a conflict.
+// UserWriter changes users. Removing the last administrator of a tenant is a conflict.
 type UserWriter interface {
 	Create(ctx context.Context, a access.NewAccount) (access.Account, error)
-	// Update of another version than the newest is stale.
+	// Update of a version that is not the newest is stale.
 	Update(ctx context.Context, tenant string, edit UserEditing) (access.Account, error)
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
-// UserKeys changes how users come in.
+// UserKeys changes how users sign in.
 type UserKeys interface {
-	// SetPassword ends every session of the user.
+	// SetPassword sets a password and ends every session of the user.
 	SetPassword(ctx context.Context, tenant string, id uuid.UUID, hash string) error
-	// Link adds a link and returns when it ends.
+	// Link adds a link and returns when it expires.
 	Link(ctx context.Context, tenant string, link NewLink) (time.Time, error)
 }
 
-// UserEditing is an edit of a user, made to a version.
+// UserEditing is an edit of a version of a user.
 type UserEditing struct {
 	ID       uuid.UUID
 	Version  int64
@@ -59,7 +58,7 @@ type UserEditing struct {
 	Disabled bool
 }
 
-// NewLink is a one-time link that is to be kept.
+// NewLink is a one-time link to be stored.
 type NewLink struct {
 	User     uuid.UUID
 	Secret   access.Hash
@@ -177,7 +176,7 @@ func (s *server) CreateUserLink(ctx context.Context, req CreateUserLinkRequestOb
 	return CreateUserLink200JSONResponse{URL: access.LinkURL(s.PublicURL, secret), ExpiresAt: end.UTC()}, nil
 }
 
-// userFaults returns what is wrong with a user that somebody wants to make.
+// userFaults returns what is wrong with a new user.
 func userFaults(email, name string, role access.Role) []fault.Field {
 	var fields []fault.Field
 	if err := access.CheckEmail(email); err != nil {
@@ -208,7 +207,7 @@ func userAnswer(a *access.Account) User {
 	}
 }
 
-// throttled turns an attempt that comes too early into its answer.
+// throttled converts an attempt that comes too early into its answer.
 func throttled(err error, header http.Header) error {
 	if early, ok := errors.AsType[*access.ThrottledError](err); ok {
 		seconds := int(early.Wait/time.Second) + 1

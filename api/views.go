@@ -14,15 +14,15 @@ import (
 	"tocsin/internal/access"
 )
 
-// The bounds of a view, as the API's description says them.
+// The bounds of a view, as in the API's description.
 const (
 	maxViewNameRunes = 60
 	maxViewSearch    = 8000
 )
 
-// ViewStore keeps saved views.
+// ViewStore stores saved views.
 type ViewStore interface {
-	// List returns the views of somebody and those that are shared, by name.
+	// List returns the views of a person and the shared ones, by name.
 	List(ctx context.Context, tenant, actor string) ([]ViewRecord, error)
 	// Get returns one of them.
 	Get(ctx context.Context, tenant, actor string, id uuid.UUID) (ViewRecord, error)
@@ -32,10 +32,10 @@ type ViewStore interface {
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
-// ViewRecord is a filter of the inbox under a name.
+// ViewRecord is a named filter of the inbox.
 type ViewRecord struct {
 	ID uuid.UUID
-	// Owner is who saved it, as alerts name who acknowledged them.
+	// Owner is who saved it, in the form in which alerts show people.
 	Owner, Name string
 	// Search is the query of the inbox's address, without the question mark.
 	Search    string
@@ -78,8 +78,8 @@ func (s *server) SaveView(ctx context.Context, req SaveViewRequestObject) (SaveV
 	return SaveView200JSONResponse(viewAnswer(saved, who)), nil
 }
 
-// DeleteView answers DELETE /views/{id}. The owner of a view does not change, so
-// that it may be asked for before.
+// DeleteView answers DELETE /views/{id}. The owner of a view never changes, so it may be read in
+// advance.
 func (s *server) DeleteView(ctx context.Context, req DeleteViewRequestObject) (DeleteViewResponseObject, error) {
 	who := identityOf(ctx)
 	v, err := s.Views.Get(ctx, who.Tenant, who.Actor, req.ID)

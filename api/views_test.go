@@ -15,7 +15,7 @@ import (
 	"tocsin/internal/fault"
 )
 
-// viewMemory keeps the views of one tenant.
+// viewMemory stores the views of one tenant.
 type viewMemory struct{ kept []api.ViewRecord }
 
 func (m *viewMemory) List(_ context.Context, _, actor string) ([]api.ViewRecord, error) {

@@ -23,17 +23,17 @@ type WebhookEditor interface {
 	// Update replaces a valid webhook, secrets included. A version other than the
 	// stored one is a fault of kind Stale, a name that is taken one of kind Conflict.
 	Update(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error)
-	// SetEnabled enables, which clears why the webhook was switched off and what
-	// its receiver asked to wait, or disables. One that already is as wanted stays
-	// untouched.
+	// SetEnabled enables or disables a webhook. Enabling also clears why it was switched off, and a
+	// pause that its receiver asked for. A webhook that is already in the requested state stays as
+	// it is.
 	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error)
-	// Rotate makes a secret the present one and the present one the former one.
+	// Rotate replaces the secret; the present one becomes the former one.
 	Rotate(ctx context.Context, tenant string, id uuid.UUID, r Rotation) (notify.Webhook, error)
-	// Retire drops the former secret.
+	// Retire removes the former secret.
 	Retire(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error)
 }
 
-// Rotation is a new signing secret, and how long the former one signs as well.
+// Rotation is a new signing secret, and how long the former one also signs.
 type Rotation struct {
 	Secret  string
 	Overlap time.Duration
@@ -80,8 +80,8 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	return UpdateWebhook200JSONResponse{Body: s.webhookAnswer(&stored), Headers: UpdateWebhook200ResponseHeaders{ETag: etag(stored.Version)}}, nil
 }
 
-// edited returns a webhook as an edit makes it. Secrets that the edit leaves out
-// stay, and so does whatever it cannot name.
+// edited returns a webhook after an edit. Secrets that the edit leaves out keep their values, and
+// so do fields that it cannot contain.
 func (s *server) edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	w := *present
 	fresh := s.webhook(&WebhookDefinition{
@@ -113,7 +113,7 @@ func (s *server) edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook 
 		w.Headers = b.Headers
 	}
 	if b.SigningSecret != nil {
-		// A secret that is entered replaces all others at once.
+		// A secret that a person enters replaces all others at once.
 		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
 	}
 	if b.ClientCertificate != nil {
@@ -122,7 +122,7 @@ func (s *server) edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook 
 	return w
 }
 
-// presetOf returns a webhook's receiver as an edit leaves it.
+// presetOf returns a webhook's receiver in the form of a definition.
 func presetOf(w *notify.Webhook) *PresetDefinition {
 	if w.Preset == "" {
 		return nil
@@ -130,7 +130,7 @@ func presetOf(w *notify.Webhook) *PresetDefinition {
 	return &PresetDefinition{ID: w.Preset}
 }
 
-// givesSecrets reports whether an edit gives everything that is secret anew.
+// givesSecrets reports whether an edit contains all secrets.
 func givesSecrets(present *notify.Webhook, b *WebhookEdit) bool {
 	if present.Preset != "" {
 		return b.Preset != nil && b.Headers != nil
@@ -141,7 +141,7 @@ func givesSecrets(present *notify.Webhook, b *WebhookEdit) bool {
 	return b.URL != nil && b.Headers != nil && b.SigningSecret != nil
 }
 
-// originOf returns the origin of an address: its scheme, and its host with the port.
+// originOf returns the origin of a URL: its scheme, and its host with the port.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -150,7 +150,7 @@ func originOf(address string) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// slackEdited returns a Slack app as an edit makes it.
+// slackEdited returns a Slack app after an edit.
 func slackEdited(app notify.SlackApp, b *SlackAppEdit) notify.SlackApp {
 	app.Channel = b.Channel
 	if b.BotToken != nil {
@@ -227,14 +227,14 @@ func (s *server) RetireWebhookSecret(ctx context.Context, req RetireWebhookSecre
 	return RetireWebhookSecret200JSONResponse{Body: s.webhookAnswer(&w), Headers: RetireWebhookSecret200ResponseHeaders{ETag: etag(w.Version)}}, nil
 }
 
-// newSecret returns a signing secret as Standard Webhooks write it.
+// newSecret returns a signing secret in the format of Standard Webhooks.
 func newSecret() string {
 	var key [32]byte
 	_, _ = rand.Read(key[:])
 	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// formerUntil returns until when a former secret signs, nil where there is none.
+// formerUntil returns until when a former secret signs; nil if there is none.
 func formerUntil(w *notify.Webhook) *time.Time {
 	if w.FormerSecret == "" {
 		return nil
@@ -253,11 +253,11 @@ func (s *server) TestWebhook(ctx context.Context, req TestWebhookRequestObject) 
 	return TestWebhook200JSONResponse(result), err
 }
 
-// testTimeout bounds a test message, whatever its webhook says. Within it an attempt takes the time
-// that its receiver needs.
+// testTimeout bounds a test message, whatever the timeout of its webhook is. Within it, an attempt
+// takes the time that its receiver needs.
 const testTimeout = 30 * time.Second
 
-// sendTest sends a message about a, marked as a test, and writes nothing down.
+// sendTest sends a message about a, marked as a test, and stores nothing.
 func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Instance) (TestResult, error) {
 	if err := w.Sealed.Fault(); err != nil {
 		return TestResult{WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(notify.VerdictRetry.String()), Error: problemOf(err).Detail}, nil
@@ -284,8 +284,8 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 	return result, nil
 }
 
-// testDelivery renders the message that a test sends about a. Problem says why
-// its body is a fallback.
+// testDelivery renders the message about a that a test sends. problem says why its body is a
+// fallback.
 func (s *server) testDelivery(w *notify.Webhook, a alerts.Instance) (d notify.Delivery, problem, err error) {
 	d = notify.Delivery{Reason: notify.ReasonFired, Attempt: 1, Alert: a, Webhook: *w, Test: true, At: s.Now()}
 	if d.NotificationID, err = uuid.NewV7(); err == nil {

@@ -47,11 +47,11 @@ func (m *webhookMemory) Retire(_ context.Context, tenant string, id uuid.UUID) (
 	})
 }
 
-// senderMemory remembers what it was given to send.
+// senderMemory records what it is given to send.
 type senderMemory struct {
 	sent    []notify.Delivery
 	outcome notify.Outcome
-	// until is when the last one was to end.
+	// until is the deadline of the last one.
 	until time.Time
 }
 
@@ -89,7 +89,7 @@ func TestWebhooksAreEdited(t *testing.T) {
 	if stored.URL != "https://example.com/secret-path" || stored.Headers["Authorization"] != "Bearer hunter2" || stored.SigningSecret != firstSecret {
 		t.Error("secrets that were left out did not stay")
 	}
-	// Nobody reads the values by having them sent elsewhere.
+	// Nobody can read the values by having them sent to another address.
 	for _, elsewhere := range []string{"https://example.org/x", "http://example.com/secret-path", "https://example.com:8443/secret-path"} {
 		p := b.do("PUT", path, `{"name":"renamed","url":"`+elsewhere+`"}`, "If-Match", `"2"`).problem(400, "invalid")
 		if len(p.Errors) != 1 || p.Errors[0].Field != "headers" || p.Errors[0].Code != "required" {
@@ -170,7 +170,7 @@ func TestWebhooksAreTested(t *testing.T) {
 	if got.WebhookID != id || got.Verdict != "REFUSED" || *got.StatusCode != 404 || got.DurationMs != 12 || *got.Error != "404 Not Found" || *got.Response != "no such hook" || got.Problem != nil {
 		t.Errorf("result %+v", got)
 	}
-	// A receiver may need longer than the webhook says: the sender knows.
+	// A receiver may need longer than the webhook's timeout: the sender knows the actual one.
 	if bound := b.sender.sent[0].Webhook.Timeout; bound != notify.DefaultTimeout || time.Until(b.sender.until) <= bound {
 		t.Errorf("a test may take %v, and ends after %v", bound, time.Until(b.sender.until))
 	}

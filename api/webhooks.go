@@ -15,44 +15,42 @@ import (
 	"tocsin/notify"
 )
 
-// WebhookStore keeps webhooks.
+// WebhookStore stores webhooks.
 type WebhookStore interface {
 	WebhookReader
 	WebhookWriter
 	WebhookEditor
 }
 
-// WebhookReader reads webhooks. The URL, the headers and the signing secret are
-// filled in; the API shows no more of them than a host, names, and whether
-// there is one.
+// WebhookReader reads webhooks. The URL, the headers and the signing secret are filled in; the API
+// only shows a host, names, and whether there is a secret.
 type WebhookReader interface {
 	List(ctx context.Context, tenant string, page NamePage) ([]notify.Webhook, error)
 	Get(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error)
-	// Names returns what rules have to know of every webhook.
+	// Names returns what rules need to know about every webhook.
 	Names(ctx context.Context, tenant string) ([]WebhookName, error)
 }
 
-// WebhookName is what a rule has to know of a webhook that it binds.
+// WebhookName is what a rule needs to know about a webhook.
 type WebhookName struct {
 	ID      uuid.UUID
 	Name    string
 	Enabled bool
-	// Preset is the id of the receiver that it is for; empty where there is none.
+	// Preset is the id of the preset of its receiver; empty if there is none.
 	Preset     string
 	QuietHours notify.QuietHours
 }
 
 // WebhookWriter writes webhooks.
 type WebhookWriter interface {
-	// Create stores a valid webhook of version 1; its id, tenant and instants
-	// are the store's to choose.
+	// Create stores a valid webhook of version 1. The store chooses its id, tenant and instants.
 	Create(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error)
-	// Delete removes a webhook. One to which rules are bound stays: a fault of
-	// kind Conflict whose message names the rules.
+	// Delete removes a webhook. If rules use it, it remains: this is a fault of kind Conflict whose
+	// message names the rules.
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
-// Sender sends messages, and shows what it would send.
+// Sender sends messages, and returns what it would send.
 type Sender interface {
 	notify.Sender
 	// Head returns the head of the request that an attempt sends, without secrets.
@@ -112,7 +110,7 @@ func (s *server) DeleteWebhook(ctx context.Context, req DeleteWebhookRequestObje
 	return DeleteWebhook204Response{}, nil
 }
 
-// Bounds of a webhook, those of openapi.yaml. [Options.CheckWebhook] has more.
+// Bounds of a webhook, as in openapi.yaml. [Options.CheckWebhook] checks more.
 const (
 	maxWebhookName   = 200
 	maxBodyTemplate  = 100_000
@@ -124,7 +122,7 @@ const (
 	maxRatePerSecond = 10_000
 )
 
-// webhook fills what the author left out.
+// webhook fills in what the author did not set.
 func (s *server) webhook(b *WebhookDefinition) notify.Webhook {
 	w := notify.Webhook{
 		Name:          b.Name,
@@ -149,7 +147,7 @@ func (s *server) webhook(b *WebhookDefinition) notify.Webhook {
 		w.Slack = notify.SlackApp{Channel: b.Slack.Channel, BotToken: b.Slack.BotToken, SigningSecret: b.Slack.SigningSecret, Threads: b.Slack.Threads}
 	}
 	if b.TimeoutSeconds != nil {
-		// Out of range stays out of range, whatever the product would be.
+		// Values out of range remain out of range after the conversion.
 		bounded := min(max(*b.TimeoutSeconds, 0), 2*maxTimeout.Seconds())
 		w.Timeout = time.Duration(bounded * float64(time.Second))
 	}
@@ -171,7 +169,7 @@ func (s *server) webhook(b *WebhookDefinition) notify.Webhook {
 	return w
 }
 
-// formFaults finds what breaks the bounds above.
+// formFaults returns the violations of the bounds above.
 func formFaults(w *notify.Webhook) []fault.Field {
 	var wrong []fault.Field
 	add := func(field, code, message string) {
@@ -223,7 +221,7 @@ func formFaults(w *notify.Webhook) []fault.Field {
 	return wrong
 }
 
-// webhookAnswer shows of the secrets no more than a host and names.
+// webhookAnswer shows only a host and names of the secrets.
 func (s *server) webhookAnswer(w *notify.Webhook) Webhook {
 	answer := Webhook{
 		ID:               w.ID,

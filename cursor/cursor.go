@@ -1,18 +1,18 @@
-// Package cursor says how far the exchanges of a source have been judged.
+// Package cursor defines how far the exchanges of a source have been judged.
 //
 // A [Position] is the composite (start time, execution id) of an exchange. The cursor of a
 // partition is a position with one meaning: every exchange at or before it has been judged, or is
 // named as left to judge. Positions are totally ordered, first by start time in nanoseconds, then
-// by the bytes of the execution id, exactly as ClickHouse orders a DateTime64(9) and a String. Two
-// exchanges that start in the same nanosecond are therefore still distinct, and "strictly after the
+// by the bytes of the execution id, exactly as ClickHouse orders a DateTime64(9) and a String. So
+// two exchanges that start in the same nanosecond are still distinct, and "strictly after the
 // cursor" neither repeats nor skips one of them.
 //
 // Outside of ClickHouse, start times are always integers of nanoseconds since the Unix epoch.
-// Postgres's timestamptz and most clock printing round to microseconds, and a rounded cursor
-// re-selects or loses exchanges.
+// Postgres's timestamptz and most formatting of clocks round to microseconds, and a rounded cursor
+// would re-select or lose exchanges.
 //
 // A stored cursor that cannot be decoded is an error and never means "from the beginning". Starting
-// over would alert history, starting from now would lose failures, and a program must not choose
+// over would alert on history, starting from now would lose failures, and a program must not choose
 // between them.
 package cursor
 
@@ -76,9 +76,9 @@ func (p Position) String() string {
 	return p.StartTime().Format(layout) + "|" + EncodeID(p.ExecutionID)
 }
 
-// Decode reads what [Position.String] wrote. The text is split at its first
-// bar, so that an execution id may hold bars itself. The time may carry any
-// zone and up to nine fractional digits. Its error wraps [ErrMalformed].
+// Decode parses the result of [Position.String]. The text is split at its first bar, so that an
+// execution id may contain bars. The time may have any zone and up to nine fractional digits. The
+// error wraps [ErrMalformed].
 func Decode(text string) (Position, error) {
 	stamp, id, found := strings.Cut(text, "|")
 	if !found {
@@ -101,8 +101,8 @@ func Decode(text string) (Position, error) {
 	return Position{StartTimeNS: t.UnixNano(), ExecutionID: raw}, nil
 }
 
-// fraction returns the fractional digits of an RFC 3339 time. time.Parse drops
-// digits after the ninth without a word.
+// fraction returns the fractional digits of an RFC 3339 time. time.Parse drops digits after the
+// ninth silently.
 func fraction(stamp string) string {
 	dot := strings.IndexAny(stamp, ".,")
 	if dot < 0 {

@@ -13,18 +13,17 @@ import (
 // entry of a Postgres index may have.
 const MaxKeyBytes = 512
 
-// A source's String may hold any bytes; Postgres's text may not hold NUL or
-// invalid UTF-8, and an index entry may not be long. These prefixes mark an id
-// that is stored in another form. An id that begins with one of them itself is
-// stored in hexadecimal, so that no two ids ever share a stored form.
+// A source's String may contain any bytes. Postgres's text cannot contain NUL or invalid UTF-8, and
+// an index entry must not be long. These prefixes mark an id that is stored in another form. An id
+// that itself begins with one of them is stored in hexadecimal, so that no two ids ever share a
+// stored form.
 const (
 	hexPrefix  = "hex:"
 	hashPrefix = "sha256:"
 )
 
-// EncodeID returns an execution id as clean UTF-8 text: itself wherever
-// possible, else "hex:" and the hexadecimal of its bytes. Different ids have
-// different texts.
+// EncodeID returns an execution id as clean UTF-8 text: the id itself if possible, otherwise "hex:"
+// and the hexadecimal form of its bytes. Different ids have different texts.
 func EncodeID(id string) string {
 	if utf8.ValidString(id) && !strings.ContainsRune(id, 0) &&
 		!strings.HasPrefix(id, hexPrefix) && !strings.HasPrefix(id, hashPrefix) {
@@ -33,8 +32,8 @@ func EncodeID(id string) string {
 	return hexPrefix + hex.EncodeToString([]byte(id))
 }
 
-// Key returns the text under which the alert of an execution is unique:
-// [EncodeID], or "sha256:" and a hash where that is longer than [MaxKeyBytes].
+// Key returns the text under which the alert of an execution is unique: [EncodeID], or "sha256:"
+// and a hash if that is longer than [MaxKeyBytes].
 func Key(id string) string {
 	text := EncodeID(id)
 	if len(text) <= MaxKeyBytes {

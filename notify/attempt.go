@@ -15,14 +15,14 @@ type attempt struct {
 	delivery   *Delivery
 	call       *call
 	settlement Settlement
-	// claimedAt is when its claim was about to be made, by this process's clock.
+	// claimedAt is when the claim was about to be made, by this process's clock.
 	claimedAt time.Time
 }
 
 // errRender is the error of a message that cannot be rendered.
 var errRender = errors.New("the message cannot be rendered")
 
-// render makes a body. Whatever a renderer does, other messages are claimed.
+// render makes a body. If the renderer panics, only this message fails.
 func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -37,7 +37,7 @@ func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err 
 	return body, problem, nil
 }
 
-// begin takes a slot for a claimed message and keeps its lease.
+// begin takes a slot for a claimed message and starts renewing its lease.
 func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt time.Time) *attempt {
 	a := &attempt{delivery: delivery, call: d.slots.begin(delivery.Webhook.ID, d.Clock()), claimedAt: claimedAt}
 	a.settlement = Settlement{
@@ -53,7 +53,7 @@ func (d *Dispatcher) begin(ctx context.Context, delivery *Delivery, claimedAt ti
 	return a
 }
 
-// refused returns why the calls of a claim must not be made, by webhook.
+// refused returns, by webhook, why the calls of a claim must not be made.
 func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUID]string {
 	refused := map[uuid.UUID]string{}
 	for _, webhook := range claimed.Unwanted {
@@ -68,7 +68,7 @@ func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUI
 	return refused
 }
 
-// attempt makes a call and hands its outcome on to be stored.
+// attempt makes a call and passes on its outcome to be stored.
 func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 	s, delivery := &a.settlement, a.delivery
 	arrived := d.leases.hasArrived(delivery)
@@ -129,7 +129,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 		slog.String("webhook_id", s.WebhookID.String()), slog.Int("attempt", s.Attempt))
 }
 
-// settled says what an outcome was whose storing succeeded, unless all is well.
+// settled logs a stored outcome, unless all is well.
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
 	if settled.Unjudged != nil {
 		d.Observer.Unjudged()
@@ -145,12 +145,12 @@ func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled
 	}
 }
 
-// storing is for how long a process that runs on tries to store that a message has
-// arrived. Meanwhile it does not send it a second time, though it claims it.
+// storing is how long a running process tries to store that a message has arrived. During that time
+// it does not send the message again, even if it claims it again.
 const storing = time.Hour
 
-// goOnStoring tries for two leases to store an outcome, and for an hour that a message
-// has arrived, because what is not stored means a message sent twice.
+// goOnStoring keeps trying to store an outcome: for two leases, or for an hour if the message has
+// arrived. An outcome that is not stored means that the message is sent again.
 func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) {
 	began := d.Clock()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {

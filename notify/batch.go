@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// batcher makes one call of what many want done at about the same time.
+// batcher combines calls that are requested at about the same time into one.
 //
-// The first item that finds no call under way waits a moment for others, and what
-// comes while a call is under way is for the next. So batches grow with the load.
-// A second call is made beside the first when that takes long, or more waits than
-// one takes. After a call that fails as a whole, each item has a call of its own,
-// so that one that cannot be done, or not soon, harms no other.
+// The first item waits a moment for others, if no call is under way. Items that come during a call
+// are for the next one. So batches grow with the load. If a call takes long, or more items wait
+// than one call takes, a second call is made at the same time. After a call that fails as a whole,
+// each item gets a call of its own, so that an item that fails or is slow does not affect the
+// others.
 type batcher[T, R any] struct {
 	// call returns one result for each item, in their order.
 	call func(ctx context.Context, items []T) ([]R, error)
-	// spawn runs a function in a goroutine that the owner waits for.
+	// spawn runs a function in a goroutine that the owner of the batcher waits for.
 	spawn func(f func())
 	clock func() time.Time
-	// most bounds the items of a call, and timeout each call.
+	// most bounds the items of a call; timeout bounds each call.
 	most    int
 	timeout time.Duration
-	// linger is how long items are gathered before a call.
+	// linger is how long items are collected before a call.
 	linger time.Duration
 
 	mu      sync.Mutex
@@ -32,17 +32,17 @@ type batcher[T, R any] struct {
 	waiting []submission[T, R]
 }
 
-// submission is an item, and what is done once its result is known.
+// submission is an item, and the function to call with its result.
 type submission[T, R any] struct {
 	item T
 	done func(result R, err error)
 }
 
-// A call that takes longer than longCall is not waited for by others.
+// Other items do not wait for a call that takes longer than longCall.
 const longCall = 50 * time.Millisecond
 
-// add has an item done, and calls done with what came of it, in a goroutine of its
-// own. Only the values of ctx are used.
+// add submits an item. done is called with its result in a goroutine of its own. Only the values of
+// ctx are used.
 func (b *batcher[T, R]) add(ctx context.Context, item T, done func(result R, err error)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +55,7 @@ func (b *batcher[T, R]) add(ctx context.Context, item T, done func(result R, err
 	}
 }
 
-// do returns the result of an item.
+// do submits an item and waits for its result.
 func (b *batcher[T, R]) do(ctx context.Context, item T) (result R, err error) {
 	ended := make(chan struct{})
 	b.add(ctx, item, func(r R, e error) { result, err = r, e; close(ended) })
@@ -63,7 +63,7 @@ func (b *batcher[T, R]) do(ctx context.Context, item T) (result R, err error) {
 	return result, err
 }
 
-// work makes calls for as long as anything waits.
+// work makes calls while items wait.
 func (b *batcher[T, R]) work(ctx context.Context) {
 	for {
 		if b.few() {
@@ -77,14 +77,14 @@ func (b *batcher[T, R]) work(ctx context.Context) {
 	}
 }
 
-// few tells whether a call has room for more than what waits.
+// few reports whether a call has room for more than the waiting items.
 func (b *batcher[T, R]) few() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiting) > 0 && len(b.waiting) < b.most
 }
 
-// take returns what the next call is for; with nothing, whoever asked has ended.
+// take returns the items of the next call. If there are none, the calling worker ends.
 func (b *batcher[T, R]) take() []submission[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,12 +94,12 @@ func (b *batcher[T, R]) take() []submission[T, R] {
 		return nil
 	}
 	batch := append(make([]submission[T, R], 0, n), b.waiting[:n]...)
-	b.waiting = slices.Delete(b.waiting, 0, n) // what is done holds no memory
+	b.waiting = slices.Delete(b.waiting, 0, n) // releases the memory of the items
 	b.began = b.clock()
 	return batch
 }
 
-// fill makes one call, or one for each where that fails.
+// fill makes one call. If it fails, fill makes one call for each item.
 func (b *batcher[T, R]) fill(ctx context.Context, batch []submission[T, R]) {
 	items := make([]T, len(batch))
 	for i := range batch {

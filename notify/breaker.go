@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// BreakerPolicy says when a webhook is left alone, and for how long.
+// BreakerPolicy says when a breaker opens, and for how long.
 type BreakerPolicy struct {
-	// Threshold is the number of failing attempts in a row that opens the breaker.
+	// Threshold is the number of consecutive failures that opens the breaker.
 	Threshold int
-	// Pause is how long it stays open at first. It doubles with each failing
-	// probe, up to MaxPause.
+	// Pause is how long the breaker stays open at first. It doubles with each failing probe, up to
+	// MaxPause.
 	Pause, MaxPause time.Duration
-	// Jitter is the share by which a pause is stretched or shortened, 0 to 1.
+	// Jitter is the share by which a pause is lengthened or shortened at random, 0 to 1.
 	Jitter float64
 }
 
-// Validate reports a policy that cannot be meant.
+// Validate returns an error if the policy makes no sense.
 func (p BreakerPolicy) Validate() error {
 	if p.Threshold < 1 {
 		return fmt.Errorf("breaker threshold is %d; it must be at least 1", p.Threshold)
@@ -31,30 +31,30 @@ func (p BreakerPolicy) Validate() error {
 	return nil
 }
 
-// Breaker is what the attempts of all replicas tell about a webhook. Its zero
-// value is closed and has seen no failure. All instants are Postgres's.
+// Breaker is what the attempts of all replicas have shown about a webhook. The zero value is closed
+// and has seen no failure. All instants are by Postgres's clock.
 type Breaker struct {
-	// Failures counts the failing attempts since the last one that was answered.
+	// Failures counts the failing attempts since the last answer.
 	Failures int
-	// Openings counts the times in a row that it has opened; 0 while it is closed.
+	// Openings counts how often it opened in a row; 0 while it is closed.
 	Openings int
-	// OpenedAt is when it first opened, zero while it is closed.
+	// OpenedAt is when it opened for the first time in the row; zero while it is closed.
 	OpenedAt time.Time
-	// Until is when the next probe may go out, zero while it is closed.
+	// Until is when the next probe may go out; zero while it is closed.
 	Until time.Time
-	// LastError tells of the last failing attempt, also of one since made up for.
+	// LastError is the error of the last failing attempt. It remains after a success.
 	LastError   string
 	LastErrorAt time.Time
-	// Holds counts the pauses in a row that the receiver has asked for, HeldSince is when the
-	// first began, HeldFor how long the last one is, and HeldUntil when it ends. While Holds is
-	// not 0 and the pause is over, a probe goes first.
+	// Holds counts the consecutive pauses that the receiver has asked for. HeldSince is when the
+	// first one began, HeldFor how long the last one lasts, and HeldUntil when it ends. If Holds is
+	// not 0 when the pause ends, a probe goes first.
 	Holds     int
 	HeldSince time.Time
 	HeldFor   time.Duration
 	HeldUntil time.Time
 }
 
-// BreakerState is where a breaker stands.
+// BreakerState is the state of a breaker.
 type BreakerState int
 
 // The states.
@@ -80,8 +80,8 @@ func (s BreakerState) String() string {
 	return fmt.Sprintf("breaker(%d)", int(s))
 }
 
-// State returns where b stands at an instant. A half-open breaker whose probe is
-// on its way lets no other through; that is a claim, which the store keeps.
+// State returns the state of b at an instant. While the probe of a half-open breaker is on its way,
+// no other message may be sent; the store knows this by the claim of the probe.
 func (b Breaker) State(now time.Time) BreakerState {
 	switch {
 	case b.OpenedAt.IsZero():
@@ -93,25 +93,25 @@ func (b Breaker) State(now time.Time) BreakerState {
 	}
 }
 
-// Evidence is what an attempt tells a breaker.
+// Evidence is what one attempt shows about a receiver.
 type Evidence struct {
 	Outcome Outcome
-	// Hold is how long a receiver that asks for a pause is held at least.
+	// Hold is the least time for which a receiver that asks for a pause is held.
 	Hold time.Duration
 	// Probe is true for the attempt that a half-open breaker let through.
 	Probe bool
 	// Now is the instant of the settlement.
 	Now time.Time
-	// Random is uniform in [0, 1) and places the jitter.
+	// Random is uniform in [0, 1) and decides the jitter.
 	Random float64
 }
 
-// Next returns what becomes of was.
+// Next returns the state of the breaker after an attempt.
 //
-// Any answer below 500 closes it: a receiver that refuses is alive. While it is
-// open, only the probe opens it for longer; failures of attempts that were on
-// their way when it opened are counted and change nothing else. A receiver that asks for
-// a pause is held; pauses in a row grow, also where it asks for the same each time.
+// Any answer below 500 closes it, because a receiver that refuses a message is alive. While it is
+// open, only a failing probe keeps it open for longer. Failures of attempts that were under way
+// when it opened are counted and have no other effect. A receiver that asks for a pause is held.
+// Consecutive pauses grow, even if the receiver asks for the same time again.
 func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 	next := was
 	if e.Outcome.Verdict == VerdictThrottled {
@@ -138,14 +138,15 @@ func (p BreakerPolicy) Next(was Breaker, e Evidence) Breaker {
 }
 
 const (
-	// maxGrownHold is how far pauses grow beyond what a receiver asks for.
+	// maxGrownHold is how long a pause can grow beyond the time that the receiver asks for.
 	maxGrownHold = time.Hour
-	// inARow is how long after a pause the next one is still in a row with it. After a longer time
-	// in which nothing was sent nobody knows what the receiver would have answered.
+	// inARow is the time after a pause within which the next one is consecutive. After a longer
+	// time without a message, it is unknown what the receiver would have answered.
 	inARow = time.Hour
 )
 
-// held begins a pause. What was on its way when it began makes it no longer than asked.
+// held begins a pause. Attempts that were under way when it began do not make it longer than
+// requested.
 func held(b Breaker, e Evidence) Breaker {
 	hold := e.Hold
 	if e.Now.Before(b.HeldUntil) {
@@ -164,7 +165,7 @@ func held(b Breaker, e Evidence) Breaker {
 	return b
 }
 
-// pause returns how long the opening of a number, from 1, lasts.
+// pause returns how long an opening lasts. Openings are numbered from 1.
 func (p BreakerPolicy) pause(opening int, random float64) time.Duration {
 	pause := p.Pause
 	for range opening - 1 {
@@ -176,8 +177,8 @@ func (p BreakerPolicy) pause(opening int, random float64) time.Duration {
 	return min(pause+time.Duration((2*random-1)*p.Jitter*float64(pause)), p.MaxPause)
 }
 
-// Unanswered tells whether the receiver gave no answer worth the name: none at
-// all, or one that says it cannot answer (5xx without asking for a pause).
+// Unanswered reports whether the receiver gave no proper answer: none at all, or a 5xx status
+// without a request for a pause.
 func (o Outcome) Unanswered() bool {
 	switch o.Verdict {
 	case VerdictRetry, VerdictUnknown:
@@ -187,37 +188,37 @@ func (o Outcome) Unanswered() bool {
 	return false
 }
 
-// FlowState says whether messages flow to a webhook.
+// FlowState says whether messages are sent to a webhook.
 type FlowState string
 
-// The states of flow.
+// The flow states, from harmless to grave.
 const (
-	// FlowOK sends what is due.
+	// FlowOK means that due messages are sent.
 	FlowOK FlowState = "ok"
-	// FlowHeld waits because the receiver asked for it.
+	// FlowHeld means that messages wait because the receiver asked for a pause.
 	FlowHeld FlowState = "held"
-	// FlowOpen waits because the receiver does not answer; a probe follows.
+	// FlowOpen means that messages wait because the receiver does not answer. A probe follows.
 	FlowOpen FlowState = "open"
-	// FlowOff waits for a person.
+	// FlowOff means that messages wait for a person.
 	FlowOff FlowState = "off"
 )
 
 // Flow is how messages flow to a webhook.
 type Flow struct {
 	State FlowState
-	// Since is when State began: of [FlowOpen] the first opening; zero for others.
+	// Since is when [FlowOpen] began, with the first opening; zero for other states.
 	Since time.Time
-	// Until is when it ends, or of [FlowOpen] when the next probe may go out;
-	// zero for [FlowOK] and [FlowOff].
+	// Until is when the state ends. For [FlowOpen] it is when the next probe may go out. It is zero
+	// for [FlowOK] and [FlowOff].
 	Until time.Time
-	// Failures counts the unanswered attempts in a row.
+	// Failures counts the consecutive unanswered attempts.
 	Failures int
-	// LastError tells why the last unanswered attempt was; empty before the first.
+	// LastError is why the last unanswered attempt failed; empty before the first.
 	LastError   string
 	LastErrorAt time.Time
 }
 
-// FlowOf returns how messages flow to w at an instant. The gravest state counts.
+// FlowOf returns how messages flow to w at an instant. If several states apply, it is the gravest.
 func FlowOf(w *Webhook, b Breaker, now time.Time) Flow {
 	f := Flow{State: FlowOK, Failures: b.Failures, LastError: b.LastError, LastErrorAt: b.LastErrorAt}
 	switch {

@@ -102,8 +102,8 @@ func TestBreakerState(t *testing.T) {
 	}
 }
 
-// TestHoldsGrow has a receiver ask for a second each time: the pauses grow, a delivery
-// ends that, and what was on its way when a pause began makes it no longer.
+// TestHoldsGrow has a receiver that asks for a pause of a second each time: the pauses grow, a
+// delivery ends that, and an attempt that was under way when a pause began does not prolong it.
 func TestHoldsGrow(t *testing.T) {
 	now := time.Unix(1_795_244_520, 0)
 	p := notify.DefaultPolicy().Breaker
@@ -124,14 +124,14 @@ func TestHoldsGrow(t *testing.T) {
 			t.Errorf("pause %d is %v, want %v", i+1, pause, want)
 		}
 	}
-	// What a receiver asks for is believed, however long.
+	// A receiver's own pause is respected, however long.
 	if answer(notify.VerdictThrottled, 5*time.Hour); b.HeldUntil.Sub(now) != 5*time.Hour || b.Holds != 15 {
 		t.Errorf("held for %v, want 5h", b.HeldUntil.Sub(now))
 	}
 	if want := time.Unix(1_795_244_520, 0); !b.HeldSince.Equal(want) {
 		t.Errorf("held since %v, want %v", b.HeldSince, want)
 	}
-	// Nobody asked for more than an hour: what follows is not in a row with it.
+	// The receiver asked for no pause within an hour: what follows does not continue the series.
 	now = b.HeldUntil.Add(time.Hour + 1)
 	if answer(notify.VerdictThrottled, time.Second); b.HeldUntil.Sub(now) != time.Second || b.Holds != 1 || !b.HeldSince.Equal(now) {
 		t.Errorf("held for %v since %v, want a second from now on", b.HeldUntil.Sub(now), b.HeldSince)

@@ -8,49 +8,48 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrFenced says that a claim has passed to somebody else, or that its message has
-// ended already.
+// ErrFenced says that another claimant has the message, or that the message has already ended.
 var ErrFenced = errors.New("the lease was lost")
 
-// Store keeps the outbox and the record.
+// Store stores the outbox and the record.
 type Store interface {
-	// Claim takes due messages, stores their bodies and records that their attempts
-	// begin, in one transaction, and then asks once more which webhooks want them. With an
-	// error it may still return some, which are claimed.
+	// Claim takes due messages, stores their bodies and records that their attempts begin, in one
+	// transaction. Then it asks once more which webhooks still want them. It may return both an
+	// error and some messages; these are claimed.
 	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
-	// Renew extends leases from now on, and returns for how long each claim that still stands
-	// does so; those that are missing stand no longer. A claim that somebody is writing to
-	// just now may be left as it is.
+	// Renew extends leases from now on, and returns how long each claim that is still valid lasts.
+	// Missing claims are no longer valid. A claim that another transaction is writing to at the
+	// moment may be left as it is.
 	Renew(ctx context.Context, held []Held, lease time.Duration) (left map[Held]time.Duration, err error)
-	// Settle stores outcomes and what follows from them. There is a result for
-	// each, in their order; with an error nothing was written.
+	// Settle stores outcomes and their consequences. It returns a result for each, in their order.
+	// If it returns an error, nothing was written.
 	Settle(ctx context.Context, settlements []Settlement) ([]Settled, error)
 }
 
-// ClaimRequest says what a dispatcher has room for.
+// ClaimRequest describes what a dispatcher has room for.
 type ClaimRequest struct {
 	Replica string
 	Lease   time.Duration
-	// Webhooks are those for which something is known to have become due; the store
-	// looks for others, too.
+	// Webhooks are those for which a message is known to have become due. The store also looks for
+	// others.
 	Webhooks []uuid.UUID
-	// Deal shares free slots out over the webhooks for which something is due.
+	// Deal distributes the free slots over the webhooks for which a message is due.
 	Deal func(due []Due) []Slots
-	// Render makes the body of a message that has none; problem says why it is a
-	// fallback. A message that cannot be rendered at all ends as FAILED.
+	// Render makes the body of a message that has none. problem says why the body is a fallback. A
+	// message that cannot be rendered at all ends as FAILED.
 	Render func(d *Delivery) (body Body, problem string, err error)
-	// MaxAge is how long after they became due messages to a webhook are sent, 0 for ever;
-	// nil is for ever for all. An older one ends as EXHAUSTED, without an attempt.
+	// MaxAge is how long after they became due messages to a webhook are sent; 0 means for ever,
+	// and a nil function means 0 for all. An older message ends as EXHAUSTED, without an attempt.
 	MaxAge func(w *Webhook) time.Duration
-	// KeepsState is [Schedule.KeepsState] of a webhook; nil is false for all.
+	// KeepsState is [Schedule.KeepsState] of a webhook; nil means false for all.
 	KeepsState func(w *Webhook) bool
 }
 
-// Keeps reports whether a message about what happened to an alert is sent to a webhook although it is
-// older than the webhook wants to hear of.
+// Keeps reports whether a webhook gets messages about events of an alert even if they are older
+// than its maximum age for events.
 func (r *ClaimRequest) Keeps(w *Webhook) bool { return r.KeepsState != nil && r.KeepsState(w) }
 
-// TooOld reports whether a claimed message is not sent any more.
+// TooOld reports whether a claimed message is too old to be sent.
 func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {
 	if r.MaxAge == nil {
 		return false
@@ -62,30 +61,30 @@ func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {
 // ErrTooOld tells a person why a message ended for its age.
 var ErrTooOld = errors.New("it is older than the maximum age of its receiver; send it again if it is still useful")
 
-// Claimed is what a claim took, and when to look again.
+// Claimed is the result of a claim.
 type Claimed struct {
 	Deliveries []Delivery
-	// Unwanted are webhooks that, after the commit, do not want their messages any more:
-	// edited since, off or held, or they do not answer, and another message is the probe.
-	// Unchecked is why nobody could tell, and then no call may be made.
+	// Unwanted are webhooks that, after the commit, do not want their messages any more: they were
+	// edited since, are switched off or held, or do not answer and the probe is another message.
+	// Unchecked is why this could not be checked; then no call may be made.
 	Unwanted  []uuid.UUID
 	Unchecked error
-	// Next is the time until it is worth looking again, by the store's clock: a retry, a
-	// lease that lapses, a hold that ends, what this look may have passed over. 0 when
-	// nothing is known. Rows written later are not known to it.
+	// Next is the time until the next look is worthwhile, by the store's clock: until a retry, the
+	// end of a lease or a hold, or messages that this look may have overlooked. It is 0 if there is
+	// nothing to wait for. It does not know rows that are written later.
 	Next time.Duration
 }
 
-// Due is a webhook for which something is due, with its limits.
+// Due is a webhook with due messages, and its limits.
 type Due struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int
-	// RatePerSecond is 0 for no bound; else Tokens is how many messages the rate
-	// allows at the instant of the claim, a fraction of one when none yet.
+	// RatePerSecond is 0 if there is no limit. Otherwise Tokens is how many messages the rate
+	// allows at the instant of the claim; it is a fraction below 1 if none is allowed yet.
 	RatePerSecond float64
 	Tokens        float64
-	// Probe says that the receiver has not answered, or has asked for a pause: one
-	// message goes first.
+	// Probe says that the receiver has not answered, or has asked for a pause. One message goes
+	// first.
 	Probe bool
 }
 
@@ -104,35 +103,36 @@ type Held struct {
 // held returns the claim of a delivery.
 func (d *Delivery) held() Held { return Held{d.NotificationID, d.Token} }
 
-// Settlement is what came of an attempt, and what follows.
+// Settlement is the outcome of an attempt, and its consequences.
 type Settlement struct {
 	TenantID       string
 	NotificationID uuid.UUID
 	WebhookID      uuid.UUID
-	// WebhookVersion is that for which the attempt was made: what it tells of the
-	// receiver is not held against what an edit has made of the webhook since.
+	// WebhookVersion is the version of the webhook that the attempt was made for. The outcome does
+	// not count against a version that was edited since.
 	WebhookVersion int64
 	Token          int64
 	Attempt        int
-	// Replica made the attempt.
+	// Replica is the replica that made the attempt.
 	Replica  string
 	Outcome  Outcome
 	Decision Decision
-	// Breaker returns what becomes of the webhook's breaker at an instant. Probe
-	// tells that the attempt was its probe. Nil leaves the breaker alone.
+	// Breaker returns the next state of the webhook's breaker at an instant. probe says that the
+	// attempt was its probe. If Breaker is nil, the state does not change.
 	Breaker func(was Breaker, probe bool, now time.Time) Breaker
-	// Message is what was posted, nil when nothing was that can be changed.
+	// Message is the posted message; nil if there is none that can be changed later.
 	Message *Message
-	// Reference is what the answer says of how the receiver knows the alert; nil when nothing.
+	// Reference is the receiver's name for the alert, by its answer; nil if the answer says
+	// nothing.
 	Reference *Reference
 }
 
-// Settled tells of an outcome that was to be stored.
+// Settled is the result of storing an outcome.
 type Settled struct {
-	// Fenced says that the claim no longer stands: the outcome is kept on its attempt,
-	// and nothing else was written, unless a success ended the message.
+	// Fenced says that the claim is no longer valid. The outcome is stored with its attempt, and
+	// nothing else was written, except that a success ends the message.
 	Fenced bool
-	// Unjudged is why the outcomes stored with this one were not judged for their webhooks; of these
-	// one alone says so.
+	// Unjudged is why the outcomes of this call were not applied to their webhooks. It is set on
+	// only one of the results.
 	Unjudged error
 }

@@ -13,37 +13,37 @@ import (
 const (
 	// MaxDigestAbove bounds [Webhook.DigestAbove].
 	MaxDigestAbove = 100_000
-	// DigestSize is how many notifications a digest gathers at most, unless its
-	// webhook's bound is higher: then one more than that.
+	// DigestSize is the largest number of notifications in a digest. If the bound of its webhook is
+	// higher, it is one more than that bound.
 	DigestSize = 5000
-	// DigestAlerts is how many alerts a digest names.
+	// DigestAlerts is how many alerts a digest lists.
 	DigestAlerts = 5000
-	// DigestTop is how many rules, places and errors a digest names of each.
+	// DigestTop is how many rules, places and errors a digest lists of each.
 	DigestTop = 8
 )
 
-// Digest is what one message tells instead of many. Its lists are cut, the
-// greatest first; what they leave out is counted.
+// Digest is the content of one message that replaces many. Its lists contain the largest entries;
+// the others are only counted.
 type Digest struct {
-	// Size is the number of notifications, Reasons how many there are of each reason.
+	// Size is the number of notifications; Reasons is their number for each reason.
 	Size    int
 	Reasons map[Reason]int
-	// Rules are ordered by severity, then by count. AllRules is how many there are.
+	// Rules are ordered by severity and then by count. AllRules is the number of all rules.
 	Rules    []DigestRule
 	AllRules int
 	// Places are applications and routes.
 	Places    []DigestPlace
 	AllPlaces int
-	// Errors are told apart without regard to the numbers in their messages.
+	// Errors are distinguished without the numbers in their messages.
 	Errors    []DigestError
 	AllErrors int
 	// FirstFiredAt and LastFiredAt are when the alerts fired.
 	FirstFiredAt, LastFiredAt time.Time
-	// First and Last are the alerts whose exchanges started first and last; nil
-	// when none is about an exchange.
+	// First and Last are the alerts whose exchanges started first and last; nil if no alert is
+	// about an exchange.
 	First, Last *alerts.Instance
-	// Alerts names the alert of each notification, in the order in which they were
-	// made, at most [DigestAlerts]. One that fired and resolved is named twice.
+	// Alerts lists the alert of each notification, in the order in which they were made, at most
+	// [DigestAlerts]. An alert that fired and resolved is listed twice.
 	Alerts []uuid.UUID
 }
 
@@ -55,14 +55,14 @@ type DigestRule struct {
 	Count    int
 }
 
-// DigestPlace is where exchanges of a digest ran.
+// DigestPlace is an application and route of exchanges in a digest.
 type DigestPlace struct {
 	Application, Route string
 	Count              int
 }
 
-// DigestError is an error of exchanges in a digest, with a message as an example,
-// or why rules cannot be evaluated.
+// DigestError is an error of exchanges in a digest, with an example of its message, or the reason
+// why rules cannot be evaluated.
 type DigestError struct {
 	Type, Message string
 	Count         int

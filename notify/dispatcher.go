@@ -28,53 +28,52 @@ type Options struct {
 	Renderer Renderer
 	Sender   Sender
 	Logger   *slog.Logger
-	// Clock tells how long attempts take; no lease is compared with it.
+	// Clock measures how long attempts take. No lease is compared with it.
 	Clock func() time.Time
-	// Random returns numbers uniform in [0, 1), by which retries are spread and the order of equal
-	// webhooks is drawn; by default it is math/rand's. Many goroutines may call it.
+	// Random returns numbers uniform in [0, 1). They spread retries and shuffle webhooks that are
+	// equal. The default is math/rand. It may be called from many goroutines.
 	Random func() float64
 	// Replica names this process in leases and attempts.
 	Replica string
-	// Policy is [DefaultPolicy] when its schedule is nil.
+	// Policy is [DefaultPolicy] if its schedule is nil.
 	Policy Policy
-	// Schedule returns what the receiver of a webhook has of its own; nil is nothing.
+	// Schedule returns the schedule of a webhook's receiver. Nil means that no receiver has one.
 	Schedule func(*Webhook) Schedule
-	// Slots is the number of calls under way at once, [DefaultSlots] by default. One that
-	// takes longer than a second needs none from then on, but with them at most
-	// four times as many are under way.
+	// Slots is the number of calls under way at once, [DefaultSlots] by default. A call that takes
+	// longer than a second needs no slot from then on. Together with these calls, at most four
+	// times as many are under way.
 	Slots int
-	// Lease is how long a claim stands without renewal, 30 s by default, and
-	// [LeastLease] at least.
+	// Lease is how long a claim lasts without renewal, 30 s by default, and at least [LeastLease].
 	Lease time.Duration
-	// DeadAfter is how long this process may be silent before others release its
-	// claims, though they have not lapsed; by default that is not before they lapse.
+	// DeadAfter is how long this process may be silent before other replicas release its claims,
+	// although these have not expired. By default they are not released earlier.
 	DeadAfter time.Duration
-	// Poll is the longest pause between looks at the outbox, 1 s by default. A row
-	// that is known to become due earlier ends the pause.
+	// Poll is the longest pause between looks at the outbox, 1 s by default. The pause ends earlier
+	// if a row is known to become due.
 	Poll time.Duration
-	// Observer is notified of attempts; nil is nobody.
+	// Observer is notified of attempts. It may be nil.
 	Observer Observer
-	// WakeUps cuts a pause short; nil leaves it to polling. Each signal is answered
-	// once the pass that it caused has claimed.
+	// WakeUps ends a pause early. If it is nil, the dispatcher only polls. Each signal is answered
+	// when the pass that it caused has claimed.
 	WakeUps <-chan Signal
 }
 
-// Observer is notified of what became of attempts. Its methods must not block, and may
-// be called by several goroutines at once.
+// Observer is notified of the results of attempts. Its methods must not block, and may be called
+// from several goroutines at once.
 type Observer interface {
-	// Attempted tells the verdict of an attempt, stored or not.
+	// Attempted reports the verdict of an attempt, stored or not.
 	Attempted(verdict Verdict)
-	// Fenced tells that a claim had passed to somebody else.
+	// Fenced reports that another claimant had the claim.
 	Fenced()
-	// Unknown tells that an attempt is begun after one whose outcome nobody has
-	// stored: its process died or stood still, and the message may have been sent.
+	// Unknown reports that an attempt begins after one whose outcome was never stored: its process
+	// died or was paused, and the message may have been sent.
 	Unknown()
-	// Unjudged tells that outcomes were stored and not judged for their webhooks: no breaker
+	// Unjudged reports that outcomes were stored but not applied to their webhooks: no breaker
 	// counts them, and no pause begins.
 	Unjudged()
 }
 
-// unobserved is nobody.
+// unobserved is an observer that does nothing.
 type unobserved struct{}
 
 func (unobserved) Attempted(Verdict) {}
@@ -88,20 +87,20 @@ type Dispatcher struct {
 	slots       *slots
 	leases      *leases
 	settlements batcher[Settlement, Settled]
-	// signals holds one after something became due, or there is room for it.
+	// signals holds a signal if something became due, or there is room for it.
 	signals  chan struct{}
 	underWay sync.WaitGroup
-	// running says that Run goes on.
+	// running says that Run has not ended.
 	running atomic.Bool
 
 	mu sync.Mutex
-	// hints are webhooks for which something became due since the last claim.
+	// hints are the webhooks for which something became due since the last claim.
 	hints map[uuid.UUID]bool
 	// woken says that something became due since Run last took a signal.
 	woken bool
 }
 
-// NewDispatcher returns a dispatcher. Its error names the option that cannot be used.
+// NewDispatcher returns a dispatcher. Its error names the option that is invalid.
 func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Store == nil || o.Renderer == nil || o.Sender == nil || o.Logger == nil || o.Clock == nil || o.Replica == "" {
 		return nil, errors.New("dispatcher: Store, Renderer, Sender, Logger, Clock and Replica are required")
@@ -147,15 +146,15 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 }
 
 const (
-	// maxBatch bounds what one statement settles.
+	// maxBatch bounds how many outcomes one statement settles.
 	maxBatch = 256
-	// linger is how long free slots and outcomes are gathered. Of an outcome that is
-	// not yet handed to Postgres, a kill repeats the message.
+	// linger is how long free slots and outcomes are collected. If the process is killed in that
+	// time, the messages of the collected outcomes are sent again.
 	linger = 2 * time.Millisecond
-	// A process that renews has also shown in the last third of DeadAfter that it is alive, and is
-	// not taken for dead for the rest of it.
+	// A renewal also shows that the process is alive. A process that renewed within the last third
+	// of DeadAfter is not taken for dead for the rest of it.
 	alive, silent = 2, 3
-	// afterFailure is the pause after a pass that failed.
+	// afterFailure is the pause after a failed pass.
 	afterFailure = time.Second
 )
 
@@ -163,17 +162,17 @@ const (
 type Result struct {
 	// Claimed is the number of messages taken.
 	Claimed int
-	// Again is the time after which there is room for more, by a rate or because
-	// calls take long; 0 when nothing is held back.
+	// Again is the time until there is room for more, because of a rate or because calls take long;
+	// 0 if nothing is held back.
 	Again time.Duration
-	// Next is the time until something is known to be worth a look; 0 when nothing is.
+	// Next is the time until a look is known to be worthwhile; 0 if none is.
 	Next time.Duration
-	// Left reports that more may be due than there was room for. What a rate limit
-	// holds back is not left.
+	// Left reports that more may be due than there was room for. Messages that a rate holds back do
+	// not count.
 	Left bool
 }
 
-// pause returns how long to wait before the next look, when nothing else comes first.
+// pause returns how long to wait before the next look, if nothing else happens first.
 func (r Result) pause(poll time.Duration, err error) time.Duration {
 	for _, sooner := range []time.Duration{r.Again, r.Next} {
 		if sooner > 0 {
@@ -186,7 +185,7 @@ func (r Result) pause(poll time.Duration, err error) time.Duration {
 	return poll
 }
 
-// Wake tells the dispatcher that something has become due for webhooks. It never blocks.
+// Wake tells the dispatcher that messages have become due for webhooks. It never blocks.
 func (d *Dispatcher) Wake(webhooks []uuid.UUID) {
 	d.hint(webhooks)
 	d.mu.Lock()
@@ -195,7 +194,7 @@ func (d *Dispatcher) Wake(webhooks []uuid.UUID) {
 	d.signal()
 }
 
-// takeWoken reports whether something became due since it was called last.
+// takeWoken reports whether something became due since its last call.
 func (d *Dispatcher) takeWoken() (woken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,7 +210,7 @@ func (d *Dispatcher) hint(webhooks []uuid.UUID) {
 	}
 }
 
-// takeHints returns the webhooks for which something became due since the last time.
+// takeHints returns the webhooks for which something became due since its last call.
 func (d *Dispatcher) takeHints() []uuid.UUID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,24 +219,23 @@ func (d *Dispatcher) takeHints() []uuid.UUID {
 	return hints
 }
 
-// Tick is one pass: it claims what there is room for, attempts it, and returns
-// when every attempt is settled.
+// Tick is one pass: it claims what there is room for, attempts it, and returns when every attempt
+// is settled.
 func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
 	result, err := d.pass(ctx)
 	d.underWay.Wait()
 	return result, err
 }
 
-// Run delivers until ctx ends, then waits for the attempts under way, each of
-// which is bounded by its webhook's timeout. A pass that fails is logged, and
-// the next one does its work.
+// Run delivers until ctx ends. Then it waits for the attempts under way, each of which is bounded
+// by its webhook's timeout. A failed pass is logged, and the next one does its work.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
 	d.running.Store(true)
 	defer d.running.Store(false)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	// gathering says that slots have become free, and the pause is over soon.
+	// gathering says that slots have become free and the pause will end soon.
 	gathering := false
 	for {
 		var signal Signal
@@ -261,7 +259,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			}
 		}
 		gathering = false
-		// What is signalled by now, this pass looks at.
+		// This pass covers what was signalled until now.
 		select {
 		case <-d.signals:
 		default:
@@ -284,7 +282,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	var result Result
 	var dealt room
 	hints, began := d.takeHints(), d.Clock()
-	// What a claim takes that comes to its end later lapses.
+	// A claim that ends later than that takes leases that have expired.
 	claiming, cancel := context.WithTimeout(ctx, d.Lease)
 	defer cancel()
 	d.leases.claim()
@@ -318,7 +316,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// signal leaves a signal, unless one is there.
+// signal leaves a signal, unless there is one.
 func (d *Dispatcher) signal() {
 	select {
 	case d.signals <- struct{}{}:

@@ -32,14 +32,14 @@ type outbox struct {
 	settles    []error
 	claimed    []notify.Delivery
 	settled    []notify.Settlement
-	// stores is how often outcomes were stored.
+	// stores counts how often outcomes were stored.
 	stores   int
 	renewals int
-	// checkErr is why nobody can tell after a claim whether the webhook takes messages.
+	// checkErr is the error of checking, after a claim, whether the webhook accepts messages.
 	checkErr error
 	hints    []uuid.UUID
-	// lost says that every claim has passed to somebody else, unwanted that the webhook
-	// takes no message any more.
+	// lost says that every claim has passed to another dispatcher, unwanted that the webhook
+	// accepts no messages any more.
 	lost, unwanted bool
 	// lostAtEnd says that settlements come too late.
 	lostAtEnd bool
@@ -90,7 +90,7 @@ func (o *outbox) Renew(_ context.Context, held []notify.Held, lease time.Duratio
 	return standing(held, lease), nil
 }
 
-// standing is what a renewal of claims returns that all stand.
+// standing is the result of a renewal in which no claim is lost.
 func standing(held []notify.Held, lease time.Duration) map[notify.Held]time.Duration {
 	left := map[notify.Held]time.Duration{}
 	for _, claim := range held {
@@ -122,17 +122,17 @@ func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
 	return notify.Body{ContentType: "text/plain", Content: []byte("x")}, nil
 }
 
-// calls is a sender that takes its time and counts how many are under way.
+// calls is a sender that takes some time and counts the attempts under way.
 type calls struct {
 	takes time.Duration
-	// verdict is VerdictDelivered where it is not set.
+	// verdict defaults to VerdictDelivered.
 	verdict   notify.Verdict
 	mu        sync.Mutex
 	now, most int
 	at        []time.Time
 }
 
-// waiting bounds a call by its webhook's timeout.
+// waiting limits a call by its webhook's timeout.
 func waiting(ctx context.Context, d *notify.Delivery, send func(ctx context.Context) notify.Outcome) notify.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, d.Webhook.Timeout)
 	defer cancel()
@@ -183,7 +183,7 @@ func dispatcher(t *testing.T, o *outbox, c *calls, also func(*notify.Options)) *
 	return d
 }
 
-// run runs d for a while of the bubble's time.
+// run runs d for the given time of the bubble.
 func run(d *notify.Dispatcher, while time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), while)
 	defer cancel()
@@ -199,7 +199,7 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 		if c.most != 4 || o.most > 4 {
 			t.Errorf("%d calls under way at once, %d claimed at once; want 4", c.most, o.most)
 		}
-		// A freed slot is taken at once, not at the next look.
+		// A slot that becomes free is used at once, not at the next look.
 		if len(o.settled) != 50 {
 			t.Errorf("%d settled, want 50", len(o.settled))
 		}
@@ -272,7 +272,8 @@ func TestACallThatTimesOutIsMadeAgain(t *testing.T) {
 	})
 }
 
-// Outcomes that are known at about the same time are stored by one call, failures like deliveries.
+// Outcomes that are known at about the same time are stored in one call, failures as well as
+// deliveries.
 func TestOutcomesAreStoredTogether(t *testing.T) {
 	for _, verdict := range []notify.Verdict{notify.VerdictDelivered, notify.VerdictRetry, notify.VerdictThrottled} {
 		synctest.Test(t, func(t *testing.T) {
@@ -288,8 +289,8 @@ func TestOutcomesAreStoredTogether(t *testing.T) {
 	}
 }
 
-// What the webhook does not want any more right before its call is not sent, which is
-// recorded, and costs nothing.
+// A message that the webhook no longer accepts right before its call is not sent; that is recorded,
+// and uses up no attempt.
 func TestNothingIsSentThatIsNotWanted(t *testing.T) {
 	for name, spoil := range map[string]func(o *outbox){
 		"the webhook was edited":           func(o *outbox) { o.unwanted = true },
@@ -361,7 +362,7 @@ func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// running runs a dispatcher beside f.
+// running runs a dispatcher while f runs.
 func running(t *testing.T, d *notify.Dispatcher, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,8 +13,9 @@ const (
 	MaxEventMaxAge     = 30 * 24 * time.Hour
 )
 
-// DiscardedByTocsin is who discards what is of no use to its receiver any more: events that are too old, and
-// escalations of alerts that somebody looks after.
+// DiscardedByTocsin is the name under which Tocsin itself discards messages that are of no use to
+// their receivers any more: events that are too old, and escalations of alerts that somebody looks
+// after.
 const DiscardedByTocsin = "Tocsin"
 
 // Events returns what happens to alerts and a webhook may choose to be notified of. A
@@ -26,7 +27,7 @@ const DiscardedByTocsin = "Tocsin"
 // that notifies nobody, and the place where that is decided would be none of those where people look for it.
 func Events() []Reason { return []Reason{ReasonAcknowledged, ReasonResolved, ReasonReopened} }
 
-// IsEvent reports whether a message is about what happened to an alert after it was raised.
+// IsEvent reports whether a message is about an event of an alert after it was raised.
 func (r Reason) IsEvent() bool {
 	switch r {
 	case ReasonAcknowledged, ReasonResolved, ReasonReopened:
@@ -37,14 +38,14 @@ func (r Reason) IsEvent() bool {
 	return false
 }
 
-// Event is when something happened to an alert, and who did it; empty is Tocsin.
+// Event is an event of an alert: when it happened, and who did it; empty means Tocsin.
 type Event struct {
 	At time.Time
 	By string
 }
 
-// Tell returns the alert as the event left it, whatever has become of it since: messages
-// arrive later than what they tell.
+// Tell returns the alert in its state right after the event, because messages arrive later than
+// their events.
 func (e Event) Tell(reason Reason, a alerts.Instance) alerts.Instance {
 	switch reason {
 	case ReasonAcknowledged:
@@ -63,7 +64,7 @@ func (e Event) Tell(reason Reason, a alerts.Instance) alerts.Instance {
 	return a
 }
 
-// at returns the instant that the alert has, unless that is of a later event.
+// at returns the stored instant, unless it belongs to a later event.
 func (e Event) at(stored *time.Time) *time.Time {
 	if stored != nil && !stored.After(e.At) {
 		return stored

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// idTimeBytes is the part of an id that holds its instant, in milliseconds.
+// idTimeBytes is the size of the part of an id that holds its instant, in milliseconds.
 const idTimeBytes = 6
 
 // ID derives the id of a notification, so that one that is written again after a failover

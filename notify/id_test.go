@@ -15,7 +15,7 @@ func TestIDIsDerived(t *testing.T) {
 	if got := notify.ID(alert, webhook, notify.ReasonFired, 0); got != id {
 		t.Errorf("derived again: %s, want %s", got, id)
 	}
-	// What is stored was derived in this way, and must be found by it.
+	// What is stored has ids that were derived in this way, and must be found by them.
 	if want := "019aaf00-1234-8122-aefb-14c0390687d3"; id.String() != want {
 		t.Errorf("got %s, want %s", id, want)
 	}

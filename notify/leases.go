@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// message is what a receiver takes as one.
+// message identifies what a receiver takes as one message.
 type message struct {
 	notification uuid.UUID
 	generation   int
@@ -19,51 +19,51 @@ type message struct {
 
 func (d *Delivery) message() message { return message{d.NotificationID, d.Generation} }
 
-// leases renews those of all claims of a dispatcher, in one statement each
-// third of a lease. A claim is kept from when it is taken until its outcome is
-// stored. One that is found lost is renewed no more; a renewal that fails is made
-// again a third later, while the lease may still stand. Renewals are made while
-// anything is held, and at no other time: with the last claim the goroutine ends.
+// leases renews all claims of a dispatcher, in one statement each third of a lease. A claim is
+// renewed from when it is taken until its outcome is stored. A claim that is found lost is not
+// renewed any more. A failed renewal is repeated a third of a lease later, while the lease may
+// still be valid. With the last claim the goroutine ends.
 //
-// A call is stopped where its claim is found lost, or could not be renewed for as long as
-// it lasts. How long that is, is measured by this process's clock from when the claim or the renewal
-// was asked for, so that a process that has stood still knows before it goes on. A renewal that
-// comes through later lets the calls that are made then go on.
+// A call is stopped if its claim is found lost, or if it was not renewed before it may have
+// expired. The time is measured by this process's clock from when the claim or the renewal was
+// requested, so that a process that was paused notices this before it goes on. If a renewal
+// succeeds later, calls that begin after it may go on.
 type leases struct {
 	renew func(ctx context.Context, held []Held, lease time.Duration) (left map[Held]time.Duration, err error)
 	lease time.Duration
-	// span is for how long after a renewal nobody else takes a claim.
+	// span is the time after a renewal during which no other replica takes a claim.
 	span    time.Duration
 	clock   func() time.Time
 	logger  *slog.Logger
 	lostOne func()
 
 	mu sync.Mutex
-	// held are the claims that are not known to be lost, claims how many each message has.
+	// held are the claims that are not known to be lost; claims is how many claims each message
+	// has.
 	held   map[Held]*keptClaim
 	claims map[uuid.UUID]int
-	// arrived are the messages whose receiver has taken them, while that is being stored:
-	// where it takes longer than a lease, they are claimed again. Each is remembered for
-	// as long as it has a claim, or one may be under way: the outcome of the first may be
-	// stored just before the second is looked at.
+	// arrived are the messages that their receivers have accepted and whose outcomes are being
+	// stored. If storing takes longer than a lease, they are claimed again. A message is kept while
+	// it has a claim and while a claim may be under way: the outcome of the first claim may be
+	// stored just before the second claim is checked.
 	arrived  map[message]bool
 	claiming bool
-	// stop ends the goroutine that renews, nil when there is none.
+	// stop ends the goroutine that renews; nil if there is none.
 	stop  context.CancelFunc
 	ended *sync.WaitGroup
 }
 
 // keptClaim is a claim that is renewed.
 type keptClaim struct {
-	// until is when others may take it, if it is not renewed before.
+	// until is when other replicas may take the claim, if it is not renewed.
 	until time.Time
-	// settling says that its outcome is being stored.
+	// settling says that the outcome of the claim is being stored.
 	settling bool
-	// stop ends the call that is made under it, nil while there is none.
+	// stop ends the call under the claim; nil while there is none.
 	stop context.CancelCauseFunc
 }
 
-// keep begins to renew a claim that was asked for at an instant.
+// keep begins to renew a claim that was requested at an instant.
 func (k *leases) keep(ctx context.Context, claim Held, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *leases) keep(ctx context.Context, claim Held, asked time.Time) {
 	k.ended.Go(func() { k.run(ctx) })
 }
 
-// stands returns why a claim may be over, nil while it stands.
+// stands returns why a claim may have expired; nil while it is valid.
 func (k *leases) stands(claim Held) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,7 +93,8 @@ func (k *leases) stands(claim Held) error {
 	return nil
 }
 
-// calling returns a context that ends with the claim. The caller calls done when its call has ended.
+// calling returns a context that ends with the claim. The caller calls done when its call has
+// ended.
 func (k *leases) calling(parent context.Context, claim Held) (ctx context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(parent)
 	k.mu.Lock()
@@ -112,8 +113,8 @@ func (k *leases) calling(parent context.Context, claim Held) (ctx context.Contex
 	}
 }
 
-// settling tells that the outcome of a claim is about to be stored, after which
-// a renewal finds the claim gone, and whether the message has arrived.
+// settling notes that the outcome of a claim is about to be stored, after which a renewal finds no
+// claim, and whether the message has arrived.
 func (k *leases) settling(d *Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,7 +126,8 @@ func (k *leases) settling(d *Delivery, arrived bool) {
 	}
 }
 
-// claim tells that messages are about to be claimed, and claimed that all claims are kept.
+// claim notes that messages are about to be claimed; claimed notes that all claims are being
+// renewed.
 func (k *leases) claim() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,15 +141,15 @@ func (k *leases) claimed() {
 	maps.DeleteFunc(k.arrived, func(m message, _ bool) bool { return k.claims[m.notification] == 0 })
 }
 
-// hasArrived tells whether a message has arrived whose outcome is being stored.
+// hasArrived reports whether a message has arrived whose outcome is being stored.
 func (k *leases) hasArrived(d *Delivery) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.arrived[d.message()]
 }
 
-// drop ends the renewals of a claim, whose outcome is stored as far as it can be. With the
-// last one it waits for the renewal at hand.
+// drop ends the renewals of a claim when its outcome was stored, or could not be stored. With the
+// last claim it waits for the renewal under way.
 func (k *leases) drop(d *Delivery) {
 	k.mu.Lock()
 	delete(k.held, d.held())
@@ -181,12 +183,13 @@ func (k *leases) run(ctx context.Context) {
 			k.renewAll(ctx)
 		case <-lapse.C:
 		}
-		// A claim that is kept from here on stands until after the next renewal.
+		// A claim that is added from here on is valid until after the next renewal.
 		lapse.Reset(k.endLapsed())
 	}
 }
 
-// endLapsed stops the calls whose claims may be over, and returns for how long the others stand.
+// endLapsed stops the calls whose claims may have expired, and returns how long the others are
+// valid.
 func (k *leases) endLapsed() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -241,8 +244,8 @@ func (k *leases) renewed(claim Held, until time.Time) {
 	}
 }
 
-// lose stops the call of a claim that is lost, and reports whether there was one to lose: what is being
-// settled leaves the outbox.
+// lose stops the call of a lost claim, and reports whether there was one to lose: a message that is
+// being settled leaves the outbox.
 func (k *leases) lose(claim Held) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"tocsin/notify"
 )
 
-// steps is a sender that makes a request each 700 ms, and asks before each whether it may.
+// steps is a sender that makes a request every 700 ms, and checks its claim before each.
 type steps struct {
 	requests int
-	// stand has the process stand still for so long after the first request.
+	// stand is for how long the process is paused after the first request.
 	stand time.Duration
 	clock *jumping
 
 	mu   sync.Mutex
 	made []time.Time
-	// ended is the cause with which the context of the last call ended, nil where it did not.
+	// ended is the cause with which the context of the last call ended, or nil if it did not end.
 	ended error
 }
 
@@ -50,7 +50,7 @@ func (s *steps) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	return notify.Outcome{Verdict: notify.VerdictDelivered}
 }
 
-// jumping is a clock that goes on while nothing else does.
+// jumping is a clock that can be moved forward while nothing else proceeds.
 type jumping struct {
 	mu sync.Mutex
 	by time.Duration
@@ -82,16 +82,16 @@ func (c *cutOff) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 	return c.outbox.Renew(ctx, held, lease)
 }
 
-// A sender is stopped before its next request once its claim may be over, and not earlier: 30 s after the last
-// renewal that came through, which are made each 10 s.
+// A sender is stopped before its next request once its claim may have expired, and not earlier: 30
+// s after the last successful renewal; renewals are made every 10 s.
 func TestACallEndsWithItsClaim(t *testing.T) {
 	const ever = 10 * time.Minute
 	for name, c := range map[string]struct {
 		lost bool
-		// away is from when to when renewals fail.
+		// away is the period in which renewals fail.
 		away  [2]time.Duration
 		stand time.Duration
-		// deadAfter is the dispatcher's.
+		// deadAfter is the dispatcher's setting.
 		deadAfter time.Duration
 		made      int
 		verdict   notify.Verdict
@@ -136,7 +136,7 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 	}
 }
 
-// What was answered is recorded, whatever became of the claim meanwhile.
+// The receiver's response is recorded, whatever has become of the claim meanwhile.
 func TestAnAnswerCountsWithoutAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
@@ -150,7 +150,7 @@ func TestAnAnswerCountsWithoutAClaim(t *testing.T) {
 	})
 }
 
-// deaf is a sender whose one request has left, and is answered after a while.
+// deaf is a sender whose only request has left, and is answered after a while.
 type deaf struct{}
 
 func (deaf) Send(context.Context, *notify.Delivery) notify.Outcome {

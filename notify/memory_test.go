@@ -12,8 +12,8 @@ import (
 	"tocsin/notify"
 )
 
-// TestHoldsNothingOfWhatIsDone has a burst of messages settled together, after which
-// the dispatcher is to hold none of their bodies.
+// TestHoldsNothingOfWhatIsDone settles a burst of messages together; afterwards the dispatcher must
+// not keep any of their bodies.
 func TestHoldsNothingOfWhatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()

@@ -6,24 +6,24 @@ import (
 	"tocsin/alerts"
 )
 
-// SlackApp lets a webhook of [KindSlack] post as a bot instead of to a URL. Its
-// messages are changed when their alerts are, and can have buttons.
+// SlackApp lets a webhook of [KindSlack] post as a bot instead of to a URL. Its messages are
+// updated when their alerts change, and can have buttons.
 type SlackApp struct {
-	// Channel is a channel's id, or its name behind a "#".
+	// Channel is the id of a channel, or its name after a "#".
 	Channel string
 	// BotToken is a secret ("xoxb-…").
 	BotToken string
-	// SigningSecret proves that a press of a button comes from Slack. It is a
-	// secret; empty means that messages have no buttons.
+	// SigningSecret proves that a button press comes from Slack. It is a secret; if it is empty,
+	// messages have no buttons.
 	SigningSecret string
-	// Threads has the messages of an issue posted into the thread of its first one, within a day.
+	// Threads posts the messages of an issue into the thread of its first message, within a day.
 	Threads bool
 }
 
 // Used reports whether the webhook posts as a bot.
 func (a SlackApp) Used() bool { return a.BotToken != "" }
 
-// Posted is where a message stands, by which its receiver changes it.
+// Posted is the place of a message, by which its receiver can change it.
 type Posted struct{ Channel, TS string }
 
 // Message is an accepted message that can be changed later.
@@ -32,15 +32,15 @@ type Message struct {
 
 	AlertID uuid.UUID
 	Reason  Reason
-	// Shown is the alert's state that the message shows; empty of a body that an
-	// earlier attempt froze, which is then brought in line in any case.
+	// Shown is the state of the alert that the message shows. It is empty for a body that an
+	// earlier attempt froze; such a message is always updated.
 	Shown alerts.State
-	// Begins says that the messages of its issue that follow may go into its thread.
+	// Begins says that later messages of its issue may go into its thread.
 	Begins bool
 }
 
-// messageOf returns what was posted; nil for what never changes, and where the
-// receiver did not say where the message stands.
+// messageOf returns the posted message; nil for a message that never changes, and if the receiver
+// did not return its place.
 func messageOf(d *Delivery, o Outcome) *Message {
 	if o.Posted == nil || !d.Reason.Changes() {
 		return nil
@@ -52,19 +52,20 @@ func messageOf(d *Delivery, o Outcome) *Message {
 	return m
 }
 
-// Reference is by what a receiver knows an alert: an id that it has given to what was opened
-// or posted there. It is stored with the outcome, also under a claim that was lost, because
-// what the outcome tells of is there; the last one stands.
+// Reference is the receiver's name for an alert: an id of what was opened or posted there. It is
+// stored with the outcome, even under a lost claim, because what was opened exists. A later
+// reference replaces it.
 type Reference struct {
 	AlertID uuid.UUID
-	// ID is empty where the receiver does not know Gone any more, and the next message opens anew.
+	// ID is empty if the receiver does not know Gone any more. Then the next message opens
+	// something new.
 	ID, Gone string
 	// Thread says that Gone is a thread.
 	Thread bool
 }
 
-// ReferenceOf returns what an outcome tells of how the receiver knows the alert; nil when nothing.
-// What is known stays when something happens to the alert, which may be a message of its own.
+// ReferenceOf returns the reference in an outcome; nil if there is none. A known reference is kept
+// when something happens to the alert, because that may be a message of its own.
 func ReferenceOf(d *Delivery, o Outcome) *Reference {
 	if o.Reference == nil || d.Reason == ReasonDigest || d.Reason == ReasonUndelivered || *o.Reference != "" && d.Reference != "" && d.Reason.IsEvent() {
 		return nil
@@ -79,8 +80,8 @@ func ReferenceOf(d *Delivery, o Outcome) *Reference {
 	return r
 }
 
-// Changes reports whether a message of the reason has something to show when
-// its alert changes: what tells an end or many alerts does not.
+// Changes reports whether messages of the reason are updated when the alert changes. Messages about
+// an end or about many alerts are not.
 func (r Reason) Changes() bool {
 	switch r {
 	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated, ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff, ReasonWebhookFailing:

@@ -113,24 +113,25 @@ import (
 	"tocsin/internal/fault"
 )
 
-// Status is how far a notification has come.
+// Status is the status of a notification.
 type Status string
 
 // The statuses. Delivered, Failed, Exhausted, Discarded and Suppressed are terminal.
 const (
-	// Pending waits, or is attempted for the first time.
+	// Pending means that the message waits, or is being attempted for the first time.
 	Pending Status = "PENDING"
-	// Retrying was attempted and will be again.
+	// Retrying means that the message was attempted and will be attempted again.
 	Retrying Status = "RETRYING"
-	// Delivered was accepted by the receiver.
+	// Delivered means that the receiver has accepted the message.
 	Delivered Status = "DELIVERED"
-	// Failed was refused by the receiver for good.
+	// Failed means that the receiver has refused the message for good.
 	Failed Status = "FAILED"
-	// Exhausted was attempted as often as the schedule allows.
+	// Exhausted means that all attempts of the schedule have failed.
 	Exhausted Status = "EXHAUSTED"
-	// Discarded was given up by a person.
+	// Discarded means that a person or Tocsin has given up the message.
 	Discarded Status = "DISCARDED"
-	// Suppressed was never to be sent, because a silence was in force when it was written.
+	// Suppressed means that the message was not sent because a silence was in force when it was
+	// written.
 	Suppressed Status = "SUPPRESSED"
 )
 
@@ -139,40 +140,41 @@ type Reason string
 
 // The reasons.
 const (
-	// ReasonFired tells that an alert was raised.
+	// ReasonFired says that an alert was raised.
 	ReasonFired Reason = "FIRED"
-	// ReasonReminder tells that an alert still fires and nobody has acknowledged it.
+	// ReasonReminder says that an alert still fires and nobody has acknowledged it.
 	ReasonReminder Reason = "REMINDER"
-	// ReasonSnoozeEnded tells that an alert is still open that somebody wanted to be reminded of.
+	// ReasonSnoozeEnded says that an alert is still open after its snooze.
 	ReasonSnoozeEnded Reason = "SNOOZE_ENDED"
-	// ReasonEscalated tells that nobody has acknowledged an alert in time.
+	// ReasonEscalated says that nobody has acknowledged an alert in time.
 	ReasonEscalated Reason = "ESCALATED"
-	// ReasonResolved tells that what an alert was about is over, or that a person says so.
+	// ReasonResolved says that the cause of an alert is over, or that a person has resolved it.
 	ReasonResolved Reason = "RESOLVED"
-	// ReasonAcknowledged tells that somebody looks after an alert.
+	// ReasonAcknowledged says that somebody looks after an alert.
 	ReasonAcknowledged Reason = "ACKNOWLEDGED"
-	// ReasonReopened tells that somebody has undone what others were notified of: the alert is open again.
+	// ReasonReopened says that somebody has undone an action that others were notified of: the
+	// alert is open again.
 	ReasonReopened Reason = "REOPENED"
-	// ReasonRuleFailing tells operators that a rule cannot be evaluated.
+	// ReasonRuleFailing notifies operators that a rule cannot be evaluated.
 	ReasonRuleFailing Reason = "RULE_FAILING"
-	// ReasonRuleRecovered tells operators that it can again.
+	// ReasonRuleRecovered notifies operators that a rule can be evaluated again.
 	ReasonRuleRecovered Reason = "RULE_RECOVERED"
 	// ReasonSourceFailing notifies operators that the source cannot be read.
 	ReasonSourceFailing Reason = "SOURCE_FAILING"
-	// ReasonSourceRecovered notifies them that it can be read again.
+	// ReasonSourceRecovered notifies operators that the source can be read again.
 	ReasonSourceRecovered Reason = "SOURCE_RECOVERED"
-	// ReasonWebhookOff tells operators that a webhook was switched off, because
-	// its receiver is gone for good.
+	// ReasonWebhookOff notifies operators that a webhook was switched off because its receiver is
+	// gone for good.
 	ReasonWebhookOff Reason = "WEBHOOK_OFF"
-	// ReasonWebhookFailing tells operators that a webhook has not answered for long.
+	// ReasonWebhookFailing notifies operators that a webhook has not answered for a long time.
 	ReasonWebhookFailing Reason = "WEBHOOK_FAILING"
-	// ReasonUndelivered tells operators that a message was refused or exhausted.
+	// ReasonUndelivered notifies operators that a message was refused or exhausted.
 	ReasonUndelivered Reason = "UNDELIVERED"
-	// ReasonDigest tells many notifications at once; see [Digest].
+	// ReasonDigest is the reason of a message that replaces many; see [Digest].
 	ReasonDigest Reason = "DIGEST"
 )
 
-// WebhookKind says which dialect a webhook speaks.
+// WebhookKind is the protocol of a webhook's receiver.
 type WebhookKind string
 
 // The kinds of webhook.
@@ -181,79 +183,81 @@ const (
 	KindGeneric WebhookKind = "generic"
 )
 
-// Webhook is where notifications go.
+// Webhook is where notifications are sent.
 type Webhook struct {
 	ID       uuid.UUID
 	TenantID string
 	Name     string
 	Kind     WebhookKind
-	// URL is a secret: it often holds a token. It is sealed at rest, and never
-	// logged or shown beyond its host.
+	// URL is a secret, because it often contains a token. It is stored sealed, and never logged or
+	// shown except for its host.
 	URL string
-	// Slack is used instead of URL by a webhook that posts as a bot.
+	// Slack replaces URL for a webhook that posts as a bot.
 	Slack SlackApp
-	// Preset names a receiver with a dialect of its own, whose URL, headers and bodies are
-	// made of Inputs, by name; empty means none. Inputs are secrets like URL.
+	// Preset names a receiver with its own protocol. Its URL, headers and bodies are made from
+	// Inputs, by name. It is empty if there is none. Inputs are secrets like URL.
 	Preset string
 	Inputs map[string]string
-	// Headers are sent with each request, in addition to Tocsin's own.
+	// Headers are sent with each request, in addition to those of Tocsin.
 	Headers map[string]string
-	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.
+	// BodyTemplate is a JSON document with Mustache tags. If it is empty, the layout of the kind is
+	// used.
 	BodyTemplate string
-	// SigningSecret signs each request as Standard Webhooks say ("whsec_…");
-	// empty means unsigned. It is a secret like URL.
+	// SigningSecret ("whsec_…") signs each request according to Standard Webhooks. If it is empty,
+	// requests are not signed. It is a secret like URL.
 	SigningSecret string
-	// FormerSecret signs beside SigningSecret until FormerSecretUntil, while a
-	// secret is rotated; empty when there is none. It is a secret like URL.
+	// FormerSecret also signs until FormerSecretUntil, while a secret is rotated. It is empty if
+	// there is none. It is a secret like URL.
 	FormerSecret      string
 	FormerSecretUntil time.Time
-	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
-	// evaluated, and that they can again; other webhooks that were switched off.
+	// Operators makes the webhook receive notifications about Tocsin itself: rules that cannot be
+	// evaluated or can be again, and other webhooks that were switched off.
 	Operators bool
-	// Events are what else than raised alerts the webhook is notified of: any of [Events].
+	// Events are the events that the webhook is notified of in addition to raised alerts: any of
+	// [Events].
 	Events []Reason
-	// EventMaxAge is how long after it happened such a message is sent at most; 0 is
+	// EventMaxAge is how long after an event its message may still be sent; 0 means
 	// [DefaultEventMaxAge].
 	EventMaxAge time.Duration
 	// QuietHours hold messages about alerts that are not critical.
 	QuietHours QuietHours
 	Enabled    bool
-	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
+	// DisabledReason says why Tocsin switched the webhook off; empty if it did not.
 	DisabledReason string
 	// Timeout bounds one attempt, from dialling to the end of the answer.
 	Timeout time.Duration
-	// ClientCertificate is shown to the receiver: certificates and their key, as PEM.
-	// It is a secret like URL; empty means none.
+	// ClientCertificate is presented to the receiver: certificates and their key, as PEM. It is a
+	// secret like URL; empty means none.
 	ClientCertificate string
 	// MaxConcurrent bounds the attempts under way in one process.
 	MaxConcurrent int
-	// RatePerSecond bounds the attempts begun by all replicas together; 0 is no bound.
+	// RatePerSecond bounds how many attempts all replicas begin together; 0 means no bound.
 	RatePerSecond float64
-	// DigestAbove is how many notifications may wait un-attempted before they are
-	// gathered into digests, 0 to [MaxDigestAbove]; 0 is never.
+	// DigestAbove is how many notifications may wait without an attempt before they are combined
+	// into digests, 0 to [MaxDigestAbove]; 0 means never.
 	DigestAbove int
-	// HeldUntil is the instant before which nothing is sent, because the
-	// receiver asked for it; zero when it did not.
+	// HeldUntil is the instant before which nothing is sent, because the receiver asked for a
+	// pause; zero if it did not.
 	HeldUntil time.Time
-	// Flow is how messages flow to it, where it was asked for; else its State is empty.
+	// Flow is how messages flow to the webhook. Its State is empty if it was not requested.
 	Flow                 Flow
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
-	// Sealed is set where the secrets of a stored webhook cannot be opened. They are
-	// then empty, the URL and the headers among them, and nothing can be sent.
+	// Sealed is set if the secrets of a stored webhook cannot be opened. Then all secrets are
+	// empty, including the URL and the headers, and nothing can be sent.
 	Sealed *Sealed
 }
 
-// Sealed tells of secrets that cannot be opened.
+// Sealed describes secrets that cannot be opened.
 type Sealed struct {
 	// Why names what is missing, and the remedy.
 	Why string
-	// URLHost is the host and port of the URL; Signed tells of a signing secret.
+	// URLHost is the host and port of the URL. Signed says that there is a signing secret.
 	URLHost string
 	Signed  bool
 }
 
-// Fault refuses what needs the secrets; nil where there is nothing to refuse.
+// Fault returns the error for an operation that needs the secrets. It is nil if s is nil.
 func (s *Sealed) Fault() error {
 	if s == nil {
 		return nil
@@ -268,7 +272,8 @@ const (
 	DefaultMaxConcurrent = 8
 	// SlackRatePerSecond is Slack's limit for incoming webhooks.
 	SlackRatePerSecond = 1
-	// SlackDigestAbove is how many messages a channel gets before they are gathered.
+	// SlackDigestAbove is how many messages may wait for a channel before they are combined into a
+	// digest.
 	SlackDigestAbove = 20
 )
 
@@ -276,7 +281,7 @@ const (
 type Notification struct {
 	ID       uuid.UUID
 	TenantID string
-	// AlertID and RuleID are [uuid.Nil] for a digest, which has none of its own.
+	// AlertID and RuleID are [uuid.Nil] for a digest.
 	AlertID   uuid.UUID
 	RuleID    uuid.UUID
 	WebhookID uuid.UUID
@@ -285,21 +290,21 @@ type Notification struct {
 	// Attempts is the number of attempts begun.
 	Attempts  int
 	CreatedAt time.Time
-	// NextAttemptAt is nil once the notification is settled, and while it waits for another one or is held.
+	// NextAttemptAt is nil if the notification is settled, waits for another one, or is held.
 	NextAttemptAt *time.Time
-	// QuietUntil is until when the quiet hours of its webhook hold it; nil where they do not.
+	// QuietUntil is when the quiet hours that hold the notification end; nil if none hold it.
 	QuietUntil *time.Time
 	SettledAt  *time.Time
-	// LastError tells why the last attempt did not deliver; empty when none or when it did.
+	// LastError says why the last attempt did not deliver; empty if there was none or it delivered.
 	LastError string
-	// DigestID is the digest that tells this notification, whose status and
-	// attempts it has; nil when it is sent on its own.
+	// DigestID is the digest that contains this notification, which has the digest's status and
+	// attempts; nil if it is sent on its own.
 	DigestID *uuid.UUID
-	// DigestSize is how many notifications were gathered into that digest, or
-	// into this one when it is a digest; else 0.
+	// DigestSize is the number of notifications in that digest, or in this one if it is a digest;
+	// otherwise 0.
 	DigestSize int
-	// CommitSpan are the 24 bytes by which traces know the commit that writes the
-	// notification, trace and span; nil unless it is traced.
+	// CommitSpan is the trace and the span of the commit that wrote the notification, 24 bytes; nil
+	// unless it is traced.
 	CommitSpan []byte
 }
 
@@ -307,56 +312,56 @@ type Notification struct {
 type Delivery struct {
 	NotificationID uuid.UUID
 	Reason         Reason
-	// Token is this claim's; every later step demands it.
+	// Token is the token of this claim; every later step requires it.
 	Token int64
-	// Attempt is the number of the attempt to make, from 1.
+	// Attempt is the number of this attempt, from 1.
 	Attempt int
-	// Try is the same, counted anew when a person sends the message again.
+	// Try is the number of this attempt since a person last sent the message again, from 1.
 	Try int
 	// CountedAttempts is how many earlier attempts count against the schedule.
 	CountedAttempts int
 	// Generation is how often a person has sent the notification again.
 	Generation int
-	// AfterUnknown says that the attempt before was begun by somebody who lost its
-	// claim, and that nobody knows its outcome.
+	// AfterUnknown says that the previous attempt was begun by a claimant that lost its claim, and
+	// that its outcome is unknown.
 	AfterUnknown bool
-	// Alert is the zero Instance for a digest. Of an event it is as it was then.
+	// Alert is the zero Instance for a digest. For an event it is the alert right after the event.
 	Alert alerts.Instance
-	// Event is what happened to the alert, where the message is about that; else nil.
+	// Event is the event that the message is about; nil if there is none.
 	Event *Event
-	// Digest is what a digest tells, nil for others and once the body is frozen.
+	// Digest is the content of a digest; nil for other messages and once the body is frozen.
 	Digest  *Digest
 	Webhook Webhook
-	// Body is what is sent: rendered by the claim of the first attempt, and frozen. It is nil
-	// where this process cannot render it.
-	// Fresh says that this attempt is the first that sends it, and Problem then why it is
-	// a fallback; empty where it is none.
+	// Body is rendered by the claim of the first attempt, and then frozen. It is nil if this
+	// process cannot render it. Fresh says that this attempt is the first one with this body.
+	// Problem is then why the body is a fallback; empty if it is none.
 	Body    *Body
 	Fresh   bool
 	Problem string
-	// Waited is how long ago the message became due for the first time, or a person sent
-	// it again.
+	// Waited is the time since the message first became due, or since a person sent it again.
 	Waited time.Duration
-	// Reached are the recipients that have the message from earlier attempts, as their
-	// outcomes named them; empty where a message has one recipient.
+	// Reached are the recipients that have received the message in earlier attempts, as named by
+	// their outcomes. It is empty if a message has one recipient.
 	Reached []string
-	// Reference is the receiver's own id of what an earlier message about the alert opened, as
-	// its outcome named it; empty where none is known.
+	// Reference is the receiver's id of what an earlier message about the alert opened, as named by
+	// its outcome; empty if none is known.
 	Reference string
-	// Thread is the message in Slack into whose thread this one goes; empty where there is none.
+	// Thread is the message in Slack to whose thread this message is posted; empty if there is
+	// none.
 	Thread string
-	// Test says that somebody tries the webhook; the message says so, too.
+	// Test says that somebody is testing the webhook. The message says so, too.
 	Test bool
 	// CommitSpan is that of the notification.
 	CommitSpan []byte
-	// At is when the attempt began, which it tells its receiver; zero is the time of the call.
+	// At is when the attempt began, as the request says; zero means the time of the call.
 	At time.Time
-	// Claim returns why the claim may be over, nil while it stands; a nil Claim stands for ever.
+	// Claim returns why the claim may have expired, or nil while it is valid. A nil Claim is always
+	// valid.
 	Claim func() error
 }
 
-// Stands returns why the claim of a delivery may be over, nil while it stands. Nothing is to be sent
-// once it is over: somebody else may do so.
+// Stands returns why the claim of a delivery may have expired, or nil while it is valid. After it
+// expires nothing may be sent, because another replica may send the message.
 func (d *Delivery) Stands() error {
 	if d.Claim == nil {
 		return nil
@@ -364,8 +369,8 @@ func (d *Delivery) Stands() error {
 	return d.Claim()
 }
 
-// MessageID is what a receiver tells repeats by: the same in every attempt, until
-// a person sends the notification again. It holds no full stop.
+// MessageID is the id by which a receiver recognises repeats: the same in every attempt, until a
+// person sends the notification again. It contains no full stop.
 func (d *Delivery) MessageID() string {
 	if d.Generation == 0 {
 		return d.NotificationID.String()
@@ -379,20 +384,19 @@ type Body struct {
 	Content     []byte
 }
 
-// Renderer makes the body of a notification's first attempt: one that the receiver can
-// read. Where a template does not work out, it falls back to plain text and says why in
-// problem. Where this process does not know the receiver, there is no content: nothing is
-// stored then, the [Sender] says what that means, and the next attempt renders anew.
+// Renderer makes the body of a notification's first attempt. If a template fails, the body is plain
+// text, and problem says why. If this process does not know the receiver, the content is empty.
+// Then nothing is stored, the [Sender] decides what that means, and the next attempt renders again.
 type Renderer interface {
 	Render(d *Delivery) (body Body, problem error)
 }
 
 // Sender makes attempts.
 type Sender interface {
-	// Send makes one attempt, whose request bears the instant d.At. It returns when the
-	// answer has been read, the webhook's timeout is over or ctx has ended, and reports
-	// every failure as an outcome. Where the cause of that end is [ErrFenced], what has left is
-	// waited for all the same: its answer tells more than that there was none. A sender asks [Delivery.Stands]
-	// before each request that it makes.
+	// Send makes one attempt, whose request carries the instant d.At. It returns when the answer
+	// has been read, the webhook's timeout has passed or ctx has ended. Every failure is an
+	// outcome. If the cause of the end of ctx is [ErrFenced], Send still waits for the answer to a
+	// request that has left, because the answer says more than none. A sender calls
+	// [Delivery.Stands] before each request that it makes.
 	Send(ctx context.Context, d *Delivery) Outcome
 }

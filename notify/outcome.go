@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Verdict says what an attempt means for its notification.
+// Verdict is what an attempt means for its notification.
 type Verdict int
 
 // The verdicts.
 const (
-	// VerdictUnknown is an attempt whose end nobody has seen.
+	// VerdictUnknown means that the end of the attempt was not seen.
 	VerdictUnknown Verdict = iota
 	// VerdictDelivered means that the receiver accepted the message.
 	VerdictDelivered
@@ -23,8 +23,8 @@ const (
 	VerdictRefused
 	// VerdictGone means that the endpoint will never accept any message.
 	VerdictGone
-	// VerdictNotMade means that no call was made, which tells nothing of the receiver:
-	// the webhook no longer wanted the message, or the claim may have been over.
+	// VerdictNotMade means that no call was made, so nothing is known about the receiver: the
+	// webhook no longer wanted the message, or the claim may have expired.
 	VerdictNotMade
 )
 
@@ -49,41 +49,41 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("VERDICT_%d", int(v))
 }
 
-// Outcome is what came of an attempt.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Verdict Verdict
-	// StatusCode is the status of HTTP or the code of SMTP, 0 when there was no answer.
+	// StatusCode is the HTTP status or the SMTP code; 0 if there was no answer.
 	StatusCode int
-	// Head is the head of the answer, nil when there was none.
+	// Head is the head of the answer; nil if there was none.
 	Head *ResponseHead
-	// Response is the beginning of the answer's body, at most 4 KiB, clean text.
+	// Response is the beginning of the answer's body as clean text, at most 4 KiB.
 	Response string
-	// RetryAfter is how long the receiver asked to wait; 0 when it did not say.
+	// RetryAfter is how long the receiver asked to wait; 0 if it did not.
 	RetryAfter time.Duration
-	// NothingSent is true when the failure came before the first byte of the
-	// request (name resolution, dial, TLS): a repeat cannot be a duplicate.
+	// NothingSent is true if the attempt failed before the first byte of the request (name
+	// resolution, dial, TLS). Then a repeat cannot be a duplicate.
 	NothingSent bool
-	// Error tells a person why the message was not delivered, without secrets;
-	// empty when it was.
+	// Error says why the message was not delivered, for people and without secrets; empty if it was
+	// delivered.
 	Error string
-	// Reached are all the recipients that have the message by now, where it has several and
-	// not all took it; empty leaves them as they were. None holds a line break.
+	// Reached are all recipients that have the message by now, if there are several and not all
+	// accepted it. If it is empty, they are the same as before. No name contains a line break.
 	Reached []string
-	// Posted is where the message stands; nil when the receiver does not say.
+	// Posted is the place of the message; nil if the receiver does not return it.
 	Posted *Posted
-	// Reference is the receiver's own id of what the message opened; empty where it says that what
-	// [Delivery].Reference names is gone, nil when it does not say.
+	// Reference is the receiver's id of what the message opened. It is empty if the receiver says
+	// that what [Delivery].Reference names is gone, and nil if it says nothing.
 	Reference *string
 	// Duration is the time from dialling to the end of the answer.
 	Duration time.Duration
 }
 
-// NotMade is the outcome of an attempt without a call.
+// NotMade returns the outcome of an attempt without a call.
 func NotMade(why string) Outcome {
 	return Outcome{Verdict: VerdictNotMade, NothingSent: true, Error: why}
 }
 
-// ParseVerdict returns the verdict that s names, [VerdictUnknown] for any other text.
+// ParseVerdict returns the verdict named s, or [VerdictUnknown] for any other text.
 func ParseVerdict(s string) Verdict {
 	for v := VerdictDelivered; v <= VerdictNotMade; v++ {
 		if v.String() == s {

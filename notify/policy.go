@@ -7,17 +7,17 @@ import (
 
 // Policy decides what follows an attempt.
 type Policy struct {
-	// Schedule holds the pauses after the first, second … counted attempt. A
-	// notification is attempted once more than there are pauses.
+	// Schedule holds the pauses after the first, second … counted attempt. A notification is
+	// attempted once more than there are pauses.
 	Schedule []time.Duration
-	// Jitter is the share by which each pause is stretched or shortened, 0 to 1.
+	// Jitter is the share by which each pause is lengthened or shortened at random, 0 to 1.
 	Jitter float64
-	// DefaultHold is how long a webhook is held when its receiver asks for a
-	// pause without saying for how long.
+	// DefaultHold is how long a webhook is held if its receiver asks for a pause without a
+	// duration.
 	DefaultHold time.Duration
-	// MaxHold bounds what a receiver can ask for.
+	// MaxHold is the longest pause that a receiver can ask for.
 	MaxHold time.Duration
-	// Breaker says when a webhook whose receiver does not answer is left alone.
+	// Breaker says when messages to a receiver that does not answer are paused.
 	Breaker BreakerPolicy
 	// maxAge is [Schedule.MaxAge].
 	maxAge time.Duration
@@ -36,18 +36,18 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Schedule is what the receiver of a webhook has of its own.
+// Schedule is the schedule of a receiver.
 type Schedule struct {
-	// Pauses stand in for [Policy.Schedule]; nil leaves it.
+	// Pauses replace [Policy.Schedule]; nil means that they do not.
 	Pauses []time.Duration
-	// MaxAge is how long after it became due a message is attempted at most; 0 is no bound.
+	// MaxAge is how long after it became due a message may still be attempted; 0 means no bound.
 	MaxAge time.Duration
-	// KeepsState says that the receiver has whatever it was notified of open until it is notified of
-	// the end: what happens to alerts is sent to it however old that is.
+	// KeepsState says that the receiver keeps something open for each alert until it is notified of
+	// the end. So it is notified of events of alerts however old they are.
 	KeepsState bool
 }
 
-// With returns the policy for a receiver that has a schedule of its own.
+// With returns the policy for a receiver with its own schedule.
 func (p Policy) With(own Schedule) Policy {
 	if own.Pauses != nil {
 		p.Schedule = own.Pauses
@@ -56,7 +56,7 @@ func (p Policy) With(own Schedule) Policy {
 	return p
 }
 
-// Validate reports a policy that cannot be meant.
+// Validate returns an error if the policy makes no sense.
 func (p Policy) Validate() error {
 	for i, pause := range p.Schedule {
 		if pause <= 0 {
@@ -72,11 +72,11 @@ func (p Policy) Validate() error {
 	return p.Breaker.Validate()
 }
 
-// maxUncounted is how many attempts at a message may not count before one that is older than
-// the schedule ends with the next pause that its receiver asks for.
+// maxUncounted is how many attempts at a message may remain uncounted. If there are more and the
+// message is older than the schedule, it ends when its receiver asks for the next pause.
 const maxUncounted = 100
 
-// notMadePause is how long a message rests whose call was not made.
+// notMadePause is how long a message waits if its call was not made.
 const notMadePause = time.Second
 
 // Decision is what a settlement writes.
@@ -85,16 +85,16 @@ type Decision struct {
 	Status Status
 	// Wait is the pause before the next attempt, when Status is Retrying.
 	Wait time.Duration
-	// Counts tells whether the attempt counts against the schedule.
+	// Counts says whether the attempt counts against the schedule.
 	Counts bool
-	// Hold, when positive, holds the whole webhook for that long at least.
+	// Hold, if positive, is the least time for which the whole webhook is held.
 	Hold time.Duration
-	// Disable switches the webhook off, for the outcome's reason.
+	// Disable switches the webhook off, with the error of the outcome as the reason.
 	Disable bool
 }
 
-// Span is how long the schedule lasts, without jitter. A receiver that asks for pauses for
-// longer exhausts the messages that have waited for as long.
+// Span is how long the schedule lasts, without jitter. If a receiver asks for pauses for longer
+// than that, the messages that have waited for as long are exhausted.
 func (p Policy) Span() (span time.Duration) {
 	for _, pause := range p.Schedule {
 		span += pause
@@ -102,16 +102,20 @@ func (p Policy) Span() (span time.Duration) {
 	return span
 }
 
-// Decide returns what follows the outcome of an attempt at d; random is uniform in
-// [0, 1) and places the jitter.
+// Decide returns what follows the outcome of an attempt at d. random is uniform in [0, 1) and
+// decides the jitter.
 //
-// A first attempt of which nothing was sent is repeated at once and does not
-// count, because a broken idle connection or a restarting receiver is usual and
-// a repeat cannot be a duplicate. Nor does one that was not made, whatever its number,
-// nor one that found the receiver gone: the message waits until a person has seen to
-// its webhook. One whose receiver asks for a pause does not count either; but a message ends
-// for which it has done so again and again, while others went through. A message whose next
-// attempt would come after the receiver's own maximum age is exhausted at once.
+// These attempts do not count against the schedule:
+//
+//   - A first attempt in which nothing was sent. It is repeated at once, because broken idle
+//     connections and restarting receivers are usual, and a repeat cannot be a duplicate.
+//   - An attempt that was not made, whatever its number.
+//   - An attempt that found the receiver gone. The message waits until a person has taken care of
+//     its webhook.
+//   - An attempt whose receiver asks for a pause. But if that happens again and again to one
+//     message, and the message is older than the schedule, the message is exhausted.
+//
+// A message whose next attempt would come after the receiver's maximum age is exhausted at once.
 func (p Policy) Decide(o Outcome, d *Delivery, random float64) Decision {
 	next := p.decide(o, d, random)
 	if repeats := o.Verdict == VerdictRetry || o.Verdict == VerdictUnknown || o.Verdict == VerdictThrottled; repeats && next.Status == Retrying &&

@@ -49,7 +49,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestReceiversHaveSchedulesOfTheirOwn and an age after which nothing is attempted any more.
+// TestReceiversHaveSchedulesOfTheirOwn checks the schedules and the age after which nothing is
+// attempted any more.
 func TestReceiversHaveSchedulesOfTheirOwn(t *testing.T) {
 	retry, throttled := notify.Outcome{Verdict: notify.VerdictRetry}, notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Minute}
 	own := notify.Schedule{Pauses: []time.Duration{30 * time.Second, 2 * time.Minute}, MaxAge: time.Hour}

@@ -8,12 +8,12 @@ import (
 	"tocsin/rules"
 )
 
-// QuietHours are when a webhook is not notified of what is not critical: the hours of each calendar.
-// What would be sent within them is held until they are over.
+// QuietHours are the hours in which a webhook is only notified of critical alerts: the hours of
+// each calendar. Other messages within these hours are held until they end.
 //
-// What a webhook was not notified of before the hours began, it is notified of once when they are over, if
-// the alert still fires and nobody looks after it; see [AfterQuiet]. Messages about Tocsin itself, and those
-// of replays, which a person asks for, are never held.
+// If a webhook was not notified of an alert before the hours began, it is notified once when they
+// end, if the alert still fires and nobody looks after it; see [AfterQuiet]. Messages about Tocsin
+// itself are never held, nor are those of replays, because a person has requested them.
 type QuietHours []rules.Calendar
 
 // Bounds of quiet hours.
@@ -22,7 +22,7 @@ const (
 	quietDays     = 8
 )
 
-// Check reports quiet hours that cannot be meant.
+// Check returns an error if the quiet hours make no sense.
 func (q QuietHours) Check() error {
 	if len(q) > MaxQuietHours {
 		return fmt.Errorf("at most %d entries", MaxQuietHours)
@@ -32,7 +32,7 @@ func (q QuietHours) Check() error {
 			return fmt.Errorf("entry %d has no weekday", i+1)
 		}
 	}
-	// A week in which no clocks are moved.
+	// In this week no clocks change.
 	at := time.Date(2026, time.January, 12, 0, 0, 0, 0, time.UTC)
 	until, err := rules.Until(at, quietDays, q)
 	if err != nil {
@@ -44,8 +44,8 @@ func (q QuietHours) Check() error {
 	return nil
 }
 
-// Until returns when the quiet hours end in which an instant lies; the instant itself where it lies in none,
-// and where the hours cannot be used: then nothing is held.
+// Until returns when the quiet hours that contain an instant end. It returns the instant itself if
+// no quiet hours contain it, or if the hours cannot be used; then nothing is held.
 func (q QuietHours) Until(at time.Time) time.Time {
 	if len(q) == 0 {
 		return at
@@ -79,7 +79,7 @@ func AfterQuiet(handled, notified bool, held []Reason) []bool {
 	return send
 }
 
-// fires reports whether a message tells that an alert fires.
+// fires reports whether a message says that an alert fires.
 func (r Reason) fires() bool {
 	switch r {
 	case ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated:

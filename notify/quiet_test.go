@@ -17,8 +17,8 @@ func hours(zone, from, to string, days ...rules.Weekday) rules.Calendar {
 	return rules.Calendar{TimeZone: zone, Weekdays: days, From: from, To: to}
 }
 
-// TestQuietHoursEndByTheClocksOfTheirZone has them end in nights in which clocks are moved, at midnight, and
-// where several follow each other.
+// TestQuietHoursEndByTheClocksOfTheirZone ends quiet hours in nights of clock changes, at midnight,
+// and when several follow one another.
 func TestQuietHoursEndByTheClocksOfTheirZone(t *testing.T) {
 	t.Parallel()
 	night := hours("Europe/Berlin", "22:00", "07:00")

@@ -11,52 +11,52 @@ import (
 )
 
 const (
-	// slowAfter is how long a call holds a slot. A slower one goes on without, so that
-	// receivers that hang keep nobody else waiting.
+	// slowAfter is how long a call holds a slot. A slower call goes on without a slot, so that
+	// receivers that hang do not delay the others.
 	slowAfter = time.Second
-	// overcommit is how many times as many attempts as there are slots may be under way,
-	// with slow calls and outcomes that are being stored: a slow database makes claims wait.
+	// overcommit is the bound on attempts under way, including slow calls and outcomes that are
+	// being stored, in multiples of the slots. So claims wait if the database is slow.
 	overcommit = 4
-	// maxShares is how many webhooks are remembered that have no call.
+	// maxShares is how many webhooks without a call are remembered.
 	maxShares = 4096
 )
 
-// slots shares the calls of a dispatcher out over webhooks. A webhook is slow from a slow
-// call on until one ends in time and no slow one is left: all slow webhooks together may
-// have half as many calls as there are slots. One that has not answered in time yet
-// leaves some of the overcommitment to those that have.
+// slots distributes the calls of a dispatcher over webhooks. A webhook is slow after a slow call,
+// until a call ends in time and no slow call is left. All slow webhooks together may use half of
+// the slots. A webhook that has not answered in time yet may not use the last part of the
+// overcommitment, which is left to those that have.
 type slots struct {
 	mu     sync.Mutex
 	most   int
 	random func() float64
-	// total counts the attempts under way, until they are stored; young holds the calls
-	// that have a slot, oldest first.
+	// total counts the attempts under way until they are stored. young holds the calls that have a
+	// slot, oldest first.
 	total int
 	young []*call
 	// slow counts the calls of webhooks that are slow.
 	slow int
-	// turns counts the calls begun.
-	turns  int
+	// begun counts the calls begun.
+	begun  int
 	shares map[uuid.UUID]*share
 	// short says that the last claim found too few slots for all webhooks.
 	short bool
 }
 
-// share is what a webhook has of the slots.
+// share is the share of a webhook in the slots.
 type share struct {
-	// calls counts those under way; troubled the outcomes other than a delivery that are
-	// not stored yet, until which nobody knows whether the webhook takes messages.
+	// calls counts the calls under way. troubled counts the outcomes other than a delivery that are
+	// not stored yet; until then it is unknown whether the webhook accepts messages.
 	calls, troubled int
-	// slowCalls counts the calls that are slow; quick says that one has ended in time.
+	// slowCalls counts the calls that are slow. quick says that the last call ended in time.
 	slowCalls   int
 	slow, quick bool
-	// turn is that of its last call.
-	turn int
-	// most is how many calls it may have, 0 before that is known; probe says that one
+	// lastBegun is the number of its last call.
+	lastBegun int
+	// most is how many calls the webhook may have; 0 before that is known. probe says that one
 	// message goes first.
 	most  int
 	probe bool
-	// waits says that more may be due than it had room for.
+	// waits says that more messages may be due than the webhook had room for.
 	waits bool
 }
 
@@ -64,9 +64,11 @@ type share struct {
 type call struct {
 	share *share
 	began time.Time
-	// answered says that it holds no slot any more, slow that it lost it by time.
+	// answered says that the call does not hold a slot any more; slow says that it lost the slot
+	// because it took too long.
 	answered, slow bool
-	// troubled says that its outcome was no delivery, probe that others wait for it.
+	// troubled says that its outcome was not a delivery; probe says that other messages wait for
+	// it.
 	troubled, probe bool
 }
 
@@ -86,14 +88,14 @@ func (s *slots) share(webhook uuid.UUID) *share {
 // room is what a claim may take.
 type room struct {
 	slots []Slots
-	// again is the time after which there is more, 0 when only the end of a call tells.
+	// again is the time until there is more room; 0 if there is more only when a call ends.
 	again time.Duration
 	// due are the webhooks for which something was due.
 	due []uuid.UUID
 }
 
-// deal shares the free slots out, one by one, first to those with the fewest calls
-// under way, of these to the one whose last turn is longest ago.
+// deal distributes the free slots one by one. Webhooks with the fewest calls under way come first;
+// of these, the webhook whose last call began the longest ago.
 func (s *slots) deal(due []Due, now time.Time) room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,9 +113,9 @@ func (s *slots) deal(due []Due, now time.Time) room {
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := s.share(due[i].WebhookID), s.share(due[j].WebhookID)
-		return cmp.Or(cmp.Compare(a.calls, b.calls), cmp.Compare(a.turn, b.turn))
+		return cmp.Or(cmp.Compare(a.calls, b.calls), cmp.Compare(a.lastBegun, b.lastBegun))
 	})
-	// What is left for webhooks that are slow, and for those not known to be quick.
+	// The room for slow webhooks, and for those that are not known to be quick.
 	slow, untried := max(1, s.most/2)-s.slow, (overcommit-1)*s.most-s.total
 	s.short = false
 	for gave := true; gave && !s.short; {
@@ -142,7 +144,7 @@ func (s *slots) deal(due []Due, now time.Time) room {
 			r.slots = append(r.slots, Slots{due[i].WebhookID, dealt[i]})
 		}
 		r.due = append(r.due, due[i].WebhookID)
-		// Time, and not the end of a call, gives one with a rate more room.
+		// A webhook with a rate gets more room as time passes, not when a call ends.
 		s.share(due[i].WebhookID).waits = due[i].RatePerSecond == 0
 	}
 	if s.short && len(s.young) > 0 {
@@ -151,7 +153,7 @@ func (s *slots) deal(due []Due, now time.Time) room {
 	return r
 }
 
-// shuffled returns the numbers below n in any order.
+// shuffled returns the numbers below n in random order.
 func (s *slots) shuffled(n int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -180,7 +182,7 @@ func (s *slots) free(now time.Time) int {
 	return max(0, min(s.most-len(s.young), overcommit*s.most-s.total))
 }
 
-// may returns how many calls of a webhook may begin, and when a rate allows more.
+// may returns how many calls of a webhook may begin, and the time until its rate allows more.
 func (s *slots) may(due *Due) (most int, again time.Duration) {
 	h := s.share(due.WebhookID)
 	h.most, h.probe = max(due.MaxConcurrent, 1), due.Probe
@@ -199,8 +201,8 @@ func (s *slots) may(due *Due) (most int, again time.Duration) {
 	return max(0, most), again
 }
 
-// claimed takes note of a claim: a webhook that got more slots than it had messages
-// waits for none. It reports whether any other webhook may.
+// claimed notes the result of a claim. A webhook that got more slots than it had messages does not
+// wait. claimed reports whether another webhook may wait.
 func (s *slots) claimed(dealt room, got map[uuid.UUID]int) (left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,9 +219,9 @@ func (s *slots) begin(webhook uuid.UUID, now time.Time) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.share(webhook)
-	s.turns++
+	s.begun++
 	s.total++
-	h.turn = s.turns
+	h.lastBegun = s.begun
 	if h.calls++; h.slow {
 		s.slow++
 	}
@@ -228,8 +230,8 @@ func (s *slots) begin(webhook uuid.UUID, now time.Time) *call {
 	return c
 }
 
-// answered gives a slot back, and reports whether the outbox is worth a look. Of a
-// webhook whose message was not delivered nothing begins before the outcome is stored.
+// answered releases a slot, and reports whether a look at the outbox is worthwhile. If the message
+// was not delivered, no call begins at its webhook before the outcome is stored.
 func (s *slots) answered(c *call, delivered bool) (look bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +258,7 @@ func (s *slots) end(c *call) {
 	}
 }
 
-// pace notes how a webhook answers.
+// pace stores whether a webhook answers quickly.
 func (s *slots) pace(h *share, quick bool) {
 	switch {
 	case !quick && !h.slow:
@@ -267,7 +269,7 @@ func (s *slots) pace(h *share, quick bool) {
 	h.slow, h.quick = !quick, quick
 }
 
-// stored ends an attempt, and reports whether the outbox is worth a look.
+// stored ends an attempt, and reports whether a look at the outbox is worthwhile.
 func (s *slots) stored(c *call) (look bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,8 +281,8 @@ func (s *slots) stored(c *call) (look bool) {
 	return c.probe || s.total == overcommit*s.most-1
 }
 
-// full tells whether none of some webhooks may have more calls, which are then looked
-// at when one of them ends.
+// full reports whether none of some webhooks may have more calls. They are then looked at when a
+// call ends.
 func (s *slots) full(webhooks []uuid.UUID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ type fleet struct {
 type hook struct {
 	limits notify.Due
 	takes  time.Duration
-	// waiting is how many messages wait; rate what its tokens are made of.
+	// waiting is the number of queued messages; rate is the state of the rate limit.
 	waiting   int
 	tokens    float64
 	since     time.Time
@@ -48,7 +48,7 @@ func (f *fleet) find(id uuid.UUID) *hook {
 	return nil
 }
 
-// Claim hands out what waits. Tokens of a rate come back as time passes.
+// Claim hands out what is queued. Tokens of a rate return with time.
 func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,14 +131,14 @@ func (f *fleet) arrived(h *hook) int {
 	return h.delivered
 }
 
-// add adds to what waits.
+// add adds queued messages.
 func (f *fleet) add(h *hook, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h.waiting += n
 }
 
-// during runs a dispatcher while f does.
+// during runs a dispatcher while f runs.
 func (f *fleet) during(t *testing.T, do func()) {
 	t.Helper()
 	d, err := notify.NewDispatcher(notify.Options{
@@ -186,12 +186,12 @@ func TestProbeGoesAlone(t *testing.T) {
 	})
 }
 
-// TestSlowReceiversLeaveSlotsToTheOthers lets more webhooks hang than there are
-// slots, each with an endless backlog, beside one that answers in 5 ms.
+// TestSlowReceiversLeaveSlotsToTheOthers has more hanging webhooks than slots, each with an endless
+// backlog, and one that responds in 5 ms.
 func TestSlowReceiversLeaveSlotsToTheOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		hanging int
-		// settled is how long it takes at first until nothing waits for slow ones.
+		// settled is the time until nothing waits for slow receivers at first.
 		settled time.Duration
 	}{
 		"nine, whose shares are more than all slots": {9, 2 * time.Second},
@@ -220,7 +220,7 @@ func TestSlowReceiversLeaveSlotsToTheOthers(t *testing.T) {
 						t.Errorf("%d of 300 delivered", f.arrived(healthy))
 					}
 				})
-				// Nor are the slow ones starved: each goes on, in its turn.
+				// The slow ones are not starved either: each makes progress in its turn.
 				for i, h := range f.hooks[:c.hanging] {
 					if len(h.begun) < 2 {
 						t.Errorf("slow webhook %d was called %d times in five minutes", i, len(h.begun))
@@ -263,7 +263,8 @@ func TestReceiversThatBeginToHangStopNobody(t *testing.T) {
 	})
 }
 
-// TestSlowWebhooksShareHalf counts what slow webhooks have under way once they are known.
+// TestSlowWebhooksShareHalf counts the running attempts of slow webhooks once they are known to be
+// slow.
 func TestSlowWebhooksShareHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{}

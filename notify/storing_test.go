@@ -13,8 +13,8 @@ import (
 	"tocsin/notify"
 )
 
-// away is an outbox in a database that answers nobody for a while, in which the leases
-// lapse of all that is not settled, and then settles last.
+// away is an outbox in a database that does not answer for a while. During that time the leases of
+// all that is not settled expire; afterwards settlements are stored last.
 type away struct {
 	*outbox
 
@@ -24,7 +24,7 @@ type away struct {
 
 var errAway = errors.New("connection refused")
 
-// settlesAfter is how much later outcomes are stored than rows are claimed.
+// settlesAfter is how much later than claims outcomes are stored.
 const settlesAfter = 5 * time.Second
 
 func (a *away) gone(also time.Duration) bool {
@@ -33,7 +33,7 @@ func (a *away) gone(also time.Duration) bool {
 	return time.Now().Before(a.until.Add(also))
 }
 
-// leave has the database answer nobody for so long.
+// leave makes the database unavailable for the given time.
 func (a *away) leave(long time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,8 +73,8 @@ func (a *away) isSettled(id uuid.UUID) bool {
 	return slices.ContainsFunc(a.settled, func(s notify.Settlement) bool { return s.NotificationID == id })
 }
 
-// goes has the database answer nobody for so long, and then offer what was claimed
-// before and is not settled, under new tokens.
+// goes makes the database unavailable for the given time, and then offers what was claimed before
+// and is not settled again, with new tokens.
 func (a *away) goes(long time.Duration) {
 	a.leave(long)
 	time.AfterFunc(long, func() {
@@ -90,7 +90,7 @@ func (a *away) goes(long time.Duration) {
 	})
 }
 
-// A process that runs on sends nothing twice, however long its database is away.
+// A process that keeps running sends nothing twice, however long its database is down.
 func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
@@ -109,7 +109,7 @@ func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
 	})
 }
 
-// What a person sends again is sent, though the first time is still being stored.
+// A message that a user sends again is sent, though the first outcome is still being stored.
 func TestAnotherGenerationIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
@@ -133,8 +133,8 @@ func TestAnotherGenerationIsSent(t *testing.T) {
 	})
 }
 
-// An outcome that is no success is forgotten after two leases, and so is all that is
-// not stored when the process ends.
+// A failed outcome is forgotten after two leases, and so is all that is not stored when the process
+// ends.
 func TestStoringEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict   notify.Verdict

@@ -8,15 +8,15 @@ import (
 
 // Undelivered is a message that was refused or exhausted, of which operators are notified.
 type Undelivered struct {
-	// Webhook is the name of the one to which it could not be delivered. Status is empty while the
+	// Webhook is the name of the webhook that did not accept the message. Status is empty while the
 	// message is sent again.
 	Webhook string
 	Status  Status
 	Error   string
 }
 
-// Tell returns the alert of the message, whose texts say that the message was not
-// delivered, and why: every layout and template shows them.
+// Tell returns the alert of the message, with texts that say that the message was not delivered,
+// and why. So every layout and template shows this.
 func (u Undelivered) Tell(a alerts.Instance) alerts.Instance {
 	what := "The message to " + u.Webhook + " was given up"
 	switch u.Status {

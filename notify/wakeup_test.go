@@ -12,11 +12,11 @@ import (
 	"tocsin/notify"
 )
 
-// looks counts how often the outbox is asked.
+// looks counts the looks at the outbox.
 type looks struct {
 	*outbox
 	at []time.Time
-	// takes is how long an answer takes.
+	// takes is how long a look takes.
 	takes time.Duration
 }
 
@@ -105,7 +105,7 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 				if got := wake(); got.left != test.left || !errors.Is(got.err, test.err) {
 					t.Errorf("answer %+v, want left %v and error %v", got, test.left, test.err)
 				}
-				// What a rate holds back here is nobody else's to take.
+				// What a rate holds back here must not be claimed by others either.
 				if got := wake(); test.limit.RatePerSecond > 0 && got.left {
 					t.Errorf("answer %+v while the rate holds all back", got)
 				}
@@ -116,7 +116,7 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 	}
 }
 
-// heard is a dispatcher that runs over a model of the outbox, and how often it looked.
+// heard is a dispatcher that runs on a model of the outbox, with a record of its looks.
 type heard struct {
 	box     *outbox
 	looks   *looks
@@ -125,7 +125,7 @@ type heard struct {
 	wakeUps chan notify.Signal
 }
 
-// hears runs a dispatcher that polls once an hour, in a bubble, and f beside it.
+// hears runs a dispatcher that polls once an hour, in a bubble, while f runs.
 func hears(t *testing.T, c *calls, f func(h *heard)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func (h *heard) add(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
 	return left
 }
 
-// so tells how many looks there were, and how many messages are settled.
+// so returns how many looks there were, and how many messages are settled.
 func (h *heard) so() (looks, settled int) {
 	h.box.mu.Lock()
 	defer h.box.mu.Unlock()
@@ -176,7 +176,7 @@ func TestNothingIsLookedForWithoutRoom(t *testing.T) {
 		if looks, _ := h.so(); looks != before {
 			t.Errorf("%d looks for a webhook without room", looks-before)
 		}
-		// All that came meanwhile is claimed as soon as there is room.
+		// Everything that arrived meanwhile is claimed as soon as there are free slots.
 		pass(61 * time.Second)
 		if _, settled := h.so(); settled != 24 {
 			t.Errorf("%d of 24 messages are settled", settled)
@@ -205,8 +205,8 @@ func TestAWakeUpIsHeard(t *testing.T) {
 	}
 }
 
-// TestCallsThatEndCauseNoLooks has messages be claimed, one after the other, and nothing
-// more be due.
+// TestCallsThatEndCauseNoLooks has messages that are claimed one after the other, and nothing more
+// that is due.
 func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
@@ -220,8 +220,8 @@ func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	})
 }
 
-// TestTheOwnProcessWakesItsDispatcher has two commits of the same process be heard at once,
-// and the webhooks be named to the store.
+// TestTheOwnProcessWakesItsDispatcher has two commits of the same process at once, and checks that
+// their webhooks are passed to the store.
 func TestTheOwnProcessWakesItsDispatcher(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{}, func(h *heard) {
@@ -242,8 +242,8 @@ func TestTheOwnProcessWakesItsDispatcher(t *testing.T) {
 	})
 }
 
-// TestASlotThatIsFreedDuringALookIsUsed has all slots become free after a look has found
-// none and before it has ended.
+// TestASlotThatIsFreedDuringALookIsUsed has all slots become free after a look has found none and
+// before it has ended.
 func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 500 * time.Millisecond}, func(h *heard) {
@@ -260,7 +260,7 @@ func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 	})
 }
 
-// TestLooksEndWithWhatIsDue has a burst be claimed. When nothing more is due, nobody looks.
+// TestLooksEndWithWhatIsDue claims a burst. When nothing more is due, there are no further looks.
 func TestLooksEndWithWhatIsDue(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
@@ -277,8 +277,8 @@ func TestLooksEndWithWhatIsDue(t *testing.T) {
 	})
 }
 
-// TestWhatBecomesDueByAnAttemptIsLookedFor has an attempt make something due, of which
-// nobody tells.
+// TestWhatBecomesDueByAnAttemptIsLookedFor has an attempt that makes something due without a
+// wake-up.
 func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 	hook := uuid.New()
 	for name, before := range map[string]func(h *heard){
@@ -300,8 +300,8 @@ func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsBeforeABadOutcomeIsStored has receivers answer 429 while more is due:
-// the store knows of it before anything else is claimed for the webhook.
+// TestNothingBeginsBeforeABadOutcomeIsStored has receivers that answer 429 while more is due: the
+// store knows of it before anything else is claimed for the webhook.
 func TestNothingBeginsBeforeABadOutcomeIsStored(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: time.Second / 10, verdict: notify.VerdictThrottled}, func(h *heard) {
@@ -322,9 +322,8 @@ func TestNothingBeginsBeforeABadOutcomeIsStored(t *testing.T) {
 	})
 }
 
-// TestAnAnsweredProbeIsFollowedByALook probes a webhook behind a breaker. The rest of
-// what waits becomes due by the probe's success, although a look meanwhile has found
-// nothing due.
+// TestAnAnsweredProbeIsFollowedByALook probes a webhook with an open breaker. The other queued
+// messages become due when the probe succeeds, although a look has found nothing due meanwhile.
 func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
 	hook, other := uuid.New(), uuid.New()
 	hears(t, &calls{takes: 100 * time.Millisecond}, func(h *heard) {

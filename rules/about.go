@@ -21,7 +21,7 @@ func (d *Definition) SetAbout(a About) {
 	d.Labels, d.Owner, d.RunbookURL, d.Note = a.Labels, a.Owner, a.RunbookURL, a.Note
 }
 
-// The forms of a label's name and of an address of the web.
+// The forms of a label's name and of a web address.
 const (
 	labelExpression   = `\A[A-Za-z][A-Za-z0-9_.-]{0,62}\z`
 	addressExpression = `\Ahttps?://[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?\z`

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// Absence is what an AbsentInWindow rule expects, beside its threshold and its window.
+// Absence is what an AbsentInWindow rule expects, in addition to its threshold and its window.
 type Absence struct {
-	// Expected lists the groups of which exchanges are expected, by their full names.
+	// Expected lists the groups from which exchanges are expected, by their full names.
 	Expected []string `json:"expected,omitempty"`
-	// LearnDays expects each group that was seen within so many days; 0 learns none.
+	// LearnDays makes each group expected that was seen within this number of days; 0 means that
+	// none is learned.
 	LearnDays int `json:"learnDays,omitempty"`
-	// Calendar is when exchanges are expected; nil is always.
+	// Calendar is when exchanges are expected; nil means always.
 	Calendar *Calendar `json:"calendar,omitempty"`
 }
 
@@ -33,22 +34,21 @@ type Weekday string
 // Weekdays returns the names of the days of the week, Sunday first, as in [time.Weekday].
 func Weekdays() []Weekday { return []Weekday{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"} }
 
-// Calendar is the hours of some weekdays, by the clocks of a time zone. When clocks are put
-// forward, the skipped hour is not part of it. When they are put back, the repeated hour counts
-// twice.
+// Calendar is the hours of some weekdays in a time zone. If clocks are put forward, the skipped
+// hour is not part of it. If they are put back, the repeated hour counts twice.
 type Calendar struct {
-	// TimeZone is a name of the IANA database, as Europe/Berlin.
+	// TimeZone is a name in the IANA database, for example Europe/Berlin.
 	TimeZone string    `json:"timeZone" validate:"max=100"`
 	Weekdays []Weekday `json:"weekdays" validate:"max=7,unique,dive,oneof=SUN MON TUE WED THU FRI SAT"`
-	// From, inclusive, and To, exclusive, are times of day as 08:00; To may be 24:00. Hours
-	// that end no later than they begin end on the next day.
+	// From, inclusive, and To, exclusive, are times of day such as 08:00; To may be 24:00. If To is
+	// not later than From, the hours end on the next day.
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
 const daySeconds = 86_400
 
-// timeOfDay returns the seconds since midnight of a time of day as 08:00.
+// timeOfDay returns the seconds since midnight of a time of day such as 08:00.
 func timeOfDay(text string) (seconds int, ok bool) {
 	var hours, minutes int
 	if len(text) != len("08:00") || text[2] != ':' {
@@ -67,8 +67,8 @@ func timeOfDay(text string) (seconds int, ok bool) {
 	return seconds, minutes < 60 && seconds <= daySeconds
 }
 
-// hours returns when the calendar opens and closes, in seconds after the midnight that
-// begins the day. They may end on the next day.
+// hours returns when the calendar opens and closes, in seconds after the midnight at the start of
+// the day. The end may be on the next day.
 func (c *Calendar) hours() (from, to int, err error) {
 	from, ok := timeOfDay(c.From)
 	if !ok || from == daySeconds {
@@ -83,7 +83,7 @@ func (c *Calendar) hours() (from, to int, err error) {
 	return from, to, nil
 }
 
-// location returns the time zone. The zone that this process happens to be in is none.
+// location returns the time zone. The local zone of this process is not accepted.
 func (c *Calendar) location() (*time.Location, error) {
 	if c.TimeZone == "" || strings.EqualFold(c.TimeZone, "local") {
 		return nil, fmt.Errorf("%q is not a time zone", c.TimeZone)
@@ -95,15 +95,15 @@ func (c *Calendar) location() (*time.Location, error) {
 	return zone, nil
 }
 
-// hours is a calendar that was compiled.
+// hours is a compiled calendar.
 type hours struct {
 	zone     *time.Location
 	weekdays [7]bool
-	// from and to are seconds after the midnight that begins a day.
+	// from and to are seconds after the midnight at the start of a day.
 	from, to int64
 }
 
-// compile returns the hours of a calendar, nil of none.
+// compile returns the hours of a calendar; nil for a nil calendar.
 func (c *Calendar) compile() (*hours, error) {
 	if c == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -127,9 +127,9 @@ func (c *Calendar) compile() (*hours, error) {
 	return h, nil
 }
 
-// hold reports whether all of the time from one instant, inclusive, to another one,
-// exclusive, lies in the hours. Between two changes of the clocks these show a time that
-// is a constant apart from UTC, so each such part is held against the hours by itself.
+// hold reports whether all of the time from one instant, inclusive, to another one, exclusive, is
+// in the hours. Between two changes of clocks, local time differs from UTC by a constant, so each
+// such part is checked separately.
 func (h *hours) hold(fromNS, toNS int64) bool {
 	if h == nil {
 		return true
@@ -150,8 +150,8 @@ func (h *hours) hold(fromNS, toNS int64) bool {
 	return true
 }
 
-// shown reports whether clocks that show one time and then another one, in nanoseconds
-// since they showed the Unix epoch, were in the hours all the time between.
+// shown reports whether all of a range of local time is in the hours. Local times are in
+// nanoseconds since clocks showed the Unix epoch.
 func (h *hours) shown(fromNS, toNS int64) bool {
 	for at := fromNS; at < toNS; {
 		next := h.closing(at)
@@ -163,8 +163,8 @@ func (h *hours) shown(fromNS, toNS int64) bool {
 	return true
 }
 
-// closing returns the time that clocks show when the hours end in which they show a time; that
-// time itself where it is in none.
+// closing returns the local time at which the hours that contain a local time end; that time itself
+// if no hours contain it.
 func (h *hours) closing(at int64) int64 {
 	const day = daySeconds * int64(time.Second)
 	next := at
@@ -178,8 +178,8 @@ func (h *hours) closing(at int64) int64 {
 	return next
 }
 
-// until returns an instant up to which all of the time from another one lies in the hours; that
-// one itself where it lies in none.
+// until returns an instant such that all of the time from atNS to it is in the hours; atNS itself
+// if that is not in the hours.
 func (h *hours) until(atNS int64) int64 {
 	at := time.Unix(0, atNS).In(h.zone)
 	_, offset := at.Zone()
@@ -191,8 +191,9 @@ func (h *hours) until(atNS int64) int64 {
 	return closes
 }
 
-// Until returns when hours of some calendars end in which an instant lies: the first instant that
-// lies in none of them, so many days later at the most. It is the instant itself where that lies in none.
+// Until returns when the hours of some calendars that contain an instant end: the first instant
+// that is in none of them, at most a number of days later. It returns the instant itself if that is
+// in none of them.
 func Until(at time.Time, days int, calendars []Calendar) (time.Time, error) {
 	all := make([]*hours, len(calendars))
 	for i := range calendars {

@@ -18,7 +18,7 @@ func judgeOf(t interface{ Fatal(args ...any) }, c *rules.Calendar) *rules.Judge 
 	return judge
 }
 
-// TestCalendarExpects has clocks in Berlin go from 02:00 to 03:00 on 2026-03-29, and from
+// TestCalendarExpects uses the clock changes of Berlin from 02:00 to 03:00 on 2026-03-29, and from
 // 03:00 to 02:00 on 2026-10-25, both Sundays.
 func TestCalendarExpects(t *testing.T) {
 	work := &rules.Calendar{TimeZone: "Europe/Berlin", Weekdays: []rules.Weekday{"MON", "TUE", "WED", "THU", "FRI"}, From: "08:00", To: "18:00"}
@@ -72,8 +72,8 @@ func instantOf(t *testing.T, text string) int64 {
 	return at.UnixNano()
 }
 
-// TestCalendarOfEachInstant holds that a stretch is expected exactly where each instant of
-// it is, by what clocks show then.
+// TestCalendarOfEachInstant checks that a period is expected exactly if each instant of it is, by
+// local clock time.
 func TestCalendarOfEachInstant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"}).Draw(t, "zone")
@@ -116,8 +116,7 @@ func TestCalendarOfEachInstant(t *testing.T) {
 	})
 }
 
-// TestCalendarThatCannotBeUsed holds that a rule whose stored calendar means nothing is not
-// evaluated.
+// TestCalendarThatCannotBeUsed checks that a rule with an invalid stored calendar is not evaluated.
 func TestCalendarThatCannotBeUsed(t *testing.T) {
 	fine := rules.Calendar{TimeZone: "UTC", Weekdays: []rules.Weekday{"MON"}, From: "08:00", To: "18:00"}
 	for name, change := range map[string]func(c *rules.Calendar){

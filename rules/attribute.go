@@ -35,24 +35,24 @@ func (op AttributeOp) Numeric() bool {
 // AttributeMatch restricts one attribute of an exchange.
 type AttributeMatch struct {
 	Key string `json:"key" validate:"required,max=200,text"`
-	// Not turns the condition around: it holds exactly where it would not hold otherwise,
-	// which includes exchanges without the attribute.
+	// Not negates the condition. So the condition also holds for exchanges without the attribute,
+	// if it would not hold for them otherwise.
 	Not bool        `json:"not,omitempty"`
 	Op  AttributeOp `json:"op" validate:"oneof=EQUALS IN EXISTS MATCHES GREATER_THAN AT_LEAST LESS_THAN AT_MOST"`
-	// Value is what the attribute equals, the RE2 expression that it matches, or the number
-	// that it is compared with; it is empty for EXISTS and IN.
+	// Value is the text that the attribute equals, the RE2 expression that it matches, or the
+	// number that it is compared with. It is empty for EXISTS and IN.
 	Value string `json:"value,omitempty" validate:"max=1000,text"`
 	// Values are the texts that the attribute may have. They are used only by IN.
 	Values []string `json:"values,omitempty" validate:"max=100,dive,max=1000,text"`
 }
 
-// NumberExpression is an RE2 expression of the texts that are numbers: decimal ones, with
-// at most 18 digits on each side of the point and an exponent from -18 to 18. Nothing
-// else is a number: no hexadecimal, no digit groups, no spaces, no NaN. Within these
-// bounds every comparison is exact, here and in ClickHouse.
+// NumberExpression is an RE2 expression for texts that are numbers: decimal numbers with at most 18
+// digits on each side of the point and an exponent from -18 to 18. Nothing else is a number: no
+// hexadecimal, no digit groups, no spaces, no NaN. Within these bounds every comparison is exact,
+// here and in ClickHouse.
 const NumberExpression = `\A[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})([eE][+-]?(0?[0-9]|1[0-8]))?\z`
 
-// Number returns the number that a text is, or nil.
+// Number returns the value of a number, or nil if text is not a number.
 func Number(text string) *big.Rat { return number(regexp.MustCompile(NumberExpression), text) }
 
 func number(expression *regexp.Regexp, text string) *big.Rat {
@@ -63,8 +63,8 @@ func number(expression *regexp.Regexp, text string) *big.Rat {
 	return n
 }
 
-// attribute returns whether the attribute of an exchange, if it is there, meets a
-// condition, before it is turned around.
+// attribute returns a function that reports whether the value of an attribute meets a condition,
+// before a negation is applied.
 func attribute(a *AttributeMatch) (func(value string) bool, error) {
 	switch a.Op {
 	case AttributeExists:

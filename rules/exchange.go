@@ -19,9 +19,8 @@ const (
 	Failed    Status = "FAILED"
 )
 
-// Exchange is one execution of a route, job or request, as its source holds it:
-// its texts are whatever bytes somebody wrote there. The JSON form is that in
-// which alerts keep a cleaned exchange.
+// Exchange is one execution of a route, job or request, as its source stores it. Its texts may
+// contain any bytes. The JSON form is the one in which alerts store a cleaned exchange.
 type Exchange struct {
 	TenantID    string `json:"tenantId"`
 	StartTimeNS int64  `json:"startTimeNs"`
@@ -30,7 +29,7 @@ type Exchange struct {
 	Application string `json:"application"`
 	Route       string `json:"route"`
 	Status      Status `json:"status"`
-	// EndTimeNS is nil where the source does not say when the exchange ended.
+	// EndTimeNS is nil if the source does not say when the exchange ended.
 	EndTimeNS     *int64            `json:"endTimeNs,omitempty"`
 	DurationNS    int64             `json:"durationNs"`
 	ErrorType     string            `json:"errorType,omitempty"`
@@ -57,7 +56,7 @@ func (e *Exchange) EndedNS() int64 {
 	return e.StartTimeNS
 }
 
-// Bounds of the texts kept of an exchange, in bytes.
+// Bounds of the stored texts of an exchange, in bytes.
 const (
 	maxNameBytes    = 1 << 10
 	maxMessageBytes = 16 << 10
@@ -65,10 +64,9 @@ const (
 	maxAttributes   = 100
 )
 
-// Clean returns a copy of e that any store and any message can hold: texts are
-// valid UTF-8 without NUL and within bounds. The execution id becomes its
-// [Exchange.Key]. Only what is kept and shown is cleaned; matching and the
-// cursor use the bytes of the source.
+// Clean returns a copy of e that any store and any message can contain: texts are valid UTF-8
+// without NUL and within bounds. The execution id becomes its [Exchange.Key]. Only what is stored
+// and shown is cleaned; matching and the cursor use the bytes of the source.
 func (e *Exchange) Clean() Exchange {
 	c := *e
 	c.ExecutionID = e.Key()
@@ -87,9 +85,8 @@ func (e *Exchange) Clean() Exchange {
 	return c
 }
 
-// CleanText returns text as valid UTF-8 without NUL, each odd byte replaced by
-// U+FFFD, cut to at most limit bytes with an ellipsis where it was longer.
-// Limit is at least 3.
+// CleanText returns text as valid UTF-8 without NUL. Each invalid byte is replaced by U+FFFD. A
+// longer text is cut to at most limit bytes, with an ellipsis. limit is at least 3.
 func CleanText(text string, limit int) string {
 	if len(text) <= limit && utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
 		return text

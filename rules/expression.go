@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// maxInstructions bounds an expression as [instructions] counts. ClickHouse
-	// compiles about a million, by its bound of memory, and refuses more, which
-	// Go would run: a rule could then be judged, but neither counted nor previewed.
+	// maxInstructions bounds an expression, as counted by [instructions]. ClickHouse compiles about
+	// a million, because of its memory limit, and refuses more. Go would run such an expression: a
+	// rule could then be judged, but neither counted nor previewed.
 	maxInstructions = 500_000
-	// maxRanges bounds the ranges in all classes of an expression: ClickHouse gets
-	// them written out, with some twenty characters each, and takes 64 KiB.
+	// maxRanges bounds the ranges in all classes of an expression. ClickHouse gets them written
+	// out, with about twenty characters each, and accepts 64 KiB.
 	maxRanges = 3000
 )
 
-// expressionProblem returns what keeps an expression from being used, in the
-// process and in ClickHouse alike; empty is nothing.
+// expressionProblem returns why an expression cannot be used, in the process and in ClickHouse;
+// empty if it can.
 func expressionProblem(expression string) string {
 	if _, err := regexp.Compile(expression); err != nil {
 		return fmt.Sprintf("Must be a valid RE2 expression: %v", err)
@@ -35,8 +35,8 @@ func expressionProblem(expression string) string {
 	return ""
 }
 
-// instructions returns about how many instructions RE2 makes of an expression,
-// rather too many than too few, and stops where they are too many anyway.
+// instructions returns about how many instructions RE2 makes from an expression, rather too many
+// than too few. It stops counting when there are too many.
 func instructions(r *syntax.Regexp) int {
 	sum := 2
 	for _, sub := range r.Sub {
@@ -80,8 +80,8 @@ func ranges(r *syntax.Regexp) int {
 	return sum
 }
 
-// classInstructions returns about how many instructions the class of pairs of
-// runes takes: characters of several bytes that end alike share their ends.
+// classInstructions returns about how many instructions the class of pairs of runes takes.
+// Multi-byte characters with the same end share instructions.
 func classInstructions(pairs []rune) int {
 	type suffix struct {
 		low, high byte
@@ -106,8 +106,7 @@ func classInstructions(pairs []rune) int {
 	return len(known) + heads
 }
 
-// splitRange cuts a range of runes into such as have their bytes in ranges that
-// are independent of each other.
+// splitRange splits a range of runes into ranges whose bytes have independent ranges.
 func splitRange(low, high rune, add func(low, high []byte)) {
 	for _, last := range []rune{0x7F, 0x7FF, 0xFFFF} {
 		if low <= last && high > last {
@@ -135,7 +134,7 @@ func splitRange(low, high rune, add func(low, high []byte)) {
 	add(bytesOf(low), bytesOf(high))
 }
 
-// bytesOf is the encoding of a rune, also of a surrogate, which has none.
+// bytesOf returns the encoding of a rune, also for a surrogate, which has none.
 func bytesOf(c rune) []byte {
 	if c >= 0xD800 && c <= 0xDFFF {
 		return []byte{0xED, byte(0x80 | c>>6&0x3F), byte(0x80 | c&0x3F)}

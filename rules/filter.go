@@ -1,8 +1,8 @@
 package rules
 
-// Scope says where a rule looks. Each list is a disjunction of names, in which "*" matches any run
-// of characters; an empty list is no restriction. Names in a Not list are excluded, whatever the
-// other lists say.
+// Scope says which exchanges a rule looks at. Each list is a disjunction of names, in which "*"
+// matches any run of characters; an empty list means no restriction. Names in a Not list are
+// excluded, whatever the other lists say.
 type Scope struct {
 	Environments    []string `json:"environments,omitempty" validate:"max=100,dive,required,max=200,text"`
 	NotEnvironments []string `json:"notEnvironments,omitempty" validate:"max=100,dive,required,max=200,text"`
@@ -12,19 +12,19 @@ type Scope struct {
 	NotRoutes       []string `json:"notRoutes,omitempty" validate:"max=100,dive,required,max=200,text"`
 }
 
-// Filter says what a rule looks for. Its parts are combined by AND. An absent part is no
-// restriction, except Statuses.
+// Filter says which exchanges a rule matches. Its parts are combined by AND. An absent part means
+// no restriction, except Statuses.
 type Filter struct {
-	// Statuses are terminal; none means FAILED.
+	// Statuses are terminal statuses; none means FAILED.
 	Statuses      []Status `json:"statuses,omitempty" validate:"max=2,unique,dive,oneof=COMPLETED FAILED"`
 	ErrorTypes    []string `json:"errorTypes,omitempty" validate:"max=100,dive,required,max=500,text"`
 	NotErrorTypes []string `json:"notErrorTypes,omitempty" validate:"max=100,dive,required,max=500,text"`
-	// ErrorMessageContains is compared byte by byte, case included. The message holds none
-	// of ErrorMessageNotContains.
+	// ErrorMessageContains is compared byte by byte, with case. The message must contain none of
+	// ErrorMessageNotContains.
 	ErrorMessageContains    string   `json:"errorMessageContains,omitempty" validate:"max=1000,text"`
 	ErrorMessageNotContains []string `json:"errorMessageNotContains,omitempty" validate:"max=20,dive,required,max=1000,text"`
-	// ErrorMessageMatches is an RE2 expression, found anywhere in the message. None of
-	// ErrorMessageNotMatches is.
+	// ErrorMessageMatches is an RE2 expression that matches anywhere in the message. None of
+	// ErrorMessageNotMatches may match.
 	ErrorMessageMatches    string   `json:"errorMessageMatches,omitempty" validate:"max=1000,text,regexp"`
 	ErrorMessageNotMatches []string `json:"errorMessageNotMatches,omitempty" validate:"max=20,dive,required,max=1000,text,regexp"`
 	// MinDurationMS and MaxDurationMS are inclusive, in milliseconds.
@@ -33,7 +33,7 @@ type Filter struct {
 	Attributes    []AttributeMatch `json:"attributes,omitempty" validate:"max=50,dive"`
 }
 
-// StatusesOrDefault returns the statuses that f wants: FAILED where it names none.
+// StatusesOrDefault returns the statuses that f selects: FAILED if it names none.
 func (f *Filter) StatusesOrDefault() []Status {
 	if len(f.Statuses) == 0 {
 		return []Status{Failed}
@@ -41,14 +41,14 @@ func (f *Filter) StatusesOrDefault() []Status {
 	return f.Statuses
 }
 
-// Fields are fields of an exchange that a condition looks at, beside its status.
+// Fields are the fields of an exchange that a condition uses, in addition to its status.
 type Fields struct {
 	Environment, Application, Route, ErrorType bool
-	// Others says that it looks at more than these.
+	// Others says that the condition uses other fields as well.
 	Others bool
 }
 
-// FieldsOf returns the fields that a condition looks at.
+// FieldsOf returns the fields that a condition uses.
 func FieldsOf(s *Scope, f *Filter) Fields {
 	return Fields{
 		Environment: len(s.Environments)+len(s.NotEnvironments) > 0,
@@ -61,8 +61,8 @@ func FieldsOf(s *Scope, f *Filter) Fields {
 	}
 }
 
-// namesOf returns the names of what exchanges are grouped by that the scope asks for, and those
-// that it leaves out.
+// namesOf returns the names that the scope includes and excludes, for the field that exchanges are
+// grouped by.
 func (s *Scope) namesOf(by GroupBy) (some, others []string) {
 	switch by {
 	case GroupByRoute:

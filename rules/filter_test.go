@@ -166,8 +166,8 @@ func TestCleanKeepsEverythingStorable(t *testing.T) {
 	}
 }
 
-// TestTheLongestLookBack holds that validation knows the same one as whoever keeps
-// what it may reach.
+// TestTheLongestLookBack checks that validation uses the same maximum as the retention of what a
+// look-back may reach.
 func TestTheLongestLookBack(t *testing.T) {
 	d := rules.Definition{
 		Name: "a", FireMode: rules.PerExchange, Severity: rules.Info, WebhookIDs: []uuid.UUID{}, Targets: []rules.Target{},

@@ -15,7 +15,7 @@ const (
 	GroupByApplication GroupBy = "APPLICATION"
 	GroupByEnvironment GroupBy = "ENVIRONMENT"
 	GroupByErrorType   GroupBy = "ERROR_TYPE"
-	// GroupByAttribute is by one attribute, of which a [Grouping] holds the key.
+	// GroupByAttribute groups by one attribute, whose key is in the [Grouping].
 	GroupByAttribute GroupBy = "ATTRIBUTE"
 )
 
@@ -24,8 +24,8 @@ func GroupBys() []GroupBy {
 	return []GroupBy{GroupByRoute, GroupByApplication, GroupByEnvironment, GroupByErrorType, GroupByAttribute}
 }
 
-// Grouping says how exchanges are counted: all together, or each value of a field for
-// itself. Attribute is the key of the attribute, empty where the field is another one.
+// Grouping says how exchanges are counted: all together, or separately for each value of a field.
+// Attribute is the key of the attribute; empty for other fields.
 type Grouping struct {
 	By        GroupBy
 	Attribute string
@@ -34,9 +34,8 @@ type Grouping struct {
 // Grouping returns how the rule counts.
 func (d *Definition) Grouping() Grouping { return Grouping{d.GroupBy, d.GroupByAttribute} }
 
-// Of returns the group that an exchange is counted in. An exchange without the attribute
-// and one of which the attribute is empty are in one group, the one without a name, like
-// exchanges without a route.
+// Of returns the group in which an exchange is counted. Exchanges without the attribute and those
+// with an empty value are in one group, the group without a name, like exchanges without a route.
 func (g Grouping) Of(e *Exchange) string {
 	switch g.By {
 	case GroupByRoute:
@@ -54,16 +53,16 @@ func (g Grouping) Of(e *Exchange) string {
 	return ""
 }
 
-// MaxGroupBytes is how long the value of an attribute may be, in bytes, and still name its
-// group itself.
+// MaxGroupBytes is the length up to which the value of an attribute is the name of its group, in
+// bytes.
 const MaxGroupBytes = 256
 
-// LongGroupPrefix begins the name of the group of a longer value; the SHA-256 of the
-// value follows, in lower case hexadecimal. Attributes hold anything, whole documents even,
-// and of each window up to a thousand groups are in memory.
+// LongGroupPrefix begins the name of the group of a longer value. The SHA-256 of the value follows,
+// in lower-case hexadecimal. Attributes may contain anything, even whole documents, and up to a
+// thousand groups of each window are in memory.
 const LongGroupPrefix = "sha-256 of a long value: "
 
-// AttributeGroup returns the group of a value of an attribute.
+// AttributeGroup returns the group for a value of an attribute.
 func AttributeGroup(value string) string {
 	if len(value) <= MaxGroupBytes {
 		return value
@@ -72,8 +71,7 @@ func AttributeGroup(value string) string {
 	return LongGroupPrefix + hex.EncodeToString(sum[:])
 }
 
-// ExpectedGroups returns the groups of which a rule on absence lists that it expects
-// exchanges.
+// ExpectedGroups returns the groups that a rule on absence lists as expected.
 func (d *Definition) ExpectedGroups() []string {
 	if d.GroupBy != GroupByAttribute {
 		return d.Expected
@@ -85,7 +83,7 @@ func (d *Definition) ExpectedGroups() []string {
 	return groups
 }
 
-// Example returns what is known of the exchanges of a group.
+// Example returns an exchange with the known fields of a group.
 func (g Grouping) Example(group string) Exchange {
 	switch g.By {
 	case GroupByRoute:

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Index finds, among many judges, those whose rules look where an exchange happened, without asking
-// each of them. It is not safe for concurrent use.
+// Index finds, among many judges, those whose rules look at the place of an exchange, without
+// asking each of them. It is not safe for concurrent use.
 //
 // Judges are filed by status, application and route. Those with wildcards or without a restriction
-// are filed under "any". The result for a place is remembered, because exchanges come from few
-// places: the next exchange from the same place costs one look-up, however many rules there are.
+// are filed under "any". The result for a place is cached, because exchanges come from few places:
+// the next exchange from the same place costs one look-up, however many rules there are.
 type Index struct {
 	judges  []*Judge
 	shelves map[shelf][]int32
 	places  map[place][]int32
-	// held is the number of judges that places holds, in sum.
+	// held is the total number of judges in places.
 	held int
 }
 
@@ -27,21 +27,21 @@ type shelf struct {
 	anyRoute           bool
 }
 
-// place is what the scope of a rule looks at.
+// place is the part of an exchange that the scope of a rule looks at.
 type place struct {
 	status                          Status
 	application, route, environment string
 }
 
 const (
-	// maxPlaces and maxHeld bound what is remembered.
+	// maxPlaces and maxHeld bound the cache.
 	maxPlaces = 1 << 14
 	maxHeld   = 1 << 20
 	// maxShelves bounds how often one condition is filed by route.
 	maxShelves = 64
 )
 
-// NewIndex files judges under their numbers in the slice, which the index keeps.
+// NewIndex files judges under their indexes in the slice, which the index keeps.
 func NewIndex(judges []*Judge) *Index {
 	x := &Index{judges: judges, shelves: map[shelf][]int32{}, places: map[place][]int32{}}
 	for i, j := range judges {
@@ -81,8 +81,8 @@ func exact(patterns []pattern) (names []string, wild bool) {
 	return names, false
 }
 
-// Candidates returns the numbers of the judges that may want e, ascending. All
-// others do not. The slice is the index's own, and must not be changed.
+// Candidates returns the indexes of the judges that may want e, in ascending order. All others do
+// not. The slice belongs to the index and must not be changed.
 func (x *Index) Candidates(e *Exchange) []int32 {
 	at := place{e.Status, e.Application, e.Route, e.Environment}
 	if known, ok := x.places[at]; ok {
@@ -107,7 +107,7 @@ func (x *Index) Candidates(e *Exchange) []int32 {
 		clear(x.places)
 		x.held = 0
 	}
-	// Copies, so that a name does not keep alive the answer it came with.
+	// Copies, so that a name does not keep the answer that it came with in memory.
 	x.places[place{
 		Status(strings.Clone(string(at.status))), strings.Clone(at.application),
 		strings.Clone(at.route), strings.Clone(at.environment),
@@ -116,10 +116,10 @@ func (x *Index) Candidates(e *Exchange) []int32 {
 	return found
 }
 
-// Holds reports whether the index is one of just these judges, in this order.
+// Holds reports whether the index consists of exactly these judges, in this order.
 func (x *Index) Holds(judges []*Judge) bool { return slices.Equal(x.judges, judges) }
 
-// looksAt reports whether any condition of the rule has the place of e in its scope.
+// looksAt reports whether the place of e is in the scope of any condition of the rule.
 func (j *Judge) looksAt(e *Exchange) bool {
 	return j.present.looksAt(e) || slices.ContainsFunc(j.former, func(f formerMatcher) bool { return f.matcher.looksAt(e) })
 }

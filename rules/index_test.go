@@ -10,8 +10,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestIndexAgreesWithEveryJudge holds the index to the plain loop: whoever wants
-// an exchange is a candidate, and whoever is none does not want it.
+// TestIndexAgreesWithEveryJudge compares the index with a plain loop: every judge that matches an
+// exchange is a candidate.
 func TestIndexAgreesWithEveryJudge(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "", "a|b"})
 	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b"})
@@ -119,7 +119,7 @@ func TestApplicationsAreThoseOfAllConditions(t *testing.T) {
 	}
 }
 
-// TestIndexLeavesOutWhoExcludes shows that an exclusion spares judging.
+// TestIndexLeavesOutWhoExcludes checks that an exclusion makes judging unnecessary.
 func TestIndexLeavesOutWhoExcludes(t *testing.T) {
 	var judges []*rules.Judge
 	for _, scope := range []rules.Scope{
@@ -137,7 +137,7 @@ func TestIndexLeavesOutWhoExcludes(t *testing.T) {
 	}
 }
 
-// TestIndexLeavesOutWhoLooksElsewhere shows that candidates are few.
+// TestIndexLeavesOutWhoLooksElsewhere checks that there are few candidates.
 func TestIndexLeavesOutWhoLooksElsewhere(t *testing.T) {
 	var judges []*rules.Judge
 	for i := range 1000 {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Judge decides for a rule on any exchange, by the condition that stood when the
-// exchange ended. It is safe for concurrent use.
+// Judge decides about any exchange for a rule, by the condition that was in force when the exchange
+// ended. It is safe for concurrent use.
 type Judge struct {
 	armedSinceNS int64
 	present      *Matcher
@@ -15,7 +15,7 @@ type Judge struct {
 	// applications are those outside of which the rule wants nothing, by their full names,
 	// ascending. None means that it may want an exchange of any application.
 	applications []string
-	// calendar holds the hours of the rule; nil is always.
+	// calendar holds the hours of the rule; nil means always.
 	calendar *hours
 }
 
@@ -24,8 +24,7 @@ type formerMatcher struct {
 	matcher      *Matcher
 }
 
-// NewJudge compiles the conditions of a rule. Its error names the part that
-// cannot be used.
+// NewJudge compiles the conditions of a rule. Its error names the part that is invalid.
 func NewJudge(r *Rule) (*Judge, error) {
 	present, err := Compile(r.Scope, r.Filter)
 	if err != nil {
@@ -46,8 +45,8 @@ func NewJudge(r *Rule) (*Judge, error) {
 	return j, nil
 }
 
-// named returns the names of the applications of all conditions, each of which
-// has to name them.
+// named returns the names of the applications of all conditions; none unless every condition names
+// some.
 func (j *Judge) named() []string {
 	names, wild := exact(j.present.applications)
 	for _, f := range j.former {
@@ -82,20 +81,20 @@ func (j *Judge) wantsSinceNS() int64 {
 	return since
 }
 
-// Place returns a judge of every exchange that happened where the present condition
-// looks, whatever else it says, and whether the exchange completed or failed.
+// Place returns a judge that wants every exchange at the places of the present condition,
+// regardless of its other parts, and whether the exchange completed or failed.
 func (j *Judge) Place() *Judge {
 	m := &Matcher{statuses: []Status{Completed, Failed}, applications: j.present.applications, routes: j.present.routes}
-	// The first condition is that on the status.
+	// The first condition is the one on the status.
 	m.place = append([]condition{{"filter.statuses", func(e *Exchange) bool { return slices.Contains(m.statuses, e.Status) }}}, j.present.place[1:]...)
 	return &Judge{armedSinceNS: j.armedSinceNS, present: m}
 }
 
-// Expects reports whether exchanges are expected all the time from one instant,
+// Expects reports whether exchanges are expected during all of the time from one instant,
 // inclusive, to another one, exclusive, in nanoseconds since the Unix epoch.
 func (j *Judge) Expects(fromNS, toNS int64) bool { return j.calendar.hold(fromNS, toNS) }
 
-// Matches reports whether the present condition matches e, whenever it ended.
+// Matches reports whether the present condition matches e, whenever e ended.
 func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
 
 // canWant reports whether the rule can want an exchange of a status.

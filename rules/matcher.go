@@ -13,19 +13,19 @@ type Matcher struct {
 	statuses             []Status
 	applications, routes []pattern
 	minNS                *int64
-	// place are the conditions on what [Index] knows an exchange by; further are the others.
+	// place are the conditions on the fields that [Index] uses; further are the others.
 	place, further []condition
 }
 
 // condition is a part of a scope or filter.
 type condition struct {
-	// field is its path in a [Definition], as validation reports it.
+	// field is the path of the field in a [Definition], as in validation errors.
 	field string
 	met   func(e *Exchange) bool
 }
 
-// Compile prepares a condition. Its error names the part that cannot be used;
-// a definition that passed [Validate] compiles.
+// Compile prepares a condition. Its error names the part that is invalid. A definition that passed
+// [Validate] compiles.
 func Compile(scope Scope, filter Filter) (*Matcher, error) {
 	m := &Matcher{
 		statuses:     filter.StatusesOrDefault(),
@@ -66,12 +66,12 @@ func Compile(scope Scope, filter Filter) (*Matcher, error) {
 	return m, nil
 }
 
-// and adds a condition that the place of an exchange does not decide.
+// and adds a condition that does not depend on the place of an exchange.
 func (m *Matcher) and(field string, met func(e *Exchange) bool) {
 	m.further = append(m.further, condition{field, met})
 }
 
-// names adds the condition that a name is one of some, and none of others.
+// names adds the condition that a name matches one of some patterns, and none of others.
 func (m *Matcher) names(list string, some, others []pattern, of func(e *Exchange) string) {
 	if len(some) > 0 {
 		m.place = append(m.place, condition{"scope." + list, func(e *Exchange) bool { return matchesAny(some, of(e)) }})
@@ -111,7 +111,7 @@ func (m *Matcher) message(f *Filter) error {
 // Match reports whether e matches.
 func (m *Matcher) Match(e *Exchange) bool { return m.looksAt(e) && meets(m.further, e) }
 
-// looksAt reports whether e is of a wanted status and happened within the scope.
+// looksAt reports whether e has a wanted status and its place is in the scope.
 func (m *Matcher) looksAt(e *Exchange) bool { return meets(m.place, e) }
 
 func meets(list []condition, e *Exchange) bool {
@@ -123,8 +123,8 @@ func meets(list []condition, e *Exchange) bool {
 	return true
 }
 
-// Unmet returns the parts of the condition that e does not meet, by their paths in a
-// [Definition]; none where it matches.
+// Unmet returns the parts of the condition that e does not meet, by their paths in a [Definition];
+// none if e matches.
 func (m *Matcher) Unmet(e *Exchange) []string {
 	var fields []string
 	for _, list := range [][]condition{m.place, m.further} {
@@ -137,8 +137,8 @@ func (m *Matcher) Unmet(e *Exchange) []string {
 	return fields
 }
 
-// pattern is a name cut at its wildcards: the first piece begins the name, the
-// last one ends it, and those between follow each other in it.
+// pattern is a name split at its wildcards. The name begins with the first piece, ends with the
+// last one, and contains the pieces in between in order.
 type pattern []string
 
 func patterns(names []string) []pattern {
@@ -149,8 +149,8 @@ func patterns(names []string) []pattern {
 	return cut
 }
 
-// NameMatches reports whether a name is one of those that texts with wildcards stand for;
-// without any it is.
+// NameMatches reports whether a name matches one of some texts with wildcards. Without texts, every
+// name matches.
 func NameMatches(names []string, name string) bool { return matchesAny(patterns(names), name) }
 
 func matchesAny(names []pattern, name string) bool {

@@ -2,20 +2,21 @@ package rules
 
 import "math"
 
-// Measure is what a RatioInWindow or DurationInWindow rule measures, beside its window.
+// Measure is what a RatioInWindow or DurationInWindow rule measures, in addition to its window.
 type Measure struct {
-	// Percent is the least share of a RatioInWindow rule, of a hundred, from 0.001 on, in
-	// thousandths.
+	// Percent is the least share of a RatioInWindow rule in percent, at least 0.001, in steps of a
+	// thousandth.
 	Percent float64 `json:"percent,omitempty"`
-	// ShortWindowSeconds is the length of a second window of a RatioInWindow rule, in
-	// which its share must be reached as well: the alert fires only while things are bad
-	// now, and resolves soon after they get better. 0 is no second window.
+	// ShortWindowSeconds is the length of a second window of a RatioInWindow rule, in which its
+	// share must be reached as well. So the alert fires only while the problem lasts, and resolves
+	// soon after it ends. 0 means no second window.
 	ShortWindowSeconds int `json:"shortWindowSeconds,omitempty"`
-	// Percentile, of 50, 95 and 99, is the one that DurationMS bounds in a DurationInWindow
-	// rule: of a hundred exchanges as many last no longer than its value.
+	// Percentile is 50, 95 or 99. DurationMS is its bound in a DurationInWindow rule: this
+	// percentage of the exchanges last no longer than its value.
 	Percentile int   `json:"percentile,omitempty"`
 	DurationMS int64 `json:"durationMs,omitempty"`
-	// MinVolume is how many exchanges the window must hold, at least, for either to count.
+	// MinVolume is how many exchanges the window must at least contain, for a ratio or a percentile
+	// to count.
 	MinVolume int `json:"minVolume,omitempty"`
 }
 
@@ -31,8 +32,8 @@ func (d *Definition) SetMeasure(m Measure) {
 	d.Percent, d.ShortWindowSeconds, d.Percentile, d.DurationMS, d.MinVolume = m.Percent, m.ShortWindowSeconds, m.Percentile, m.DurationMS, m.MinVolume
 }
 
-// Thousandths returns a percentage in thousandths of a percent, in which shares are
-// compared exactly.
+// Thousandths returns a percentage in thousandths of a percent, in which shares are compared
+// exactly.
 func Thousandths(percent float64) int64 { return int64(math.Round(percent * 1000)) }
 
 // inThousandths reports whether a percentage has no digits beyond thousandths.
@@ -40,6 +41,5 @@ func inThousandths(percent float64) bool {
 	return math.Abs(percent*1000-math.Round(percent*1000)) < 1e-6
 }
 
-// Rank returns which of n durations, from the shortest on and counted from 1, is their
-// percentile.
+// Rank returns which of n durations, in ascending order and counted from 1, is their percentile.
 func Rank(percentile int, n int64) int64 { return (int64(percentile)*n + 99) / 100 }

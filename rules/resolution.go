@@ -2,8 +2,8 @@ package rules
 
 import "slices"
 
-// Evidence says by what an exchange that completed is evidence that an earlier one, which
-// failed, is dealt with.
+// Evidence says which completed exchanges are evidence that an earlier failed exchange has been
+// dealt with.
 type Evidence string
 
 // The kinds of evidence.
@@ -15,19 +15,19 @@ const (
 	EvidenceAttribute Evidence = "ATTRIBUTE"
 )
 
-// Resolution is what resolves the alerts of a PerExchange rule beside people. At least one of
-// age and evidence is there.
+// Resolution is what resolves the alerts of a PerExchange rule, in addition to people. It has an
+// age, evidence, or both.
 type Resolution struct {
-	// AfterSeconds resolves an alert this long after it was raised; 0 never does.
+	// AfterSeconds is the age at which an alert is resolved; 0 means never.
 	AfterSeconds int `json:"afterSeconds,omitempty" validate:"omitempty,min=60,max=31536000"`
-	// Evidence resolves an alert when an exchange completed that began after the failed one
-	// had ended; empty is by none.
+	// Evidence resolves an alert when an exchange completes that began after the failed one had
+	// ended; empty means none.
 	Evidence Evidence `json:"evidence,omitempty" validate:"omitempty,oneof=CORRELATION_ID ATTRIBUTE"`
 	// Attribute is the key of the attribute. It is used only by EvidenceAttribute.
 	Attribute string `json:"attribute,omitempty" validate:"max=500,text"`
 }
 
-// crossResolution holds which rules resolve their alerts, and by what.
+// crossResolution checks which rules may resolve their alerts, and by what.
 func crossResolution(d *Definition, report func(wrong bool, value any, name, field, code, message string)) {
 	r := d.Resolution
 	if r == nil {

@@ -2,7 +2,7 @@ package rules
 
 import "tocsin/cursor"
 
-// ExchangeQuery asks for terminal exchanges of a tenant, the newest first.
+// ExchangeQuery asks for terminal exchanges of a tenant, newest first.
 type ExchangeQuery struct {
 	TenantID string
 	// FromNS is inclusive, ToNS exclusive; both are start times.
@@ -11,16 +11,16 @@ type ExchangeQuery struct {
 	Filter       Filter
 	// ExecutionID, if not empty, restricts the search to the exchanges with this id.
 	ExecutionID string
-	// Before continues a listing after its last exchange; nil begins it.
+	// Before continues a listing after its last exchange; nil starts a listing.
 	Before *cursor.Position
-	// Limit is the number of exchanges wanted, at least 1.
+	// Limit is the number of exchanges to return, at least 1.
 	Limit int
 }
 
 // Facet is a field of exchanges whose values are counted.
 type Facet string
 
-// The facets. Of attributes the keys are counted.
+// The facets. For attributes, the keys are counted.
 const (
 	FacetEnvironment Facet = "environment"
 	FacetApplication Facet = "application"
@@ -35,15 +35,15 @@ type FacetQuery struct {
 	Field    Facet
 	// FromNS is inclusive, ToNS exclusive; both are start times.
 	FromNS, ToNS int64
-	// Scope restricts the exchanges that are looked at.
+	// Scope restricts the exchanges.
 	Scope Scope
-	// Prefix is what values begin with, case ignored.
+	// Prefix is a prefix of the values, ignoring case.
 	Prefix string
-	// Limit is the number of values wanted, at least 1.
+	// Limit is the number of values to return, at least 1.
 	Limit int
 }
 
-// FacetValue is a value, and in how many rows it occurs.
+// FacetValue is a value and the number of rows that contain it.
 type FacetValue struct {
 	Value string
 	Count int64
@@ -55,12 +55,11 @@ type DurationQuery struct {
 	// FromNS is inclusive, ToNS exclusive; both are start times.
 	FromNS, ToNS int64
 	Scope        Scope
-	// Limit is how many exchanges are looked at, the newest; at least 1.
+	// Limit is how many exchanges, newest first, are read; at least 1.
 	Limit int
 }
 
-// Durations is how long exchanges that completed took, in nanoseconds. Without
-// exchanges both are 0.
+// Durations is how long completed exchanges took, in nanoseconds. Without exchanges both are 0.
 type Durations struct {
 	Exchanges       int64
 	MedianNS, P95NS int64

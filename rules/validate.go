@@ -13,7 +13,7 @@ import (
 	"tocsin/internal/fault"
 )
 
-// Messages of the cross-field rules, shown word for word beside the fields.
+// Messages of the cross-field checks, shown unchanged next to the fields.
 const (
 	reNotifyNotApplicable    = "Per-exchange rules fire exactly once — re-notify does not apply"
 	forDurationNotApplicable = "Per-exchange rules fire at once — a duration does not apply"
@@ -87,7 +87,7 @@ func (v *Validator) Definition(d *Definition) error {
 	return fault.InvalidFields("the rule", fields)
 }
 
-// Faults returns what breaks the tags of a struct that is written in the words of rules.
+// Faults returns the violations of the validation tags of a struct that uses parts of rules.
 func (v *Validator) Faults(of any) ([]fault.Field, error) {
 	err := v.validate.Struct(of)
 	if err == nil {
@@ -105,7 +105,7 @@ func (v *Validator) Faults(of any) ([]fault.Field, error) {
 	return fields, nil
 }
 
-// crossFields holds what depends on the fire mode, and on who says who is notified.
+// crossFields checks fields that depend on the fire mode, and on how receivers are chosen.
 func crossFields(sl validator.StructLevel) {
 	d := sl.Current().Interface().(Definition)
 	report := func(wrong bool, value any, name, field, code, message string) {
@@ -138,7 +138,7 @@ func crossFields(sl validator.StructLevel) {
 	crossResolution(&d, report)
 }
 
-// crossAbsence holds what a rule on absence expects.
+// crossAbsence checks what a rule on absence expects.
 func crossAbsence(d *Definition, report func(wrong bool, value any, name, field, code, message string)) {
 	absent, grouped, listed := d.FireMode == AbsentInWindow, d.GroupBy != GroupByNothing, len(d.Expected) > 0
 	other := absenceNotApplicable
@@ -187,7 +187,7 @@ func crossCalendar(sl validator.StructLevel) {
 	report(len(c.Weekdays) == 0, c.Weekdays, "weekdays", "Weekdays", "required", weekdaysRequired)
 }
 
-// crossMeasure holds what each mode with a window compares, and with what.
+// crossMeasure checks the fields of each mode with a window.
 func crossMeasure(d *Definition, report func(wrong bool, value any, name, field, code, message string)) {
 	ratio, duration := d.FireMode == RatioInWindow, d.FireMode == DurationInWindow
 	other := func(message string) string {
@@ -271,7 +271,7 @@ func message(b validator.FieldError) string {
 	}
 }
 
-// unit says what a bound counts.
+// unit returns the unit of a bound.
 func unit(b validator.FieldError) string {
 	switch b.Kind() { //nolint:exhaustive // every other kind is a number, which counts itself
 	case reflect.String:

@@ -1,19 +1,22 @@
-// Package web carries the web application inside the binary and serves it.
+// Package web embeds the web application in the binary and serves it.
 //
-// Vite builds the application into dist, which is not committed; dist-placeholder is, so that a fresh clone builds with
-// Go alone and says in the browser what is missing. Both are embedded by one pattern that matches whether dist exists or
-// not. What is served is decided once, when the handler is made: dist if it holds an application, else the placeholder.
+// Vite builds the application into dist, which is not committed. dist-placeholder is committed, so
+// that a fresh clone builds with Go only, and the browser shows what is missing. One pattern embeds
+// both, whether dist exists or not. What is served is decided once, when the handler is made: dist
+// if it contains an application, otherwise the placeholder.
 //
-// Everything served is held in memory, with an entity tag and, where the build has made them, a Brotli and a gzip form.
-// Files below assets/ carry a hash of their content in their names: a browser may keep them for ever, and one that is
-// missing is 404. All else must be asked for anew each time, which costs a 304. Any other path is a page of the
-// application and gets its index.html, whose script reads the address.
+// All files are in memory, each with an entity tag and, if the build has made them, a Brotli and a
+// gzip form. Files below assets/ have a hash of their content in their names: browsers may cache
+// them for ever, and a missing one is a 404. All other files must be revalidated each time, which
+// costs a 304. Any other path is a page of the application and gets its index.html, whose script
+// reads the address.
 //
-// With a page come Link headers that name what its address needs beside index.html: its own scripts and styles, as the build
-// has listed them, and the first answers of the API for a browser that brings a cookie. They are hints: a page does
-// without them, later.
+// A page has Link headers for what its address needs besides index.html: its scripts and styles, as
+// listed by the build, and the first answers of the API for a browser that sends a cookie. They are
+// hints: without them, a page works, but is slower.
 //
-// The headers forbid the page everything that it does not do: no script but its own files, no other host, no framing.
+// The headers forbid everything that the page does not do: only its own script files, no other
+// host, no framing.
 package web
 
 import (
@@ -25,8 +28,8 @@ import (
 //go:embed all:dist*
 var built embed.FS
 
-// Handler serves the web application, or the placeholder if the binary was built without it. It panics if neither is in
-// the binary, which only a damaged source tree can bring about.
+// Handler serves the web application, or the placeholder if the binary was built without it. It
+// panics if the binary contains neither, which can only happen with a damaged source tree.
 func Handler() http.Handler {
 	for _, dir := range []string{"dist", "dist-placeholder"} {
 		if _, err := fs.Stat(built, dir+"/index.html"); err != nil {

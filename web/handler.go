@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// contentSecurityPolicy allows styles in the page because the component library writes its variables there.
+// contentSecurityPolicy allows inline styles because the component library writes its variables
+// there.
 const contentSecurityPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -22,7 +23,7 @@ const (
 	askEachTime = "no-cache"
 )
 
-// linksFile is written by the build and not served: see readLinks.
+// linksFile is written by the build and not served, see readLinks.
 const linksFile = "links.json"
 
 // handler serves the files of one site. It is immutable, and safe for concurrent use.
@@ -31,7 +32,7 @@ type handler struct {
 	links pageLinks
 }
 
-// file is one file in all its forms. The compressed ones are nil where the build made none.
+// file is one file in all its forms. The compressed forms are nil if the build has not made them.
 type file struct {
 	contentType    string
 	tag            string
@@ -79,7 +80,7 @@ func readFile(site fs.FS, name string) (file, error) {
 		keepsForEver:   strings.HasPrefix(name, "assets/"),
 		isHTMLDocument: path.Ext(name) == ".html",
 	}
-	// A form that is missing stays nil: the plain one serves everybody.
+	// A missing form stays nil: the plain form works for everybody.
 	f.br, _ = fs.ReadFile(site, name+".br")
 	f.gz, _ = fs.ReadFile(site, name+".gz")
 	return f, nil
@@ -136,8 +137,8 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// accepts says whether a client named the coding and did not refuse it by a quality of zero. A star counts for nothing:
-// who writes one gets the plain form.
+// accepts reports whether a client accepts the coding: it is named, and not with a quality of zero.
+// A star does not count: such a client gets the plain form.
 func accepts(header []string, coding string) bool {
 	for part := range strings.SplitSeq(strings.Join(header, ","), ",") {
 		name, parameter, _ := strings.Cut(part, ";")
@@ -158,7 +159,7 @@ func isCompressed(name string) bool {
 	return strings.HasSuffix(name, ".br") || strings.HasSuffix(name, ".gz")
 }
 
-// contentType does not ask the machine's own table, which differs from one system to the next.
+// contentType does not use the machine's own table, which differs between systems.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -75,7 +75,8 @@ func TestHandlerServes(t *testing.T) {
 	}
 }
 
-// What an address needs is named with the first answer, and with the one that says that nothing has changed.
+// The response header has what an address needs, also in a response that says that nothing has
+// changed.
 func TestHandlerNamesWhatAPageNeeds(t *testing.T) {
 	h, err := newHandler(testSite())
 	if err != nil {
@@ -145,8 +146,8 @@ func TestSiteWithAnUnreadableListIsRefused(t *testing.T) {
 	}
 }
 
-// The binary serves a page whether the application was built before or not, and the page may run nothing but its own
-// scripts.
+// The binary serves a page whether or not the application was built before, and the page may run
+// only its own scripts.
 func TestHandlerServesWhatIsEmbedded(t *testing.T) {
 	r := get(t, Handler(), "/")
 	if r.Code != http.StatusOK || !strings.Contains(r.Body.String(), "Tocsin") {

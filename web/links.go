@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// pageLinks has the values of the Link headers for each path of a page, as the router writes it: a segment that begins
-// with $ stands for any.
+// pageLinks has the values of the Link headers for each path of a page, in the form of the router:
+// a segment that begins with $ matches any segment.
 type pageLinks map[string][]string
 
-// firstAnswers are what every page asks the API for at once. Nobody who brings no cookie is signed in, and would be refused.
+// firstAnswers are what every page requests from the API at once. A browser without a cookie is not
+// signed in, and its requests would be refused.
 const firstAnswers = "</api/v1/session>; rel=preload; as=fetch; crossorigin, </api/v1/me>; rel=preload; as=fetch; crossorigin"
 
-// readLinks returns nothing where the build has listed nothing.
+// readLinks returns nothing if the build has listed nothing.
 func readLinks(site fs.FS) (pageLinks, error) {
 	text, err := fs.ReadFile(site, linksFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +33,8 @@ func readLinks(site fs.FS) (pageLinks, error) {
 	return links, nil
 }
 
-// announce names what the page at an address will ask for. It says nothing of a site without such a list.
+// announce adds headers for what the page at an address will request. It adds nothing if there is
+// no list.
 func (l pageLinks) announce(header http.Header, name string, r *http.Request) {
 	if len(l) == 0 {
 		return
@@ -45,7 +47,7 @@ func (l pageLinks) announce(header http.Header, name string, r *http.Request) {
 	}
 }
 
-// of prefers the path that is written out to one with a segment that stands for any.
+// of prefers an exact path to one with a segment that matches any.
 func (l pageLinks) of(path string) []string {
 	if links, ok := l[path]; ok {
 		return links

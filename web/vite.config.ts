@@ -13,17 +13,18 @@ export default defineConfig({
   plugins: [react(), fontLicenses(licenses, fonts), pageLinks("links.json"), precompress()],
   build: {
     target: "es2023",
-    // A file that is part of the bundle keeps the policy "no script and no font but our own" simple.
+    // Files in the bundle keep the policy "only our own scripts and fonts" simple.
     assetsInlineLimit: 0,
     rolldownOptions: {
       output: {
         codeSplitting: {
-          // What pages share comes in few files: each costs as much in headers as a small module has code.
+          // Code that pages share is in few files: the headers of a file cost as much as the code
+          // of a small module.
           groups: [{ name: "shared", test: /\/src\/(api|ui\/(?!plot)|drafts|frame)|@tabler\//, minShareCount: 2 }],
         },
       },
     },
-    // What is in the bundle keeps its authors' terms with it.
+    // The bundle contains the licences of its parts.
     license: { fileName: licenses },
   },
   server: {
@@ -44,9 +45,10 @@ export default defineConfig({
     ],
     setupFiles: ["src/test/setup.ts"],
     restoreMocks: true,
-    // A bound for what hangs, not for what a busy machine does slowly.
+    // A bound for tests that hang, not for those that are slow on a busy machine.
     testTimeout: 30_000,
-    // Machines of the continuous integration are busy with others' work as well. What passes at its second try is shown.
+    // Machines of the continuous integration also do other work. A test that passes at its second
+    // try is reported.
     retry: process.env.CI === "true" ? 1 : 0,
     css: false,
   },

@@ -1,15 +1,15 @@
-// Package match says which alerts a silence or a route is about. A [Match] is written in the words
-// of rules. Its scope and filter are those of [rules.Definition], and labels are compared like
+// Package match decides which alerts a silence or a route applies to. A [Match] uses the same parts
+// as a rule: its scope and filter are those of [rules.Definition], and labels are compared like
 // attributes.
 //
 // A condition that cannot be decided does not match. An alert of a window rule is about many
-// exchanges and names one of them:
+// exchanges and names only one of them:
 //
-//   - A condition on the application, say, is met if the rule counts by application, or if its
-//     scope names applications without wildcards and all of them meet it.
+//   - A condition on the application, for example, is met if the rule counts by application, or if
+//     its scope names applications without wildcards and all of them meet it.
 //   - A condition on an attribute is met if the rule counts by that attribute and the group has a
 //     value.
-//   - A condition on anything else of an exchange (its error message, its duration, another
+//   - A condition on any other property of an exchange (its error message, its duration, another
 //     attribute) is never met by such an alert.
 package match
 
@@ -25,16 +25,16 @@ import (
 	"tocsin/rules"
 )
 
-// Match says which alerts something is about. Its parts are combined by AND; an empty part is
-// no restriction.
+// Match says which alerts are meant. Its parts are combined by AND; an empty part means no
+// restriction.
 type Match struct {
-	// Rules are those that raised the alert.
+	// Rules are the rules that raised the alert.
 	Rules []uuid.UUID `json:"rules,omitempty" validate:"max=100,unique"`
-	// Labels are conditions on those of the rule, as it says them at present.
+	// Labels are conditions on the present labels of the rule.
 	Labels     []rules.AttributeMatch `json:"labels,omitempty" validate:"max=20,dive"`
 	Severities []rules.Severity       `json:"severities,omitempty" validate:"max=3,unique,dive,oneof=CRITICAL WARNING INFO"`
-	// Scope and Filter are about the exchange as the alert shows it. Without statuses a
-	// filter takes every status.
+	// Scope and Filter are conditions on the exchange as the alert shows it. A filter without
+	// statuses accepts every status.
 	Scope  rules.Scope  `json:"scope,omitzero"`
 	Filter rules.Filter `json:"filter,omitzero"`
 }
@@ -45,21 +45,21 @@ func (m *Match) Empty() bool {
 	return len(m.Rules)+len(m.Labels)+len(m.Severities)+len(m.Filter.Statuses) == 0 && f == rules.Fields{}
 }
 
-// Subject is an alert, and what the rule that raised it says.
+// Subject is an alert, together with properties of the rule that raised it.
 type Subject struct {
 	RuleID   uuid.UUID
 	Severity rules.Severity
 	Labels   map[string]string
-	// Exchange is what the alert is about; of a window rule it is not looked at.
+	// Exchange is what the alert is about. It is ignored for a window rule.
 	Exchange *rules.Exchange
-	// Count is set of the alert of a window rule; Scope and ErrorTypes are then what the
-	// rule counts.
+	// Count is set for the alert of a window rule. Scope and ErrorTypes are then what the rule
+	// counts.
 	Count      *alerts.Count
 	Scope      rules.Scope
 	ErrorTypes []string
 }
 
-// SubjectOf returns an alert of a rule as it is matched. It shares what it names with both.
+// SubjectOf returns the subject for an alert of a rule. It shares memory with both.
 func SubjectOf(d *rules.Definition, a *alerts.Instance) Subject {
 	s := Subject{RuleID: a.RuleID, Severity: a.Severity, Labels: d.Labels, Exchange: &a.Exchange, Count: a.Count}
 	if a.Count != nil {
@@ -76,7 +76,7 @@ type Matcher struct {
 	exchange *rules.Matcher
 }
 
-// Compile prepares a match. Its error names the part that cannot be used.
+// Compile prepares a match. Its error names the part that is invalid.
 func Compile(m Match) (*Matcher, error) {
 	all := []rules.Status{rules.Completed, rules.Failed}
 	labels, err := rules.Compile(rules.Scope{}, rules.Filter{Statuses: all, Attributes: m.Labels})
@@ -94,7 +94,7 @@ func Compile(m Match) (*Matcher, error) {
 	return &Matcher{match: m, fields: rules.FieldsOf(&m.Scope, &m.Filter), labels: labels, exchange: exchange}, nil
 }
 
-// Matches reports whether an alert matches. One that cannot be decided does not.
+// Matches reports whether an alert matches. An alert that cannot be decided does not match.
 func (m *Matcher) Matches(s *Subject) bool {
 	if len(m.match.Rules) > 0 && !slices.Contains(m.match.Rules, s.RuleID) {
 		return false
@@ -111,8 +111,8 @@ func (m *Matcher) Matches(s *Subject) bool {
 	return s.Exchange != nil && m.exchange.Match(s.Exchange)
 }
 
-// Unmet returns the conditions that an alert does not meet, or of which that cannot be decided,
-// by their paths in a [Match]; none where it matches.
+// Unmet returns the conditions that an alert does not meet or that cannot be decided, by their
+// paths in a [Match]; none if it matches.
 func (m *Matcher) Unmet(s *Subject) []string {
 	var fields []string
 	for _, p := range m.match.parts() {
@@ -163,9 +163,9 @@ func (m *Match) parts() (list []part) {
 	return list
 }
 
-// attributesOf returns the attributes that all exchanges of a group have, and whether these answer
-// every attribute that the match asks for. The group without a name may have the attribute, and a
-// name that is a placeholder for another text says nothing about its value.
+// attributesOf returns the attributes that all exchanges of a group have, and whether they decide
+// every attribute condition of the match. A group without a name may have the attribute, and a name
+// that replaces a long value says nothing about the value.
 func (m *Matcher) attributesOf(c *alerts.Count) (attributes map[string]string, known bool) {
 	if !m.fields.Others {
 		return nil, true
@@ -184,8 +184,8 @@ func (m *Matcher) attributesOf(c *alerts.Count) (attributes map[string]string, k
 	return map[string]string{c.GroupByAttribute: c.Group}, true
 }
 
-// matchesAll reports whether all exchanges that the alert of a window rule can stand for
-// match. Conditions are on one field each, so that one field is varied at a time.
+// matchesAll reports whether all exchanges that the alert of a window rule can be about match. Each
+// condition is on one field, so one field is varied at a time.
 func (m *Matcher) matchesAll(s *Subject) bool {
 	attributes, known := m.attributesOf(s.Count)
 	if !known || len(m.match.Filter.Statuses) > 0 {

@@ -84,8 +84,8 @@ func TestWindowAlertsMatchWhereAllTheyCountDoes(t *testing.T) {
 	}
 }
 
-// TestAWindowAlertMatchesNoMoreThanItsExchanges holds that what matches the alert of a window
-// rule matches every exchange that the rule can have counted, too.
+// TestAWindowAlertMatchesNoMoreThanItsExchanges checks that what matches the alert of a window rule
+// also matches every exchange that the rule can have counted.
 func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
 	t.Parallel()
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "c"})
@@ -145,7 +145,7 @@ func TestAWindowAlertMatchesNoMoreThanItsExchanges(t *testing.T) {
 	})
 }
 
-// TestAnExchangeMatchesAsInARule holds that scope and filter mean what they mean in a rule.
+// TestAnExchangeMatchesAsInARule checks that scope and filter mean the same as in a rule.
 func TestAnExchangeMatchesAsInARule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -205,7 +205,7 @@ func TestEachConditionIsNamedThatIsNotMet(t *testing.T) {
 	if got := c.Unmet(&s); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// A condition that is new has to be told, too.
+	// A new condition has to be notified as well.
 	if parts := reflect.TypeFor[match.Match]().NumField() - 2 + reflect.TypeFor[rules.Scope]().NumField() + reflect.TypeFor[rules.Filter]().NumField(); parts != len(want) {
 		t.Errorf("there are %d conditions, and %d are listed", parts, len(want))
 	}

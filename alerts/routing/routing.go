@@ -1,16 +1,16 @@
-// Package routing decides who is notified of an alert, for rules that leave that to their
-// tenant's routing policy instead of naming webhooks themselves.
+// Package routing decides who is notified of an alert, for rules that leave this to their tenant's
+// routing policy instead of naming webhooks themselves.
 //
-// A policy is a list of routes. An alert walks it from the top: it takes each route that matches
-// it, and stops at the first of these that does not say to continue. An alert that takes no route
-// goes to the default. Each webhook gets one message, however many routes name it. Every alert
-// therefore has one answer, which is stored with it ([alerts.Routing]): the routes that it took,
-// the default, or neither.
+// A policy is a list of routes. An alert goes through it from the top. It takes each route that
+// matches it, and stops at the first of these that does not say to continue. An alert that takes no
+// route goes to the default. Each webhook gets one message, however many routes name it. So every
+// alert has one answer, which is stored with it ([alerts.Routing]): the routes that it took, the
+// default, or neither.
 //
-// The answer depends only on the alert, on its rule and on the policy. It is given when the alert
-// fires, by the policy of that moment, and stays: an edit of the policy moves no message. An alert
-// that takes a route also takes its escalation: who is notified if nobody has acknowledged the
-// alert some minutes after it fired. A condition that cannot be decided does not match, as in
+// The answer depends only on the alert, its rule and the policy. It is determined when the alert
+// fires, by the policy of that moment, and does not change: an edit of the policy moves no message.
+// An alert that takes a route also takes its escalation: who is notified if nobody has acknowledged
+// the alert some minutes after it fired. A condition that cannot be decided does not match, as in
 // package match.
 package routing
 
@@ -31,20 +31,20 @@ import (
 type Policy struct {
 	Routes            []Route     `json:"routes" validate:"max=100,dive"`
 	DefaultWebhookIDs []uuid.UUID `json:"defaultWebhookIds" validate:"max=20,unique"`
-	// DefaultEscalation is that of alerts which take no route.
+	// DefaultEscalation is the escalation of alerts that take no route.
 	DefaultEscalation []alerts.EscalationStep `json:"defaultEscalation,omitempty" validate:"max=10,dive"`
 }
 
-// Route leads alerts to webhooks. Its name is its own within the policy.
+// Route leads alerts to webhooks. Its name is unique within the policy.
 type Route struct {
 	Name string `json:"name" validate:"required,max=200,text"`
-	// Match says which alerts take the route; an empty one takes all.
+	// Match says which alerts take the route; an empty match takes all.
 	Match match.Match `json:"match"`
-	// WebhookIDs may be empty: then nobody is notified by this route.
+	// WebhookIDs may be empty: then this route notifies nobody.
 	WebhookIDs []uuid.UUID `json:"webhookIds" validate:"max=20,unique"`
 	// Escalation are the steps that follow while nobody acknowledges the alert, by ascending minutes.
 	Escalation []alerts.EscalationStep `json:"escalation,omitempty" validate:"max=10,dive"`
-	// Continue has an alert that took the route look at the next ones, too.
+	// Continue lets an alert that took the route also go through the next ones.
 	Continue bool `json:"continue"`
 }
 
@@ -98,8 +98,8 @@ func (p *Policy) Steps(f func(field string, step *alerts.EscalationStep)) {
 	}
 }
 
-// Naming returns the names of the routes that lead to a webhook, at once or by their escalation,
-// "the default" among them.
+// Naming returns the names of the routes that lead to a webhook, directly or by their escalation;
+// they may include "the default".
 func (p *Policy) Naming(webhook uuid.UUID) []string {
 	names := p.escalating(func(s *alerts.EscalationStep) bool { return slices.Contains(s.WebhookIDs, webhook) })
 	for i := range p.Routes {
@@ -117,7 +117,7 @@ func (p *Policy) Naming(webhook uuid.UUID) []string {
 	return names
 }
 
-// NamingTeam returns what escalates to a team, as [Policy.Naming].
+// NamingTeam returns what escalates to a team, like [Policy.Naming].
 func (p *Policy) NamingTeam(team string) []string {
 	return p.escalating(func(s *alerts.EscalationStep) bool { return slices.Contains(s.Teams, team) })
 }
@@ -135,8 +135,7 @@ func (p *Policy) escalating(to func(*alerts.EscalationStep) bool) []string {
 	return names
 }
 
-// MaxWebhooks is how many webhooks a policy names at most, which bounds the messages about one
-// alert.
+// MaxWebhooks is how many webhooks a policy may name, which bounds the messages about one alert.
 const MaxWebhooks = 100
 
 // Check returns an invalid-input fault with one entry for each field that cannot be accepted,
@@ -192,8 +191,8 @@ type Router struct {
 	matchers []*match.Matcher
 }
 
-// Compile prepares a version of a policy. Its error names the route that cannot be used: a
-// policy decides as a whole or not at all.
+// Compile prepares a version of a policy. Its error names the route that is invalid: a policy
+// decides as a whole or not at all.
 func Compile(version int64, p Policy) (*Router, error) {
 	r := &Router{version: version, policy: p}
 	for i := range p.Routes {
@@ -225,14 +224,14 @@ func (r *Router) Route(s *match.Subject) *alerts.Routing {
 	return out
 }
 
-// Verdict is what became of a route.
+// Verdict is the result at a route.
 type Verdict string
 
 // The verdicts.
 const (
 	Taken      Verdict = "TAKEN"
 	NotMatched Verdict = "NOT_MATCHED"
-	// NotReached comes after a route that was taken and does not continue.
+	// NotReached means that the route comes after one that was taken and does not continue.
 	NotReached Verdict = "NOT_REACHED"
 )
 
@@ -244,7 +243,7 @@ type Step struct {
 	Unmet []string
 }
 
-// Explain returns what happens at each route for an alert, in the order of the routes.
+// Explain returns the result at each route for an alert, in the order of the routes.
 func (r *Router) Explain(s *match.Subject) []Step {
 	steps := make([]Step, len(r.matchers))
 	ended := false

@@ -102,8 +102,8 @@ func TestAnAlertWalksTheRoutes(t *testing.T) {
 	}
 }
 
-// TestTheAnswerIsTheOneThatIsExplained holds the decision, its explanation and a naive reading
-// of the policy to one another.
+// TestTheAnswerIsTheOneThatIsExplained compares the decision, its explanation and a naive reading
+// of the policy.
 func TestTheAnswerIsTheOneThatIsExplained(t *testing.T) {
 	t.Parallel()
 	hooks := rapid.SliceOfN(rapid.SampledFrom(ids(one, two, three)), 0, 3)
@@ -256,7 +256,7 @@ func TestWhoNamesAWebhookIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsStoredIsReadBack holds the JSON of what alerts are stored with.
+// TestWhatIsStoredIsReadBack checks the JSON in which the routing of alerts is stored.
 func TestWhatIsStoredIsReadBack(t *testing.T) {
 	t.Parallel()
 	r := compiled(t, routing.Policy{

@@ -14,14 +14,14 @@ func Weekdays() []Weekday {
 	return []Weekday{"SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"}
 }
 
-// MaxWindowMinutes is how long a window of a recurrence may be: a week.
+// MaxWindowMinutes is the longest window of a recurrence: a week.
 const MaxWindowMinutes = 7 * 24 * 60
 
-// Recurrence says when a silence recurs. A window begins at a time of day of some weekdays, by the
-// clocks of a time zone. It always lasts for the given duration, even if clocks change meanwhile:
-// eight hours from 22:00 end at 06:00, at 05:00 in the night in which clocks go back, and at 07:00
-// in the night in which they go forward. If a time of day is skipped, the window begins as much
-// later as clocks are moved; if it occurs twice, the window begins at the first.
+// Recurrence says when a silence recurs. A window begins at a time of day on some weekdays, in a
+// time zone. It always lasts for the given duration, even if clocks change meanwhile: eight hours
+// from 22:00 end at 06:00, at 05:00 in the night in which clocks go back, and at 07:00 in the night
+// in which they go forward. If a time of day is skipped, the window begins later by as much as
+// clocks are moved; if it occurs twice, the window begins at the first.
 type Recurrence struct {
 	TimeZone string    `json:"timeZone" validate:"required,max=100,text"`
 	Weekdays []Weekday `json:"weekdays" validate:"min=1,max=7,unique,dive,oneof=MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY"`
@@ -30,7 +30,7 @@ type Recurrence struct {
 	DurationMinutes int    `json:"durationMinutes" validate:"min=1,max=10080"`
 }
 
-// zone returns the time zone. Local is refused: it depends on the machine.
+// zone returns the time zone. Local is refused because it depends on the machine.
 func (r *Recurrence) zone() (*time.Location, error) {
 	if r.TimeZone == "Local" || r.TimeZone == "" {
 		return nil, errors.New("must be a time zone such as Europe/Berlin")
@@ -43,8 +43,8 @@ func (r *Recurrence) timeOfDay() (hour, minute int, ok bool) {
 	return t.Hour(), t.Minute(), err == nil && len(r.From) == len("15:04")
 }
 
-// Next returns the window that an instant lies in, if there is one, and those that follow, so
-// many in all; none of a recurrence that is not valid.
+// Next returns the window that contains an instant, if there is one, and the windows after it, up
+// to a number of windows. A recurrence that is not valid has no windows.
 func (r *Recurrence) Next(at time.Time, windows int) []Standing {
 	zone, err := r.zone()
 	if _, _, ok := r.timeOfDay(); err != nil || !ok || len(r.Weekdays) == 0 {
@@ -63,8 +63,8 @@ func (r *Recurrence) Next(at time.Time, windows int) []Standing {
 	return list
 }
 
-// window returns the window that contains an instant or, if none does, the next one. Windows that
-// follow each other without a pause are one window, as far as two weeks reach.
+// window returns the window that contains an instant or, if none does, the next one. Windows
+// without a pause between them are one window, for up to two weeks.
 func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time.Time) {
 	hour, minute, _ := r.timeOfDay()
 	length := time.Duration(r.DurationMinutes) * time.Minute
@@ -89,7 +89,7 @@ func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time
 	return from, until
 }
 
-// clock returns the instant at which the clocks of a zone show what the instant shows in UTC.
+// clock returns the instant at which the clocks of a zone show the same time as shows does in UTC.
 func clock(shows time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour
 	offset := func(at time.Time) time.Duration {
@@ -103,5 +103,5 @@ func clock(shows time.Time, zone *time.Location) time.Time {
 	if second := shows.Add(-after); offset(second) == after {
 		return second
 	}
-	return shows.Add(-before) // skipped: as much later as clocks are moved
+	return shows.Add(-before) // skipped: later by as much as clocks are moved
 }

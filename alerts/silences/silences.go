@@ -1,12 +1,11 @@
-// Package silences holds what suppresses messages: silences, and maintenance windows, which are
-// silences that recur.
+// Package silences holds silences and maintenance windows, which are silences that recur.
 //
 // A silence suppresses messages, never alerts. The transaction that writes a message decides, by
 // Postgres's clock, whether a silence in force matches its alert. If so, it writes the message as
-// SUPPRESSED with the silence's id. A message that is written does not change: a silence that
-// begins later does not suppress waiting messages, and a silence that ends does not bring back
-// suppressed ones. A silence that cannot be read or evaluated suppresses nothing. No silence
-// applies to an alert about Tocsin itself.
+// SUPPRESSED with the silence's id. A written message does not change: a silence that begins later
+// does not suppress waiting messages, and the end of a silence does not bring back suppressed ones.
+// A silence that cannot be read or evaluated suppresses nothing. No silence applies to an alert
+// about Tocsin itself.
 package silences
 
 import (
@@ -28,13 +27,13 @@ type Definition struct {
 	Name   string      `json:"name" validate:"required,max=200,text"`
 	Reason string      `json:"reason" validate:"max=2000,text"`
 	Match  match.Match `json:"match"`
-	// StartsAt is inclusive, EndsAt exclusive. Only a silence that recurs may have no end.
+	// StartsAt is inclusive, EndsAt exclusive. Only a recurring silence may have no end.
 	StartsAt   time.Time   `json:"startsAt"`
 	EndsAt     *time.Time  `json:"endsAt,omitempty"`
 	Recurrence *Recurrence `json:"recurrence,omitempty"`
 }
 
-// MaxLength is how long a silence lasts at most that does not recur.
+// MaxLength is the longest duration of a silence that does not recur.
 const MaxLength = 366 * 24 * time.Hour
 
 // Check returns an invalid-input fault with one entry for each field that cannot be accepted,
@@ -79,18 +78,18 @@ type Silence struct {
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
 	CreatedBy, UpdatedBy string
-	// EndedAt is when a person ended it early; nil where nobody has.
+	// EndedAt is when a person ended the silence early; nil if nobody has.
 	EndedAt *time.Time
 	EndedBy string
-	// Problem says why the stored silence cannot be used: it suppresses nothing. It is
-	// empty of any other one.
+	// Problem says why the stored silence cannot be used and suppresses nothing. It is empty for
+	// other silences.
 	Problem string
 }
 
-// State says whether a silence is in force at present, ahead or over.
+// State says whether a silence is in force, upcoming or past.
 type State string
 
-// The states. A silence that recurs is Upcoming between two of its windows.
+// The states. A recurring silence is Upcoming between two of its windows.
 const (
 	Active   State = "ACTIVE"
 	Upcoming State = "UPCOMING"
@@ -100,8 +99,7 @@ const (
 // Standing is the state of a silence at an instant.
 type Standing struct {
 	State State
-	// From and Until are those of the window in force or of the next one, zero of a silence
-	// that is past.
+	// From and Until are those of the window in force or of the next one; zero for a past silence.
 	From, Until time.Time
 }
 
@@ -113,7 +111,7 @@ type Compiled struct {
 	zone    *time.Location
 }
 
-// Compile prepares a silence. Its error says what of it cannot be used.
+// Compile prepares a silence. Its error says what is invalid.
 func Compile(s *Silence) (*Compiled, error) {
 	if s.Problem != "" {
 		return nil, fmt.Errorf("silence %s: %s", s.ID, s.Problem)
@@ -137,7 +135,7 @@ func Compile(s *Silence) (*Compiled, error) {
 	return c, nil
 }
 
-// Over returns the instant from which on the silence is over; nil where there is none.
+// Over returns the instant from which the silence is over; nil if there is none.
 func (s *Silence) Over() *time.Time {
 	if s.EndedAt != nil && (s.EndsAt == nil || s.EndedAt.Before(*s.EndsAt)) {
 		return s.EndedAt
@@ -163,7 +161,7 @@ func (c *Compiled) At(at time.Time) Standing {
 		}
 	}
 	if end != nil && !from.Before(*end) {
-		return Standing{State: Past} // no window is left
+		return Standing{State: Past} // no window remains
 	}
 	if end != nil && (c.Recurrence == nil || until.After(*end)) {
 		until = *end
@@ -174,8 +172,8 @@ func (c *Compiled) At(at time.Time) Standing {
 	return Standing{Active, from, until}
 }
 
-// Recurs reports whether an instant lies in a window of the recurrence, whatever start and end
-// the silence has.
+// Recurs reports whether an instant is in a window of the recurrence, regardless of the silence's
+// start and end.
 func (c *Compiled) Recurs(at time.Time) bool {
 	if c.Recurrence == nil {
 		return false
@@ -184,11 +182,11 @@ func (c *Compiled) Recurs(at time.Time) bool {
 	return !from.After(at)
 }
 
-// Matches reports whether the silence is about an alert.
+// Matches reports whether the silence applies to an alert.
 func (c *Compiled) Matches(s *match.Subject) bool { return c.matcher.Matches(s) }
 
-// InForce returns those of some silences that are in force at an instant, in the order in which
-// they were made.
+// InForce returns the silences that are in force at an instant, in the order in which they were
+// made.
 func InForce(list []*Compiled, at time.Time) []*Compiled {
 	active := slices.DeleteFunc(slices.Clone(list), func(c *Compiled) bool { return c.At(at).State != Active })
 	slices.SortFunc(active, func(a, b *Compiled) int {
@@ -197,8 +195,8 @@ func InForce(list []*Compiled, at time.Time) []*Compiled {
 	return active
 }
 
-// Suppressing returns which of some silences in force suppresses messages about an alert: the
-// first that is about it; nil where none is.
+// Suppressing returns the silence in force that suppresses messages about an alert: the first one
+// that applies to it, or nil.
 func Suppressing(inForce []*Compiled, s *match.Subject) *Compiled {
 	for _, c := range inForce {
 		if c.Matches(s) {

@@ -38,7 +38,7 @@ func compiled(t interface{ Fatal(args ...any) }, s *silences.Silence) *silences.
 	return c
 }
 
-// TestWindowsFollowTheClocksOfTheirZone has windows begin in nights in which clocks are moved.
+// TestWindowsFollowTheClocksOfTheirZone has windows that begin in nights of clock changes.
 func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 	t.Parallel()
 	night := func(zone, from string, minutes int, days ...silences.Weekday) silences.Recurrence {
@@ -83,8 +83,8 @@ func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 	}
 }
 
-// TestWindowsAgreeWithAClock walks the minutes of random stretches in several zones. What the
-// clock of the zone shows decides, and elapsed time.
+// TestWindowsAgreeWithAClock walks through the minutes of random periods in several time zones and
+// compares the windows with local clock time and elapsed time.
 func TestWindowsAgreeWithAClock(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +103,7 @@ func TestWindowsAgreeWithAClock(t *testing.T) {
 			wanted[string(d)] = true
 		}
 		begin := time.Unix(rapid.Int64Range(1_767_225_600, 1_830_297_600).Draw(t, "begin")/60*60, 0)
-		var inForce time.Time // until when, by the windows that the walk has seen begin
+		var inForce time.Time // the end of the windows that have begun so far in the walk
 		warm := 4 * 24 * 60
 		for minute := range warm + 600 {
 			at := begin.Add(time.Duration(minute) * time.Minute)
@@ -112,7 +112,7 @@ func TestWindowsAgreeWithAClock(t *testing.T) {
 			_, before := at.Add(-24 * time.Hour).In(zone).Zone()
 			_, lately := at.Add(-2 * time.Hour).In(zone).Zone()
 			if offset != before || lately != offset {
-				return // of nights in which clocks are moved the other test tells
+				return // nights of clock changes are covered by the other test
 			}
 			if local.Format("15:04") == from && wanted[string(silences.Weekdays()[local.Weekday()])] {
 				if end := at.Add(time.Duration(length) * time.Minute); end.After(inForce) {
@@ -161,7 +161,7 @@ func TestASilenceStandsBetweenItsEnds(t *testing.T) {
 	}
 }
 
-// TestTheFirstThatWasMadeIsNamed holds that of several silences always the same is named.
+// TestTheFirstThatWasMadeIsNamed checks that of several silences always the same one is named.
 func TestTheFirstThatWasMadeIsNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_795_244_520, 0)

@@ -1,9 +1,9 @@
-// Package teams holds which people share alerts.
+// Package teams holds teams: groups of people who share alerts.
 //
-// A team has members that were added by hand, by their e-mail addresses, and the members of groups,
-// as an OpenID Connect provider names them when people sign in. A team owns the rules whose owner
-// is its name, and can be a target of rules. The alerts of these rules are the members' ("mine").
-// Its webhooks are notified of alerts that escalate to it.
+// The members of a team are people who were added by e-mail address, and the members of groups. An
+// OpenID Connect provider names the groups of a person at each sign-in. A team owns the rules whose
+// owner is its name, and can be a target of rules. The alerts of these rules belong to the members
+// ("mine"). Its webhooks are notified of alerts that escalate to it.
 package teams
 
 import (
@@ -17,15 +17,15 @@ import (
 	"tocsin/rules"
 )
 
-// Team is some people.
+// Team is a group of people.
 type Team struct {
-	// Name is as the owner of a rule names it.
+	// Name is the name that rules give as their owner.
 	Name string `json:"name" validate:"required,max=200,text"`
 	// Members are e-mail addresses; case does not matter.
 	Members []string `json:"members,omitempty" validate:"max=500,dive,required,max=254,text"`
-	// Groups are those of a provider, whose members are the team's.
+	// Groups are groups of a provider. Their members are members of the team.
 	Groups []string `json:"groups,omitempty" validate:"max=100,dive,required,max=200,text"`
-	// WebhookIDs are by which the team is notified of what escalates to it.
+	// WebhookIDs are the webhooks through which the team is notified of alerts that escalate to it.
 	WebhookIDs []uuid.UUID `json:"webhookIds,omitempty" validate:"max=20,unique"`
 }
 
@@ -52,7 +52,7 @@ func (l *List) Check(v *rules.Validator) error {
 	return fault.InvalidFields("the list of teams", fields)
 }
 
-// Of returns the names of the teams that somebody is in.
+// Of returns the names of the teams that a person is in.
 func (l *List) Of(email string, groups []string) []string {
 	var names []string
 	for i := range l.Teams {
@@ -65,8 +65,8 @@ func (l *List) Of(email string, groups []string) []string {
 	return names
 }
 
-// WebhookIDs returns the webhooks of the teams that have one of some names, each webhook once. A
-// name that no team has adds nothing.
+// WebhookIDs returns the webhooks of the teams with the given names, each webhook once. A name
+// without a team adds nothing.
 func (l *List) WebhookIDs(names []string) []uuid.UUID {
 	var list []uuid.UUID
 	for i := range l.Teams {

@@ -1,4 +1,5 @@
-// Command example uses the client as a program of one's own would. It needs TOCSIN_URL, and TOCSIN_TOKEN with a token of the role editor:
+// Command example uses the client in the way of a program outside this repository. It needs
+// TOCSIN_URL, and TOCSIN_TOKEN with a token of the role editor:
 //
 //	example apply     makes a rule for every failed order, or edits it to be so, and says what it did
 //	example alerts    lists the alerts that are firing, page by page
@@ -41,7 +42,7 @@ func run(ctx context.Context, what string, out io.Writer) error {
 	case "alerts":
 		return alerts(ctx, c, out)
 	case "watch":
-		// A stream has no end, so that its client has no time-out.
+		// A stream has no end, so its client must have no time-out.
 		if c, err = client.New(server, token, client.WithHTTPClient(&http.Client{})); err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func alerts(ctx context.Context, c *client.ClientWithResponses, out io.Writer) e
 }
 
 func watch(ctx context.Context, c *client.ClientWithResponses, out io.Writer) error {
-	// Not StreamEventsWithResponse, which reads to the end of the answer.
+	// StreamEventsWithResponse would read to the end of the answer.
 	stream, err := c.StreamEvents(ctx, &client.StreamEventsParams{})
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"tocsin/cmd/devstack/internal/chserver"
 )
 
-// clickHouseCommand is the process that holds the ClickHouse engine: there can be one engine in a process, and one that
-// is a process of its own can be killed and started again.
+// clickHouseCommand is the process with the ClickHouse engine. A process can only have one engine,
+// and a separate process can be killed and started again.
 type clickHouseCommand struct {
 	Library string `required:"" help:"Path of libchdb.so."`
 	Data    string `required:"" help:"Directory of the tables."`

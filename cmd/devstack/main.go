@@ -1,7 +1,8 @@
 //go:build unix
 
-// Command devstack is for developing Tocsin and for trying it out: it runs a real PostgreSQL and a real ClickHouse
-// without anything to install but Node.js, and Tocsin on top of them. The product never imports it.
+// Command devstack is for developing Tocsin and for trying it out: it runs a real PostgreSQL and a
+// real ClickHouse, with nothing to install except Node.js, and Tocsin with them. The product never
+// imports it.
 package main
 
 import (
@@ -29,7 +30,7 @@ type commands struct {
 	Torture    tortureCommand    `cmd:"" hidden:"" help:"Break everything around Tocsin while exchanges arrive, and compare what came out with what had to."`
 }
 
-// exitError carries an exit code out of a command, and what to say, if anything.
+// exitError carries the exit code of a command, and its message, if any.
 type exitError struct {
 	code int
 	err  error
@@ -45,7 +46,7 @@ func main() {
 
 func execute(args []string) int {
 	if os.Geteuid() == 0 {
-		// Postgres runs as another user then, who has to read what devstack makes.
+		// Postgres then runs as another user, who has to read what devstack makes.
 		unix.Umask(0o022)
 	}
 	var cli commands

@@ -75,8 +75,8 @@ func (f *accessFlags) options() (app.AccessOptions, error) {
 	}, nil
 }
 
-// secretOf returns a secret that is given itself or in a file, whose last line
-// end does not count.
+// secretOf returns a secret that is given directly or in a file. The last line end of the file is
+// ignored.
 func secretOf(flag, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -138,8 +138,8 @@ func printLink(ctx context.Context, out io.Writer, list *app.Users, email, publi
 	return writeLink(out, os.Stderr, link, public)
 }
 
-// writeLink writes a link. If the link begins with a path, it explains to the person how to make it
-// one that a browser opens.
+// writeLink writes a link. If the link is only a path, it also explains to the person how to
+// complete it.
 func writeLink(out, person io.Writer, link, public string) error {
 	if _, err := fmt.Fprintln(out, link); err != nil || public != "" {
 		return err

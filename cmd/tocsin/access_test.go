@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestALinkWithoutAnAddressIsExplained holds that a program which reads the link gets
-// nothing else, and a person what a browser needs of it.
+// TestALinkWithoutAnAddressIsExplained checks that standard output contains only the link, for
+// programs, and that a person is told what a browser needs in addition.
 func TestALinkWithoutAnAddressIsExplained(t *testing.T) {
 	for public, says := range map[string]string{"https://tocsin.example": "", "": "TOCSIN_PUBLIC_URL"} {
 		var out, person strings.Builder

@@ -22,13 +22,14 @@ type applying struct {
 	server   *api.ClientWithResponses
 	document *rulefile.Document
 	plan     plan
-	// fresh are the names of webhooks that the plan makes.
+	// fresh are the names of webhooks that the plan creates.
 	fresh map[string]bool
 }
 
-// plan reads the files and compares them with the server: what it returns has changed nothing yet. Webhooks come before the
-// rules that are bound to them, and are deleted after those; silences come after the rules that they name, and views last. The routing policy comes before
-// the rules that use it, unless it names rules that the plan makes.
+// plan reads the files and compares them with the server. It changes nothing. Webhooks come before
+// the rules that use them, and are deleted after those. Silences come after the rules that they
+// name, and views last. The routing policy comes before the rules that use it, unless it names
+// rules that the plan creates.
 func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error) {
 	server, err := f.open()
 	if err != nil {
@@ -89,7 +90,8 @@ func (f *serverFlags) plan(ctx context.Context, files *filesFlags) (*plan, error
 	return &a.plan, nil
 }
 
-// wrong tells each field that the server refuses by its place in the files, and returns the error of all.
+// wrong prints each field that the server refuses with its place in the files, and returns the
+// error for all.
 func (a *applying) wrong(err error, prefix string) error {
 	refused, ok := errors.AsType[*api.Problem](err)
 	if !ok || len(refused.Errors) == 0 {
@@ -104,10 +106,10 @@ func (a *applying) wrong(err error, prefix string) error {
 	return errFiles
 }
 
-// errFiles is the error of files in which something is wrong that was printed before.
+// errFiles is the error for invalid files after the problems were printed.
 var errFiles = errors.New("the files are not valid: see above")
 
-// misplaced tells what is wrong at a place of the files.
+// misplaced prints a problem at a place in the files.
 func (a *applying) misplaced(field, message string) error {
 	if _, err := fmt.Fprintf(os.Stderr, "%s: %s\n", a.document.Locate(field), message); err != nil {
 		return err
@@ -115,9 +117,10 @@ func (a *applying) misplaced(field, message string) error {
 	return errFiles
 }
 
-// rules plans what becomes of rules. The server compares and checks them, and writes them all at once.
+// rules plans the changes of rules. The server compares and checks them, and writes them all at
+// once.
 func (a *applying) rules(ctx context.Context) error {
-	// A webhook that the plan makes is not there yet.
+	// A webhook that the plan creates does not exist yet.
 	tried, bound := a.withoutFresh()
 	done, err := a.applyRules(ctx, tried, true)
 	if err != nil {
@@ -156,7 +159,8 @@ func (a *applying) rules(ctx context.Context) error {
 	return nil
 }
 
-// becomesOfProgress says what an edit of a rule does to what the rule has judged and is to judge; empty where it does nothing to it.
+// becomesOfProgress describes the effect of an edit of a rule on its progress; empty if there is
+// none.
 func becomesOfProgress(changes []api.RuleFieldChange) string {
 	condition := false
 	for _, c := range changes {
@@ -175,7 +179,8 @@ func becomesOfProgress(changes []api.RuleFieldChange) string {
 	return ""
 }
 
-// withoutFresh returns the rules without webhooks that the plan makes, and those webhooks, by rule.
+// withoutFresh returns the rules without the webhooks that the plan creates, and those webhooks, by
+// rule.
 func (a *applying) withoutFresh() (rules []any, bound map[int][]string) {
 	rules, bound = slices.Clone(a.document.Sections[rulefile.Rules]), map[int][]string{}
 	for i, rule := range rules {
@@ -196,7 +201,7 @@ func (a *applying) withoutFresh() (rules []any, bound map[int][]string) {
 	return rules, bound
 }
 
-// with returns a copy of fields with another value of one.
+// with returns a copy of fields in which one has another value.
 func with(fields map[string]any, name string, value any) map[string]any {
 	changed := maps.Clone(fields)
 	changed[name] = value

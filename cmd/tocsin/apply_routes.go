@@ -12,8 +12,8 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// routeEntry is a route of the routing policy as a file has it: rules and webhooks by name. The
-// last entry may be the default.
+// routeEntry is a route of the routing policy in a file: rules and webhooks by name. The last entry
+// may be the default.
 type routeEntry struct {
 	Name       string       `json:"name,omitempty"`
 	Match      silenceMatch `json:"match,omitzero"`
@@ -23,14 +23,14 @@ type routeEntry struct {
 	Default    bool         `json:"default,omitempty"`
 }
 
-// stepEntry is a step of an escalation as a file has it: webhooks by name.
+// stepEntry is a step of an escalation in a file: webhooks by name.
 type stepEntry struct {
 	AfterMinutes int      `json:"afterMinutes"`
 	Webhooks     []string `json:"webhooks,omitempty"`
 	Teams        []string `json:"teams,omitempty"`
 }
 
-// stepEntries are the steps of a stored escalation as a file has them.
+// stepEntries returns the steps of a stored escalation in the form of a file.
 func stepEntries(steps []api.EscalationStep, webhooks names) []stepEntry {
 	var list []stepEntry
 	for _, s := range steps {
@@ -39,7 +39,7 @@ func stepEntries(steps []api.EscalationStep, webhooks names) []stepEntry {
 	return list
 }
 
-// stepDefinitions are what the API takes.
+// stepDefinitions returns steps in the form of the API.
 func stepDefinitions(list []stepEntry, webhooks names) (*[]api.EscalationStep, error) {
 	steps := make([]api.EscalationStep, len(list))
 	for i := range list {
@@ -55,7 +55,7 @@ func stepDefinitions(list []stepEntry, webhooks names) (*[]api.EscalationStep, e
 	return &steps, nil
 }
 
-// webhookIDs returns the ids of webhooks by their names, and the reverse.
+// webhookIDs returns the ids of webhooks by name, and the names by id.
 func webhookIDs(ctx context.Context, server *api.ClientWithResponses) (names, error) {
 	list, err := webhooksOf(ctx, server)
 	known := names{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}}
@@ -65,7 +65,7 @@ func webhookIDs(ctx context.Context, server *api.ClientWithResponses) (names, er
 	return known, err
 }
 
-// idsOf returns the ids of some names.
+// idsOf returns the ids for some names.
 func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(list))
 	for i, name := range list {
@@ -78,7 +78,7 @@ func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
 	return &ids, nil
 }
 
-// namesOf returns the names of some ids; of what has none any more, the id.
+// namesOf returns the names for some ids. If an id has no name any more, it returns the id.
 func (n *names) namesOf(ids *[]uuid.UUID) []string {
 	var list []string
 	if ids == nil {
@@ -94,7 +94,7 @@ func (n *names) namesOf(ids *[]uuid.UUID) []string {
 	return list
 }
 
-// routeEntries are a stored policy as a file has it.
+// routeEntries returns a stored policy in the form of a file.
 func routeEntries(p *api.RoutingPolicy, rules, webhooks names) []routeEntry {
 	list := []routeEntry{}
 	for i := range p.Routes {
@@ -114,7 +114,7 @@ func routeEntries(p *api.RoutingPolicy, rules, webhooks names) []routeEntry {
 	return list
 }
 
-// policyDefinition is what the API takes.
+// policyDefinition returns a policy in the form of the API.
 func policyDefinition(ctx context.Context, server *api.ClientWithResponses, list []routeEntry) (api.RoutingPolicyDefinition, error) {
 	d := api.RoutingPolicyDefinition{Routes: &[]api.RoutingRoute{}}
 	rules, err := ruleNames(ctx, server)
@@ -194,8 +194,8 @@ func (a *applying) readRoutes() ([]routeEntry, error) {
 	return list, nil
 }
 
-// routes plans what becomes of the routing policy, which the files have as a whole. It says
-// whether the policy names rules that the files make: then it comes after them.
+// routes plans the change of the routing policy, which the files contain as a whole. It reports
+// whether the policy names rules that the files create: then it comes after them.
 func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err error) {
 	s = step{kind: "routing", name: "policy", action: unchanged}
 	is, err := storedPolicy(ctx, a.server)
@@ -242,7 +242,7 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 	}
 	if s.action == updated {
 		s.run = func(ctx context.Context) error {
-			// A rule or a webhook that is new has no id before the plan is run.
+			// A new rule or webhook has no id before the plan is run.
 			d, err := policyDefinition(ctx, a.server, want)
 			if err != nil {
 				return err
@@ -253,7 +253,7 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 	return s, afterRules, nil
 }
 
-// exportedRoutes returns the routing policy as it is in a file.
+// exportedRoutes returns the routing policy in the form of a file.
 func exportedRoutes(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	is, err := storedPolicy(ctx, server)
 	if err != nil {

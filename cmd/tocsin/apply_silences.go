@@ -17,7 +17,7 @@ import (
 
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
-// names are those of rules and their ids.
+// names maps names to ids, and ids to names.
 type names struct {
 	ids   map[string]uuid.UUID
 	names map[uuid.UUID]string
@@ -42,7 +42,7 @@ func ruleNames(ctx context.Context, server *api.ClientWithResponses) (names, err
 	return n, err
 }
 
-// silenceEntry is a silence as a file has it: rules by name.
+// silenceEntry is a silence in a file: rules by name.
 type silenceEntry struct {
 	Name       string                 `json:"name"`
 	Reason     string                 `json:"reason,omitempty"`
@@ -60,7 +60,7 @@ type silenceMatch struct {
 	Filter     *api.Filter                 `json:"filter,omitempty"`
 }
 
-// entryOf is a stored silence as a file has it.
+// entryOf returns a stored silence in the form of a file.
 func entryOf(s *api.Silence, known names) silenceEntry {
 	e := silenceEntry{Name: s.Name, Reason: s.Reason, EndsAt: s.EndsAt, Recurrence: s.Recurrence}
 	m := &s.Match
@@ -77,7 +77,7 @@ func entryOf(s *api.Silence, known names) silenceEntry {
 	return e
 }
 
-// definition is what the API takes.
+// definition returns the silence in the form of the API.
 func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
 	d := api.SilenceDefinition{Name: e.Name, Reason: &e.Reason, StartsAt: e.StartsAt, EndsAt: e.EndsAt, Recurrence: e.Recurrence}
 	m := &e.Match
@@ -96,7 +96,8 @@ func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
 	return d, nil
 }
 
-// silences plans what becomes of silences. They are known by their names among those that are not over.
+// silences plans the changes of silences. They are identified by name among those that are not
+// over.
 func (a *applying) silences(ctx context.Context) error {
 	stored, err := silencesOf(ctx, a.server, false)
 	if err != nil {
@@ -146,18 +147,18 @@ func (a *applying) silences(ctx context.Context) error {
 	return nil
 }
 
-// makesRule reports whether the files have a rule of a name.
+// makesRule reports whether the files contain a rule with a name.
 func (a *applying) makesRule(name string) bool {
 	return slices.ContainsFunc(a.document.Sections[rulefile.Rules], func(r any) bool { return rulefile.Name(r) == name })
 }
 
-// silence plans what becomes of one silence; is nil where there is none that is not over.
+// silence plans the change of one silence. is is nil if there is none that is not over.
 func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, known names) step {
 	s := step{kind: "silence", name: want.Name, action: unchanged}
 	if is == nil && want.Recurrence == nil && want.EndsAt != nil && !want.EndsAt.After(time.Now()) {
-		return s // it is over, and was not to be changed any more
+		return s // it is over, and cannot be changed any more
 	}
-	// A rule that is new has no id before the plan is run.
+	// A new rule has no id before the plan is run.
 	resolved := func(ctx context.Context) (api.SilenceDefinition, error) {
 		now, err := ruleNames(ctx, a.server)
 		if err != nil {
@@ -186,7 +187,7 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	}
 	switch now := time.Now(); {
 	case want.StartsAt == nil:
-		// The API would have it begin at once.
+		// Without a start, the API would make it begin at once.
 		want.StartsAt = &is.StartsAt
 	case sameInstant(is.StartsAt, *want.StartsAt):
 	case is.StartsAt.After(now):
@@ -210,7 +211,7 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	return s
 }
 
-// sameInstant compares times as finely as they are stored.
+// sameInstant compares times with the precision with which they are stored.
 func sameInstant(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }
@@ -225,7 +226,7 @@ func (s *step) differJSON(field string, is, want any) {
 	}
 }
 
-// exportedSilences returns the silences that recur, as they are in a file: the others are over soon.
+// exportedSilences returns the recurring silences in the form of a file. The others are over soon.
 func exportedSilences(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	stored, err := silencesOf(ctx, server, false)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// teamEntry is a team as a file has it: webhooks by name.
+// teamEntry is a team in a file: webhooks by name.
 type teamEntry struct {
 	Name     string   `json:"name"`
 	Members  []string `json:"members,omitempty"`
@@ -19,12 +19,12 @@ type teamEntry struct {
 	Webhooks []string `json:"webhooks,omitempty"`
 }
 
-// teamEntryOf is a stored team as a file has it.
+// teamEntryOf returns a stored team in the form of a file.
 func teamEntryOf(t *api.Team, webhooks names) teamEntry {
 	return teamEntry{Name: t.Name, Members: given(t.Members), Groups: given(t.Groups), Webhooks: webhooks.namesOf(t.WebhookIds)}
 }
 
-// given returns a list that may be absent; an empty one is nil.
+// given returns a list that may be absent; an empty list becomes nil.
 func given(list *[]string) []string {
 	if list == nil || len(*list) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func given(list *[]string) []string {
 	return *list
 }
 
-// definition is what the API takes.
+// definition returns the team in the form of the API.
 func (e *teamEntry) definition(webhooks names) (api.Team, error) {
 	ids, err := webhooks.idsOf("webhook", e.Webhooks)
 	d := api.Team{Name: e.Name, WebhookIds: ids}
@@ -84,9 +84,9 @@ func (a *applying) readTeams() ([]teamEntry, error) {
 	return list, nil
 }
 
-// teams plans what becomes of teams, which are known by their names. The server keeps them as one
-// list: the first step that changes anything writes all that the files have, in their order, and
-// what else there is behind them. Deletions come when no route names the teams any more.
+// teams plans the changes of teams, which are identified by name. The server stores them as one
+// list. The first step with a change writes all teams of the files, in their order, followed by the
+// other existing ones. Deletions come after all routes that name the teams are changed.
 func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 	is, err := teamsOf(ctx, a.server)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 		return nil
 	}
 	upsert := func(ctx context.Context) error {
-		// A webhook that is new has no id before the plan is run.
+		// A new webhook has no id before the plan is run.
 		webhooks, err := webhookIDs(ctx, a.server)
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (a *applying) teams(ctx context.Context) (gone []step, err error) {
 	return gone, nil
 }
 
-// exportedTeams returns the teams as they are in a file.
+// exportedTeams returns the teams in the form of a file.
 func exportedTeams(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	is, err := teamsOf(ctx, server)
 	if err != nil {

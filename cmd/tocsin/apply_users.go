@@ -15,7 +15,7 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// userEntry is a user as a file has it. There is no password: people set their own.
+// userEntry is a user in a file. There is no password: people set their own.
 type userEntry struct {
 	Email    string   `json:"email"`
 	Name     string   `json:"name"`
@@ -116,7 +116,7 @@ func (a *applying) users(ctx context.Context) error {
 	return nil
 }
 
-// user plans what becomes of one user; is nil where there is none.
+// user plans the change of one user. is is nil if there is none.
 func (a *applying) user(i int, want *userEntry, is *api.User) step {
 	s := step{kind: "user", name: want.Email, action: unchanged}
 	prefix := fmt.Sprintf("users[%d].", i)
@@ -166,7 +166,7 @@ func (s *step) because(field, why string) {
 // tag is the entity tag of a version.
 func tag(version int64) *string { return new(fmt.Sprintf(`"%d"`, version)) }
 
-// exportedUsers returns every user as it is in a file, but those who come from a provider.
+// exportedUsers returns every user in the form of a file, except those of a provider.
 func exportedUsers(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	stored, err := usersOf(ctx, server)
 	list := []any{}

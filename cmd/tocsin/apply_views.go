@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// viewEntry is a shared view of the inbox as a file has it.
+// viewEntry is a shared view of the inbox in a file.
 type viewEntry struct {
 	Name   string `json:"name"`
 	Search string `json:"search"`
@@ -39,8 +39,8 @@ func sharedViews(ctx context.Context, server *api.ClientWithResponses) ([]api.Vi
 	return list, nil
 }
 
-// views plans what becomes of the views that the token shares, which are known by their names. Those
-// that people share are theirs.
+// views plans the changes of the views that the token shares, which are identified by name. Views
+// that people share belong to them.
 func (a *applying) views(ctx context.Context) error {
 	shared, err := sharedViews(ctx, a.server)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *applying) views(ctx context.Context) error {
 	return nil
 }
 
-// exportedViews returns each name of a shared view once, as it is in a file.
+// exportedViews returns each name of a shared view once, in the form of a file.
 func exportedViews(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	shared, err := sharedViews(ctx, server)
 	list, written := []any{}, map[string]bool{}

@@ -16,10 +16,12 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// webhooks plans what becomes of webhooks, which are known by their names, and returns those that are deleted at the end.
+// webhooks plans the changes of webhooks, which are identified by name, and returns the deletions
+// for the end.
 //
-// Secrets are never read back: one that a file gives is written with a new webhook, where what can be seen of it differs
-// (the host of the URL, the names of headers, whether there is one), or where --secrets says so.
+// The server never returns secrets. A secret in a file is written with a new webhook, if a visible
+// property of it differs (the host of the URL, the names of headers, whether there is one), or if
+// --secrets is given.
 func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
 	stored, err := webhooksOf(ctx, a.server)
 	if err != nil {
@@ -67,14 +69,14 @@ func (a *applying) webhooks(ctx context.Context) (gone []step, err error) {
 	return gone, nil
 }
 
-// secretFields are the fields that the API takes and never returns, of a webhook and of its Slack
-// app.
+// secretFields are the fields of a webhook and of its Slack app that the API accepts and never
+// returns.
 func secretFields() (ofWebhook, ofSlack []string) {
 	return []string{"url", "headers", "signingSecret", "clientCertificate"}, []string{"botToken", "signingSecret"}
 }
 
-// revealed returns a copy of a webhook's fields with its secrets in place of where they are, as {env: NAME} or {file: PATH},
-// and the places of those that are given.
+// revealed returns a copy of a webhook's fields in which the secrets replace their places, {env:
+// NAME} or {file: PATH}, and the places of the given secrets.
 func (a *applying) revealed(i int, entry any) (fields map[string]any, given []string, err error) {
 	was, ok := entry.(map[string]any)
 	if !ok {
@@ -118,10 +120,10 @@ func (a *applying) revealed(i int, entry any) (fields map[string]any, given []st
 	return fields, given, nil
 }
 
-// inputPlace is where the inputs of a webhook's receiver stand.
+// inputPlace is the prefix of the places of inputs of a webhook's receiver.
 const inputPlace = "preset.inputs."
 
-// revealedInputs returns a copy of a webhook's receiver with its inputs in place of where they are.
+// revealedInputs returns a copy of a webhook's receiver in which the inputs replace their places.
 func (a *applying) revealedInputs(place string, preset map[string]any, given *[]string) (map[string]any, error) {
 	preset = maps.Clone(preset)
 	was, _ := preset["inputs"].(map[string]any)
@@ -138,7 +140,8 @@ func (a *applying) revealedInputs(place string, preset map[string]any, given *[]
 	return preset, nil
 }
 
-// secret returns a value itself, or what {env: NAME} or {file: PATH} stands for. Headers are returned as a copy.
+// secret returns a value itself, or the value of {env: NAME} or {file: PATH}. Headers are returned
+// as a copy.
 func (a *applying) secret(place string, v any) (any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -166,7 +169,7 @@ func (a *applying) secret(place string, v any) (any, error) {
 	}
 }
 
-// webhook plans what becomes of one webhook; is nil where there is none.
+// webhook plans the change of one webhook. is is nil if there is none.
 func (a *applying) webhook(i int, fields map[string]any, secrets []string, want *api.WebhookDefinition, is *api.Webhook) (step, error) {
 	s := step{kind: "webhook", name: want.Name, action: unchanged}
 	prefix := fmt.Sprintf("webhooks[%d].", i)
@@ -215,7 +218,7 @@ func (a *applying) webhook(i int, fields map[string]any, secrets []string, want 
 			inputs = map[string]string{}
 		}
 		for _, name := range droppedInputs(want, is) {
-			inputs[name] = "" // what is left out would stay
+			inputs[name] = "" // an input that is left out would keep its value
 		}
 		edit["preset"] = map[string]any{"inputs": inputs}
 		if _, given := edit["headers"]; !given && is.SecretsProblem != nil {
@@ -254,7 +257,7 @@ const (
 	defaultEventMaxAge      = 86400
 )
 
-// defaultsOf returns what a webhook of a kind has where nothing is said.
+// defaultsOf returns the defaults of a webhook of a kind.
 func defaultsOf(kind api.WebhookKind) (rate float64, digestAbove int) {
 	if kind == api.WebhookKindSlack {
 		return defaultSlackRate, defaultSlackDigestAbove
@@ -262,12 +265,12 @@ func defaultsOf(kind api.WebhookKind) (rate float64, digestAbove int) {
 	return 0, 0
 }
 
-// compare notes what differs of what can be seen.
+// compare notes the differences of visible properties.
 func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	rate, digestAbove := defaultsOf(want.Kind)
 	events := want.Events
 	if want.Preset != nil {
-		// What a file does not say is the receiver's choice, or what the webhook has by now.
+		// If the file does not set them, the values of the receiver or of the webhook remain.
 		rate, digestAbove = is.RatePerSecond, is.DigestAbove
 		if events == nil {
 			events = is.Events
@@ -291,8 +294,8 @@ func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	}
 }
 
-// compareSecrets notes which secrets are written, and why, and reports whether any is. Where one is, all that are given are:
-// the server wants headers anew for another host.
+// compareSecrets notes which secrets are written, and why, and reports whether any is. If one is,
+// all given secrets are, because the server requires the headers again for another host.
 func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, given []string, always bool) bool {
 	because := map[string]string{}
 	reason := func(field string, differs bool, why string) {
@@ -341,8 +344,8 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 	return len(because) > 0
 }
 
-// droppedInputs returns the inputs of a webhook's receiver that a file does not have. Secret ones are
-// not among them: a file may leave them to where they are.
+// droppedInputs returns the inputs of a webhook's receiver that a file does not contain. Secret
+// inputs do not count: a file may leave them out.
 func droppedInputs(want *api.WebhookDefinition, is *api.Webhook) []string {
 	if want.Preset == nil || is.Preset == nil {
 		return nil
@@ -356,7 +359,7 @@ func droppedInputs(want *api.WebhookDefinition, is *api.Webhook) []string {
 	return dropped
 }
 
-// valueOr returns what a pointer leads to, or something else.
+// valueOr returns the value of a pointer, or a default.
 func valueOr[T any](given *T, otherwise T) T {
 	if given == nil {
 		return otherwise
@@ -364,7 +367,7 @@ func valueOr[T any](given *T, otherwise T) T {
 	return *given
 }
 
-// exportedWebhooks returns every webhook as it is in a file, without secrets and defaults.
+// exportedWebhooks returns every webhook in the form of a file, without secrets and defaults.
 func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	stored, err := webhooksOf(ctx, server)
 	list := []any{}
@@ -414,7 +417,7 @@ func exportedWebhooks(ctx context.Context, server *api.ClientWithResponses) ([]a
 	return list, err
 }
 
-// presetOf returns the id of a webhook's receiver, empty where there is none.
+// presetOf returns the id of a webhook's receiver; empty if there is none.
 func presetOf(preset any) string {
 	switch p := preset.(type) {
 	case *api.PresetDefinition:
@@ -429,7 +432,7 @@ func presetOf(preset any) string {
 	return ""
 }
 
-// textsOf is a mapping of texts as a file has it.
+// textsOf returns a mapping of texts in the form of a file.
 func textsOf(texts map[string]string) map[string]any {
 	made := map[string]any{}
 	for name, text := range texts {
@@ -438,10 +441,10 @@ func textsOf(texts map[string]string) map[string]any {
 	return made
 }
 
-// number is a number as a file has it.
+// number returns a number in the form of a file.
 func number(v any) json.Number { return json.Number(fmt.Sprint(v)) }
 
-// eventsOf returns events in one order, for people.
+// eventsOf lists events for people, in a fixed order.
 func eventsOf(events []api.WebhookEvent) string {
 	return strings.Join(slices.Sorted(func(yield func(string) bool) {
 		for _, e := range events {
@@ -452,7 +455,7 @@ func eventsOf(events []api.WebhookEvent) string {
 	}), ", ")
 }
 
-// anyOf is a list as a file has it.
+// anyOf returns a list in the form of a file.
 func anyOf[T ~string](list []T) []any {
 	values := make([]any, len(list))
 	for i, v := range list {

@@ -12,7 +12,7 @@ import (
 	"tocsin/internal/clickhouse"
 )
 
-// check is the command that holds a mapping to its table.
+// check is the command that compares a mapping with its table.
 type check struct {
 	sourceFlags
 
@@ -23,7 +23,7 @@ type check struct {
 	JSON    bool          `help:"Print the report as JSON." name:"json"`
 }
 
-// Run checks and reports. A fault that keeps rules from being evaluated is an error.
+// Run checks and reports. A finding that keeps rules from being evaluated is an error.
 func (c *check) Run(ctx context.Context, out io.Writer) error {
 	if c.Window <= 0 || c.Watch < 0 || c.Settle < 0 || c.Timeout <= 0 {
 		return errors.New("--window and --timeout must be positive, --watch and --settle must not be negative")
@@ -77,7 +77,7 @@ func printFinding(out io.Writer, f clickhouse.Finding) error {
 	return err
 }
 
-// progress shows a person at a terminal how a watch goes on, once a second.
+// progress shows the progress of a watch on a terminal, once a second.
 type progress struct {
 	out   io.Writer
 	watch time.Duration
@@ -85,7 +85,7 @@ type progress struct {
 	shown bool
 }
 
-// progressLine returns a progress that shows nothing where out is no terminal.
+// progressLine returns a progress that shows nothing if out is not a terminal.
 func progressLine(out *os.File, watch time.Duration) *progress {
 	info, err := out.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {

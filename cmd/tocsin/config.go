@@ -23,11 +23,11 @@ type config struct {
 	Reference configReference `cmd:"" help:"Print the reference of all settings as Markdown." hidden:""`
 }
 
-// configCheck takes what serve takes.
+// configCheck has the flags of serve.
 type configCheck struct{ serve }
 
-// Run checks and prints. Misspelt variables and keys of the settings file, and values that
-// serve would refuse, are errors.
+// Run checks and prints. Misspelt variables and keys of the settings file are errors, and so are
+// values that serve would refuse.
 func (c *configCheck) Run(_ context.Context, out io.Writer, k *kong.Context) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintln(table, "SETTING\tVALUE\tFROM"); err != nil {
@@ -66,7 +66,7 @@ func (c *configCheck) Run(_ context.Context, out io.Writer, k *kong.Context) err
 	return err
 }
 
-// originOf says what gives a flag's value; nothing where that is its default.
+// originOf returns where a flag's value comes from; empty for its default.
 func originOf(k *kong.Context, f *kong.Flag) string {
 	for _, p := range k.Path {
 		if p.Flag != nil && p.Flag.Value == f.Value {
@@ -82,12 +82,12 @@ func originOf(k *kong.Context, f *kong.Flag) string {
 	return ""
 }
 
-// secret reports whether a flag's value is one. Its placeholder says so.
+// secret reports whether a flag's value is secret. Its placeholder says so.
 func secret(f *kong.Flag) bool {
 	return slices.Contains([]string{"KEY", "PASSWORD", "SECRET", "TOKEN"}, f.PlaceHolder)
 }
 
-// masked returns a flag's value as others may see it.
+// masked returns a flag's value in a form that may be shown.
 func masked(f *kong.Flag, value string) string {
 	switch {
 	case secret(f):
@@ -106,7 +106,8 @@ func masked(f *kong.Flag, value string) string {
 // configReference prints docs/settings.md.
 type configReference struct{}
 
-// section is a part of the reference: the settings of a command that begin with one of some words.
+// section is a section of the reference: the settings of a command that begin with one of some
+// words.
 type section struct {
 	title string
 	begin []string
@@ -180,7 +181,7 @@ Durations are written as ` + "`500ms`, `30s`, `5m`, `12h`" + `, retention also a
 	return b.String()
 }
 
-// row is a setting's line of the reference.
+// row is the row of a setting in the reference.
 func row(f *kong.Flag) string {
 	value := ""
 	switch {

@@ -20,8 +20,8 @@ func TestTheReferenceIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestEverySecretIsMarked holds that whoever adds a setting that is a secret gives it the
-// placeholder by which it is hidden.
+// TestEverySecretIsMarked checks that every setting that is a secret has the placeholder by which
+// it is hidden.
 func TestEverySecretIsMarked(t *testing.T) {
 	name := regexp.MustCompile(`(key|password|secret|token)$`)
 	for _, f := range settingsOf(newParser(&cli{}).Model.Node) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// days is a stretch of time, written as days ("90d") or as time.ParseDuration reads it.
+// days is a duration, written in days ("90d") or as time.ParseDuration accepts it.
 type days time.Duration
 
-// UnmarshalText reads a stretch of time.
+// UnmarshalText parses a duration.
 func (d *days) UnmarshalText(text []byte) error {
 	const most = 36500
 	if number, found := strings.CutSuffix(string(text), "d"); found {

@@ -14,7 +14,7 @@ import (
 	"tocsin/internal/clickhouse"
 )
 
-// doctor takes what serve takes.
+// doctor has the flags of serve.
 type doctor struct {
 	serve
 	serverFlags
@@ -25,7 +25,7 @@ type doctor struct {
 	Within   time.Duration `help:"How long the self-test waits for the alert, and then for the message." default:"1m"`
 }
 
-// Run examines and prints. A fault that keeps a replica from working is an error.
+// Run examines and prints. A finding that keeps a replica from working is an error.
 func (d *doctor) Run(ctx context.Context, out io.Writer) error {
 	if d.SelfTest && (d.Webhook == uuid.Nil || d.Within <= 0) {
 		return errors.New("--self-test needs --webhook, the id of the webhook that gets the message, and a --within above 0")

@@ -13,7 +13,7 @@ import (
 
 const prefix = "TOCSIN_"
 
-// warnOfUnread logs the variables of the process that look like settings and are none.
+// warnOfUnread logs the environment variables that look like settings but are not.
 func warnOfUnread(ctx context.Context, logger *slog.Logger, parser *kong.Kong) {
 	for _, u := range unreadOf(os.Environ(), variables(parser.Model.Node)) {
 		attributes := []slog.Attr{slog.String("name", u.name)}
@@ -24,7 +24,7 @@ func warnOfUnread(ctx context.Context, logger *slog.Logger, parser *kong.Kong) {
 	}
 }
 
-// variables returns the names of those that some flag of some command reads.
+// variables returns the names of the variables that the flags of all commands read.
 func variables(n *kong.Node) []string {
 	var names []string
 	for _, f := range n.Flags {
@@ -36,25 +36,25 @@ func variables(n *kong.Node) []string {
 	return names
 }
 
-// unread is a variable that looks like one of Tocsin's and is none.
+// unread is a variable that looks like a setting of Tocsin but is not.
 type unread struct {
 	name string
-	// nearest is what was probably meant, or empty.
+	// nearest is what was probably meant; may be empty.
 	nearest string
 }
 
-// unreadOf returns, sorted by name, the variables of an environment that no flag reads. kong
-// ignores them, so that a misspelt setting would go unnoticed. It looks at names, and never shows a
+// unreadOf returns the variables of an environment that no flag reads, sorted by name. kong ignores
+// them, so a misspelt setting would go unnoticed. unreadOf looks only at names, and never shows a
 // value.
 func unreadOf(environment, known []string) []unread {
-	// What the tests, the measurements and devstack read.
+	// Variables of the tests, the benchmarks and devstack.
 	tools := regexp.MustCompile(`^TOCSIN_(?:(?:TEST|DEVSTACK|BENCH|TORTURE)_.*|BIN)$`)
 	var names, services []string
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
 		names = append(names, name)
-		// Kubernetes tells each container of each service of its namespace, of one that
-		// is called tocsin by TOCSIN_SERVICE_HOST, TOCSIN_PORT, TOCSIN_PORT_8080_TCP ….
+		// Kubernetes sets variables for each service of a namespace in each container. For a
+		// service named tocsin these are TOCSIN_SERVICE_HOST, TOCSIN_PORT, TOCSIN_PORT_8080_TCP ….
 		if service, found := strings.CutSuffix(name, "_SERVICE_HOST"); found {
 			services = append(services, service)
 		}
@@ -72,8 +72,8 @@ func unreadOf(environment, known []string) []unread {
 	return list
 }
 
-// nearest returns the known name that differs from name in one place alone, by few
-// characters, or "".
+// nearest returns the known name that differs from name in only one place, by few characters, or
+// "".
 func nearest(name string, known []string) string {
 	best, least := "", min(3, max(1, (len(name)-len(prefix))/3))+1
 	for _, k := range known {

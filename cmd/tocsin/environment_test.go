@@ -40,8 +40,8 @@ func TestAMisspeltVariableIsTold(t *testing.T) {
 	}
 }
 
-// TestAMisspeltVariableIsLoggedWithoutItsValue holds that a secret under a wrong name
-// stays one.
+// TestAMisspeltVariableIsLoggedWithoutItsValue checks that a secret under a wrong name is not
+// logged.
 func TestAMisspeltVariableIsLoggedWithoutItsValue(t *testing.T) {
 	t.Setenv("TOCSIN_TICKINTERVAL", "s3cret")
 	t.Setenv("TOCSIN_COLOUR", "s3cret")

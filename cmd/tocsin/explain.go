@@ -13,7 +13,8 @@ import (
 	api "tocsin/client"
 )
 
-// explainExchange is the command that says why there is an alert about an exchange, or none.
+// explainExchange is the command that explains why there is an alert about an exchange, or why
+// there is none.
 type explainExchange struct {
 	serverFlags
 
@@ -23,7 +24,7 @@ type explainExchange struct {
 	All         bool       `help:"Also list the rules whose conditions the exchange does not meet."`
 }
 
-// Run asks and prints.
+// Run asks the server and prints the answer.
 func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	server, err := x.open()
 	if err != nil {
@@ -31,7 +32,7 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	}
 	answer, err := server.ExplainExchangeWithResponse(ctx, &api.ExplainExchangeParams{ExecutionID: x.ExecutionID, StartTime: x.StartTime, Hours: &x.Hours})
 	if p, ok := errors.AsType[*api.Problem](api.Check(answer, err)); ok && p.Status == http.StatusNotFound && p.Detail != nil && strings.Contains(*p.Detail, "exchange") {
-		return p // the address is right
+		return p // the URL is right
 	}
 	if err := answered(answer, err); err != nil {
 		return fmt.Errorf("explain exchange: %w", err)

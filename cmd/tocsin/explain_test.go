@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestExplainTellsOfEachRule shows what is asked, and what is printed of the answer.
+// TestExplainTellsOfEachRule checks the request, and what is printed of the response.
 func TestExplainTellsOfEachRule(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

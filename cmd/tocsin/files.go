@@ -18,10 +18,10 @@ import (
 	"tocsin/rules"
 )
 
-// The commands about files speak to a server, so that a token's role, the checks and the audit log are those of every
-// change.
+// The commands on files talk to a server, so that the role of a token, the checks and the audit log
+// apply as for every other change.
 
-// ruleFiles are the names that these commands had before they knew of anything but rules.
+// ruleFiles are the names of these commands from when they only handled rules.
 type ruleFiles struct {
 	Export ruleExport  `cmd:"" help:"The same as export --kind rules."`
 	Diff   filesDiff   `cmd:"" help:"The same as diff."`
@@ -82,7 +82,7 @@ func (e *exportFlags) export(ctx context.Context, out io.Writer, kinds []string)
 			return err
 		}
 		if kind == rulefile.Routes {
-			document[kind] = list // which are a policy as a whole
+			document[kind] = list // which are one policy
 			continue
 		}
 		document[kind] = slices.DeleteFunc(list, func(entry any) bool { return !rules.NameMatches(e.Name, rulefile.Name(entry)) })
@@ -98,7 +98,7 @@ func (e *exportFlags) export(ctx context.Context, out io.Writer, kinds []string)
 	return replaceFile(e.File, text.Bytes())
 }
 
-// exportedRules returns every rule as it is in a file.
+// exportedRules returns every rule in the form of a file.
 func exportedRules(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	answer, err := server.ExportRulesWithResponse(ctx)
 	if err := answered(answer, err); err != nil {
@@ -111,7 +111,7 @@ func exportedRules(ctx context.Context, server *api.ClientWithResponses) ([]any,
 	return document.Rules, err
 }
 
-// replaceFile writes a file whole, or leaves what was there.
+// replaceFile replaces a file completely, or leaves it as it was.
 func replaceFile(path string, content []byte) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), ".tocsin-*")
 	if err != nil {
@@ -129,7 +129,7 @@ func replaceFile(path string, content []byte) (err error) {
 	return os.Rename(file.Name(), path)
 }
 
-// filesFlags say what is meant.
+// filesFlags select the files and the server's objects.
 type filesFlags struct {
 	File       []string          `help:"YAML file with webhooks, users, teams, routes, rules, silences and views; - means standard input. Several files are read as one." short:"f" required:"" placeholder:"FILE"`
 	Prune      bool              `help:"Also delete entries that are not in the files, for each kind that the files list."`
@@ -138,7 +138,7 @@ type filesFlags struct {
 	Secrets    bool              `help:"Write the secrets of webhooks again, even if nothing shows that they differ."`
 }
 
-// read returns what all files say.
+// read reads all files.
 func (f *filesFlags) read(in io.Reader) (*rulefile.Document, error) {
 	if len(f.PruneName)+len(f.PruneLabel) > 0 && !f.Prune {
 		return nil, errors.New("--prune-name and --prune-label need --prune")
@@ -163,12 +163,13 @@ func (f *filesFlags) read(in io.Reader) (*rulefile.Document, error) {
 	return document, nil
 }
 
-// prunes reports whether what has a name, no labels, and is not in the files is deleted.
+// prunes reports whether an object that has a name but no labels is deleted if it is not in the
+// files.
 func (f *filesFlags) prunes(name string) bool {
 	return f.Prune && len(f.PruneLabel) == 0 && rules.NameMatches(f.PruneName, name)
 }
 
-// pruned is why what is not in the files is deleted.
+// pruned is the reason for deleting an object that is not in the files.
 func (f *filesFlags) pruned() string {
 	why := "not in the files"
 	if len(f.PruneName) > 0 {
@@ -213,7 +214,7 @@ type filesDiff struct {
 	filesFlags
 }
 
-// errorOfDiff is the exit code of a comparison that could not be made.
+// errorOfDiff is the exit code if the comparison fails.
 const errorOfDiff = 2
 
 // Run compares.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// healthcheck asks a running replica of the same machine, container or pod. It needs
-// neither a shell nor another program in the image.
+// healthcheck asks a running replica on the same machine, container or pod. It needs no shell and
+// no other program in the image.
 type healthcheck struct {
 	Listen  string        `help:"Address at which the replica listens." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
 	Live    bool          `help:"Ask only whether the process answers (/healthz), whatever it depends on."`
@@ -36,7 +36,7 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("make request: %w", err)
 	}
-	// No proxy of the environment is between a process and its neighbour.
+	// Connections on the same machine do not use a proxy of the environment.
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("no replica answers at %s, the address in TOCSIN_LISTEN or --listen: %w", address, err)
@@ -65,8 +65,8 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// reachable returns the address at which a server that listens at another one is
-// reached from its own machine.
+// reachable returns the address at which a server that listens on an address is reached from its
+// own machine.
 func reachable(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/seal"
 )
 
-// keys are commands about the keys that seal secrets.
+// keys are the commands for the keys that seal secrets.
 type keys struct {
 	Status keysStatus `cmd:"" help:"Show which keys are in use, and which are no longer needed."`
 	Reseal keysReseal `cmd:"" help:"Encrypt all secrets with the first key. This is safe while replicas run, and can be repeated."`
@@ -75,7 +75,7 @@ func (c *keysReseal) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// writeKeys lists keys and what becomes of them.
+// writeKeys lists keys and their states.
 func writeKeys(ctx context.Context, db *postgres.DB, out io.Writer) error {
 	uses, err := db.Keys(ctx)
 	if err != nil {

@@ -103,17 +103,17 @@ type serve struct {
 	ShutdownTimeout   time.Duration   `help:"How long an orderly shutdown may take after that." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
-// headroom is what the heap may grow by beyond what Go allows, in bytes. A replica
-// has some 10 MB in use, and most of what it allocates goes with the message that it
-// was for: with the 10 MB that Go would allow, one that is busy would collect many
-// times a second what the next collection would find dead as well. A share of what is
-// in use, as GOGC is, would be too much where there are very many rules.
+// headroom is how much the heap may grow beyond Go's own limit, in bytes. A replica uses about 10
+// MB, and most of what it allocates is garbage once its message is sent. With the 10 MB that Go
+// would allow, a busy replica would collect many times a second, although the next collection would
+// find the same garbage. A share of the memory in use, such as a higher GOGC, would be too much
+// with very many rules.
 const headroom = 24 << 20
 
 // Run serves until a signal.
 func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
-	// Go counts it as in use. Nobody writes to it, so that it takes no memory: make would
-	// write zeros to it where a page of it was in use before, a builder does not.
+	// Go counts the ballast as memory in use. It is never written to, so it takes no memory. make
+	// would write zeros to pages that were used before; a builder does not.
 	var ballast strings.Builder
 	ballast.Grow(headroom)
 	defer runtime.KeepAlive(&ballast)
@@ -135,8 +135,8 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	return errors.Join(err, replica.Close(context.WithoutCancel(ctx)))
 }
 
-// replica returns what the settings make of a replica. It reads the files that they
-// name, and connects to nothing.
+// replica returns the options of a replica from the settings. It reads the files that they name,
+// and does not connect.
 func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 	if err := s.zeros(); err != nil {
 		return app.Options{}, err
@@ -172,8 +172,8 @@ func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 	}, nil
 }
 
-// zeros refuses a zero where [app.Options] take it for the default, which somebody
-// who writes it does not mean.
+// zeros refuses a zero if [app.Options] would replace it by the default, which is not what its
+// author means.
 func (s *serve) zeros() error {
 	var errs []error
 	for _, setting := range []struct {
@@ -209,7 +209,7 @@ func (s *serve) zeros() error {
 	return errors.Join(errs...)
 }
 
-// valueOf returns what a flag without a default was given, or zero.
+// valueOf returns the value of a flag without a default, or zero.
 func valueOf[T any](given *T) (value T) {
 	if given != nil {
 		value = *given
@@ -256,7 +256,7 @@ func newParser(c *cli, options ...kong.Option) *kong.Kong {
 		kong.Description("Raises exactly one alert, and one message, for each exchange that matches a rule."))...)
 }
 
-// misuse is an error about the command line in other words.
+// misuse is an error about the command line with other words.
 type misuse struct {
 	error
 	text string
@@ -266,8 +266,7 @@ func (m misuse) Error() string { return m.text }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// naming adds to each flag that an error finds missing the variable that gives it as
-// well.
+// naming adds the environment variable to each flag that an error reports as missing.
 func naming(err error) error {
 	wrong, ok := errors.AsType[*kong.ParseError](err)
 	if !ok {
@@ -282,10 +281,10 @@ func naming(err error) error {
 	return misuse{err, text}
 }
 
-// exitError ends the process with a code of its own.
+// exitError ends the process with its own exit code.
 type exitError struct {
 	code int
-	// err is nil where the code says all.
+	// err is nil if the code says enough.
 	err error
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// unset takes variables away for the time of a test.
+// unset removes environment variables for the duration of a test.
 func unset(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -35,8 +35,8 @@ func TestAMissingFlagIsNamedWithItsVariable(t *testing.T) {
 	}
 }
 
-// TestAZeroIsNotTakenForTheDefault sets each number and each time of serve to 0,
-// but for those of which 0 is the default or is said to mean something.
+// TestAZeroIsNotTakenForTheDefault sets each number and each duration of serve to 0, except those
+// whose default is 0 or for which 0 has a documented meaning.
 func TestAZeroIsNotTakenForTheDefault(t *testing.T) {
 	means := map[string]bool{"TOCSIN_SETTLE": true, "TOCSIN_COHORT_LEAST": true, "TOCSIN_SHUTDOWN_DELAY": true, "TOCSIN_AUDIT_RETENTION": true}
 	for _, required := range []string{"TOCSIN_POSTGRES_URL", "TOCSIN_CLICKHOUSE_URL", "TOCSIN_ENCRYPTION_KEY"} {

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// network is a range of addresses, as 10.1.0.0/16.
+// network is a range of addresses, for example 10.1.0.0/16.
 type network struct{ netip.Prefix }
 
-// UnmarshalText reads a network.
+// UnmarshalText parses a network.
 func (n *network) UnmarshalText(text []byte) error {
 	prefix, err := netip.ParsePrefix(string(text))
 	if err == nil {
@@ -31,8 +31,8 @@ func prefixes(networks []network) []netip.Prefix {
 	return list
 }
 
-// rootsOf returns the certificates of the system and those of a file; nil, which means
-// those of the system, without a file.
+// rootsOf returns the certificates of the system and those in a file. Without a file it returns
+// nil, which means those of the system.
 func rootsOf(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // those of the system

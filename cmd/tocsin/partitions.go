@@ -13,7 +13,7 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// partitions is about how evaluation is divided.
+// partitions are the commands for the distribution of tenants over partitions.
 type partitions struct {
 	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is, which replica holds it, and whose rules it evaluates."`
 	Isolate partitionsIsolate `cmd:"" help:"Isolate a tenant in a separate partition, so that it neither delays others nor is delayed by them."`
@@ -21,7 +21,7 @@ type partitions struct {
 	Count   partitionsCount   `cmd:"" help:"Change the number of partitions that the tenants are distributed over."`
 }
 
-// withPartitions opens the database for as long as f runs.
+// withPartitions opens the database while f runs.
 func withPartitions(ctx context.Context, url string, f func(*postgres.Partitions) error) error {
 	if _, err := postgres.CheckSchema(ctx, url); err != nil {
 		return err
@@ -34,7 +34,7 @@ func withPartitions(ctx context.Context, url string, f func(*postgres.Partitions
 	return f(db.Partitions())
 }
 
-// asOperator has the audit log of a tenant name the user of this machine.
+// asOperator makes the audit log of a tenant name the user of this machine.
 func asOperator(ctx context.Context, tenant, operation string) context.Context {
 	who := access.Actor{
 		Tenant: tenant, Kind: "program", Name: operation, Via: "command", Operation: operation, ObjectKind: "tenant", ObjectID: tenant,
@@ -108,7 +108,7 @@ type partitionsJoin struct {
 	Tenant string `arg:"" help:"The tenant."`
 }
 
-// Run has a tenant share a partition.
+// Run makes a tenant share a partition.
 func (p *partitionsJoin) Run(ctx context.Context, out io.Writer) error {
 	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
 		number, err := store.Join(asOperator(ctx, p.Tenant, "tocsin partitions join"), p.Tenant)

@@ -14,7 +14,7 @@ import (
 	api "tocsin/client"
 )
 
-// action is what becomes of an object.
+// action is what happens to an object.
 type action string
 
 const (
@@ -24,33 +24,33 @@ const (
 	unchanged action = "unchanged"
 )
 
-// step is what becomes of one object, and why.
+// step is what happens to one object, and why.
 type step struct {
 	kind, name string
 	action     action
-	// why is the reason, where the fields that differ are not all of it.
+	// why is the reason, if the changed fields do not say enough.
 	why      string
 	changes  []change
 	warnings []api.FieldError
-	// run does it; nil where another step does it as well, or there is nothing to do.
+	// run does the step. It is nil if another step does it, or if there is nothing to do.
 	run func(ctx context.Context) error
 }
 
-// change is a field that differs, and why it is written where its values cannot be shown.
+// change is a field that differs. If its values cannot be shown, it has the reason for the change.
 type change struct {
 	field         string
 	before, after any
 	why           string
 }
 
-// plan is what becomes of everything, in the order in which it is done.
+// plan is a list of steps, in the order in which they are done.
 type plan struct {
 	steps []step
-	// leftAlone is how many objects are not in the files and stay.
+	// leftAlone is how many objects are not in the files and remain.
 	leftAlone int
 }
 
-// differs reports whether anything is not as the files say.
+// differs reports whether anything differs from the files.
 func (p *plan) differs() bool {
 	for _, s := range p.steps {
 		if s.action != unchanged {
@@ -60,7 +60,7 @@ func (p *plan) differs() bool {
 	return false
 }
 
-// print writes what becomes of each object that is not as it was.
+// print writes what happens to each object that changes.
 func (p *plan) print(out io.Writer) error {
 	var b strings.Builder
 	for _, s := range p.steps {
@@ -90,7 +90,7 @@ func (p *plan) print(out io.Writer) error {
 	return err
 }
 
-// sum writes how many objects are concerned.
+// sum writes the numbers of objects.
 func (p *plan) sum(out io.Writer, would bool) error {
 	counts := map[action]int{}
 	for _, s := range p.steps {
@@ -105,7 +105,7 @@ func (p *plan) sum(out io.Writer, would bool) error {
 	return err
 }
 
-// run executes the plan, and says how far it came if something fails.
+// run executes the plan. If a step fails, it says which steps were done.
 func (p *plan) run(ctx context.Context) error {
 	done := 0
 	for _, s := range p.steps {
@@ -146,7 +146,7 @@ func writeChange(b *strings.Builder, field string, before, after any) {
 	fmt.Fprintf(b, "    %s: %s → %s\n", field, value(before), value(after))
 }
 
-// writeLines shows the lines between those that two texts begin and end with alike.
+// writeLines shows the lines in which two texts differ, without their common beginning and end.
 func writeLines(b *strings.Builder, was, is []string) {
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
 		was, is = was[1:], is[1:]
@@ -177,8 +177,7 @@ func value(v any) string {
 	}
 }
 
-// shown is a text as a terminal may print it: whoever wrote it cannot move the
-// cursor.
+// shown is a text in a form that is safe on a terminal: it cannot move the cursor.
 func shown(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) && r != '\t' }) {
 		return strconv.Quote(text)

@@ -8,7 +8,7 @@ import (
 	"tocsin/internal/app"
 )
 
-// receivers are the commands about services that webhooks can be for.
+// receivers are the commands for the services that webhooks can be for.
 type receivers struct {
 	List   receiversList   `cmd:"" help:"List the receivers, and the events that each is notified of."`
 	Check  receiversCheck  `cmd:"" help:"Read a file that describes a receiver, render all its events with hostile samples, and show what is wrong and what would be cut."`
@@ -42,7 +42,7 @@ type receiversCheck struct {
 	Files []string `arg:"" name:"file" help:"YAML files, each with one receiver." type:"existingfile"`
 }
 
-// Run reports; a file that cannot be used is an error.
+// Run reports. A file that cannot be used is an error.
 func (c *receiversCheck) Run(out io.Writer) error {
 	broken := 0
 	for _, file := range c.Files {

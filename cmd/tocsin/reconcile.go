@@ -28,11 +28,11 @@ type reconcile struct {
 const (
 	// maxReconcileHours is ten years.
 	maxReconcileHours = 10 * 365 * 24
-	// unjudgedNamed is how many rules are named that have judged nothing.
+	// unjudgedNamed is how many of the rules that have judged nothing are named.
 	unjudgedNamed = 10
 )
 
-// Run compares and prints. That anything is missing or different is an error.
+// Run compares and prints. It returns an error if anything is missing or different.
 func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if r.Hours < 1 || r.Hours > maxReconcileHours || r.Confirm < 0 {
 		return fmt.Errorf("--hours must be from 1 to %d, --confirm must not be negative", maxReconcileHours)
@@ -93,7 +93,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// findingLine returns a finding about an alert of a window rule as a line.
+// findingLine formats a finding about an alert of a window rule as a line.
 func findingLine(f *app.ReconciliationFinding) string {
 	line := strings.ToLower(string(f.Kind))
 	if f.AtNS != 0 {
@@ -116,8 +116,8 @@ func findingLine(f *app.ReconciliationFinding) string {
 	return line
 }
 
-// printUntil prints up to when exchanges were compared, and of which rules
-// none were: who has just started would take the zeros of the table for an answer.
+// printUntil prints until when exchanges were compared, and for which rules none were. Otherwise a
+// person who has just started could take the zeros of the table for a result.
 func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
 	if untilNS == 0 {
 		_, err := fmt.Fprintln(out, "No rule has judged any exchanges yet, so nothing was compared.")

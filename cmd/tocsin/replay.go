@@ -13,7 +13,7 @@ import (
 	api "tocsin/client"
 )
 
-// replay is the command that has a rule judge a range of the past again.
+// replay is the command that makes a rule judge a range of the past again.
 type replay struct {
 	serverFlags
 
@@ -27,10 +27,10 @@ type replay struct {
 	Cancel   bool       `help:"Cancel the running replay of the rule, instead of starting one."`
 }
 
-// replayPoll is the time from one look at a replay to the next.
+// replayPoll is the time between two looks at a replay.
 const replayPoll = time.Second
 
-// Run begins a replay and follows it to its end.
+// Run starts a replay and follows it to its end.
 func (r *replay) Run(ctx context.Context, out io.Writer) error {
 	server, err := r.open()
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *replay) Run(ctx context.Context, out io.Writer) error {
 	return follow(ctx, server, id, begun.JSON201.ID, out)
 }
 
-// rule returns the id of the rule that is meant.
+// rule returns the id of the requested rule.
 func (r *replay) rule(ctx context.Context, server *api.ClientWithResponses) (uuid.UUID, error) {
 	names, err := ruleNames(ctx, server)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *replay) rule(ctx context.Context, server *api.ClientWithResponses) (uui
 	return uuid.Nil, fmt.Errorf("there is no rule with the name or the id %q", r.Rule)
 }
 
-// span returns the range that is meant.
+// span returns the requested range.
 func (r *replay) span(now time.Time) (from, to time.Time, err error) {
 	to = now
 	if r.To != nil {
@@ -121,7 +121,7 @@ func printReplay(out io.Writer, preview *api.RuleReplayPreview) error {
 	return err
 }
 
-// follow waits for the end of a replay. One that does not come to its own end is an error.
+// follow waits for the end of a replay. A replay that fails or is cancelled is an error.
 func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.UUID, out io.Writer) error {
 	ticker := time.NewTicker(replayPoll)
 	defer ticker.Stop()
@@ -159,7 +159,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 	}
 }
 
-// replayOf returns the newest replay of a rule that is meant; nil where none is.
+// replayOf returns the newest replay of a rule for which meant returns true, or nil.
 func replayOf(ctx context.Context, server *api.ClientWithResponses, rule uuid.UUID, meant func(p *api.RuleReplay) bool) (*api.RuleReplay, error) {
 	list, err := server.ListReplaysWithResponse(ctx, rule)
 	if err := answered(list, err); err != nil {

@@ -12,7 +12,7 @@ import (
 
 const replayedRule = "0192f0c1-0000-7000-8000-000000000900"
 
-// replayServer answers as Tocsin does about the replays of one rule, and keeps what was asked.
+// replayServer responds as Tocsin does about the replays of one rule, and records the requests.
 type replayServer struct {
 	*httptest.Server
 	looks  int
@@ -60,7 +60,7 @@ func newReplayServer(t *testing.T) *replayServer {
 	return s
 }
 
-// TestReplayIsFollowed shows what is asked, and what is printed until the end.
+// TestReplayIsFollowed checks the requests, and what is printed until the end.
 func TestReplayIsFollowed(t *testing.T) {
 	s := newReplayServer(t)
 	from, to := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC), time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -83,7 +83,8 @@ func TestReplayIsFollowed(t *testing.T) {
 	}
 }
 
-// TestReplayCanBeTriedAndCancelled begins nothing.
+// TestReplayCanBeTriedAndCancelled checks that a dry run begins nothing, and that a replay can be
+// cancelled.
 func TestReplayCanBeTriedAndCancelled(t *testing.T) {
 	s := newReplayServer(t)
 	var out strings.Builder

@@ -17,7 +17,7 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// route are the commands about the routing policy.
+// route are the commands for the routing policy.
 type route struct {
 	Test routeTest `cmd:"" help:"Show who would be notified of an alert, and why."`
 }
@@ -69,7 +69,7 @@ func (r *routeTest) Run(ctx context.Context, out io.Writer) error {
 	return r.expected(answer.JSON200)
 }
 
-// expected fails where others are notified than were expected.
+// expected returns an error if others than expected are notified.
 func (r *routeTest) expected(answer *api.RoutingTestAnswer) error {
 	if len(r.Expect) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 	return errors.Join(append(errs, table.Flush())...)
 }
 
-// request is what the flags say.
+// request returns the request for the flags.
 func (r *routeTest) request(ctx context.Context, server *api.ClientWithResponses) (*api.RoutingTestRequest, error) {
 	b := &api.RoutingTestRequest{}
 	if len(r.File) > 0 {

@@ -13,18 +13,19 @@ import (
 	"tocsin/internal/clickhouse"
 )
 
-// selfTest follows one exchange through a running Tocsin: from ClickHouse by a rule of its own to an alert, and from there
-// to a webhook. The rule counts, so that it raises one alert however much goes on, and lives as long as the test.
+// selfTest follows one exchange through a running Tocsin: from ClickHouse through a rule of the
+// test to an alert, and from there to a webhook. The rule counts, so that it raises only one alert
+// however many exchanges there are. It exists as long as the test.
 type selfTest struct {
 	api     *api.ClientWithResponses
 	webhook uuid.UUID
-	// within bounds the wait for the alert, and then the one for its message.
+	// within bounds the wait for the alert, and then the wait for its message.
 	within time.Duration
-	// every is the time between questions.
+	// every is the time between two requests.
 	every time.Duration
 }
 
-// run tests. What went wrong is a finding as well; an error is one of the API.
+// run runs the test. A failure of the test is also a finding; an error comes from the API.
 func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 	hook, err := s.api.GetWebhookWithResponse(ctx, s.webhook)
 	if err := api.Check(hook, err); err != nil {
@@ -46,7 +47,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 	}
 	id := rule.JSON201.ID
 	defer func() {
-		// Also after an interrupt nothing of the test stays.
+		// Even after an interrupt, nothing of the test remains.
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		gone, deleteErr := s.api.DeleteRuleWithResponse(after, id)
@@ -127,7 +128,7 @@ func (s *selfTest) delivered(ctx context.Context, alert uuid.UUID, raised time.D
 	return f, err
 }
 
-// poll repeats a question until it is answered or the time is over.
+// poll repeats a request until ask reports that it is done or the time is over.
 func (s *selfTest) poll(ctx context.Context, ask func() (done bool, err error)) error {
 	within, cancel := context.WithTimeout(ctx, s.within)
 	defer cancel()
@@ -145,7 +146,7 @@ func (s *selfTest) poll(ctx context.Context, ask func() (done bool, err error)) 
 	}
 }
 
-// explainRefusal adds what a caller can do.
+// explainRefusal adds what the caller can do.
 func explainRefusal(err error) error {
 	if refused, ok := errors.AsType[*api.Problem](err); ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
 		return fmt.Errorf("%w; give a token with the role editor in TOCSIN_TOKEN, --token or --token-file", err)

@@ -12,7 +12,7 @@ import (
 	api "tocsin/client"
 )
 
-// serverFlags say which server is meant, and who asks.
+// serverFlags select the server and the token.
 type serverFlags struct {
 	URL       string `help:"Address of the server." default:"http://127.0.0.1:8080" env:"TOCSIN_URL" placeholder:"URL" name:"url"`
 	Token     string `help:"API token, with the role viewer for export and explain, operator for silences, admin for users, and editor for other commands." env:"TOCSIN_TOKEN" placeholder:"TOKEN"`
@@ -32,7 +32,7 @@ func (f *serverFlags) open() (*api.ClientWithResponses, error) {
 	return c, nil
 }
 
-// answered returns what is wrong with an answer, and what the caller can do.
+// answered returns the error of an answer, and what the caller can do.
 func answered(answer api.Answer, err error) error {
 	err = api.Check(answer, err)
 	if err == nil {
@@ -57,7 +57,7 @@ func answered(answer api.Answer, err error) error {
 	return err
 }
 
-// decode reads an answer whose numbers stay as they are.
+// decode decodes an answer and keeps its numbers exactly.
 func decode(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -70,7 +70,7 @@ func decode(body []byte, into any) error {
 // errForeign says that something else answers.
 var errForeign = errors.New("the answer is not from Tocsin's API; check --url or TOCSIN_URL")
 
-// listed returns every page of a list.
+// listed returns all pages of a list.
 func listed[T any](ctx context.Context, page func(ctx context.Context, cursor *string) (items []T, next *string, err error)) (all []T, err error) {
 	var cursor *string
 	for {

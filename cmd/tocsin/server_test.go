@@ -16,8 +16,8 @@ func TestTheAddressOfAServerIsExplained(t *testing.T) {
 	}
 }
 
-// TestARefusalSaysWhatToDo holds that whoever is refused for an address or for the
-// want of a token reads which variable gives it.
+// TestARefusalSaysWhatToDo checks that the error about a missing or rejected address or token names
+// the variable that sets it.
 func TestARefusalSaysWhatToDo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -13,12 +13,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settingsFile names a YAML file with settings. It is one mapping from flag names,
-// without dashes in front, to values: texts, numbers and booleans as a flag takes them,
-// lists for flags that take several values, mappings for those that take pairs. One file
-// serves every command; what a command does not have, it does not read.
+// settingsFile names a YAML file with settings. The file is one mapping from flag names, without
+// leading dashes, to values: texts, numbers and booleans as a flag takes them, lists for flags that
+// take several values, and mappings for those that take pairs. One file serves every command; a
+// command ignores settings that it does not have.
 //
-// A flag wins over an environment variable, and that over the file. A key that no
+// A flag takes precedence over an environment variable, and that over the file. A key that no
 // command knows is an error.
 type settingsFile string
 
@@ -46,7 +46,7 @@ func (settingsFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong
 	return nil
 }
 
-// fromEnvironment reports whether a variable gives a flag's value.
+// fromEnvironment reports whether a variable sets a flag's value.
 func fromEnvironment(f *kong.Flag) bool {
 	return slices.ContainsFunc(f.Envs, func(name string) bool { _, set := os.LookupEnv(name); return set })
 }
@@ -61,12 +61,12 @@ func settingsOf(n *kong.Node) map[string]*kong.Flag {
 		}
 		return next(nil)
 	})
-	// A file does not name another one.
+	// A file cannot name another file.
 	delete(flags, "config")
 	return flags
 }
 
-// parseSettings returns the values of a document as flags take them.
+// parseSettings returns the values of a document in the form in which flags take them.
 func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, more yaml.Node
@@ -109,7 +109,7 @@ func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string,
 	return values, errors.Join(errs...)
 }
 
-// lineOf returns where an error of YAML says that the text is wrong.
+// lineOf returns the line in a YAML error.
 func lineOf(err error) string {
 	_, rest, found := strings.Cut(err.Error(), "line ")
 	if !found {
@@ -128,7 +128,7 @@ func suggestion(name string, known map[string]*kong.Flag) string {
 		variables = append(variables, variable(k))
 	}
 	slices.Sort(variables)
-	// Somebody may have written the variable, or its name in another style.
+	// The key may be the variable, or the name in another style.
 	written := strings.TrimPrefix(strings.ReplaceAll(strings.ToUpper(name), "_", "-"), "TOCSIN-")
 	if found := nearest(variable(strings.ToLower(written)), variables); found != "" {
 		return "; " + byVariable[found] + " is one"
@@ -136,7 +136,7 @@ func suggestion(name string, known map[string]*kong.Flag) string {
 	return "; docs/settings.md lists them"
 }
 
-// settingOf returns the text that a flag takes for a value.
+// settingOf returns the text of a value for a flag.
 func settingOf(f *kong.Flag, node *yaml.Node) (string, error) {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias

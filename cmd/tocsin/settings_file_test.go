@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// parsed returns the command line as it is understood beside a settings file.
+// parsed returns the command line as it is parsed together with a settings file.
 func parsed(t *testing.T, document string, args ...string) (*cli, *kong.Context, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tocsin.yaml")
@@ -63,7 +63,7 @@ page-size: 5
 	}
 }
 
-// TestOneFileServesEveryCommand holds that a command leaves alone what only others have.
+// TestOneFileServesEveryCommand checks that a command ignores the settings that only others have.
 func TestOneFileServesEveryCommand(t *testing.T) {
 	unset(t, "TOCSIN_POSTGRES_URL")
 	c, _, err := parsed(t, minimal+"listen: 0.0.0.0:1\n", "migrate")
@@ -95,7 +95,7 @@ func TestAWrongSettingsFileIsExplained(t *testing.T) {
 		"page-size: 1\nlease: [1, 2]": "line 2: lease takes a single value",
 	} {
 		_, _, err := parsed(t, document, "version")
-		// What concerns serve alone is read there.
+		// Settings of serve are read only by serve.
 		if err == nil {
 			unset(t, "TOCSIN_TICK_INTERVAL", "TOCSIN_LOG_LEVEL")
 			_, _, err = parsed(t, minimal+document, "serve")

@@ -14,7 +14,7 @@ import (
 	api "tocsin/client"
 )
 
-// silence are the commands about silences.
+// silence are the commands for silences.
 type silence struct {
 	Add  silenceAdd  `cmd:"" help:"Suppress messages about some alerts, once or repeatedly."`
 	List silenceList `cmd:"" help:"List the silences that are not over."`
@@ -89,7 +89,7 @@ func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponse
 	return err
 }
 
-// definition is what the flags say.
+// definition returns the silence that the flags describe.
 func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithResponses, now time.Time) (*api.SilenceDefinition, error) {
 	d := &api.SilenceDefinition{Name: a.Name, StartsAt: a.From, EndsAt: a.Until}
 	if a.Reason != "" {
@@ -166,7 +166,7 @@ func (a *silenceAdd) match(ctx context.Context, server *api.ClientWithResponses,
 	return nil
 }
 
-// equal is the conditions that each of some keys has a value.
+// equal returns conditions that each of some keys has a value.
 func equal(of map[string]string) *[]api.AttributeMatch {
 	if len(of) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func equal(of map[string]string) *[]api.AttributeMatch {
 	return &list
 }
 
-// weekday returns the day that begins with a text of at least two letters.
+// weekday returns the day whose name begins with a text of at least two letters.
 func weekday(text string) (api.SilenceRecurrenceWeekdays, error) {
 	for _, day := range []api.SilenceRecurrenceWeekdays{"MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"} {
 		if len(text) >= 2 && strings.HasPrefix(string(day), strings.ToUpper(text)) {
@@ -216,7 +216,7 @@ func (l *silenceList) Run(ctx context.Context, out io.Writer) error {
 	return errors.Join(err, table.Flush())
 }
 
-// standing tells how a silence stands.
+// standing describes the state of a silence.
 func standing(s *api.Silence) string {
 	switch {
 	case s.Problem != nil:

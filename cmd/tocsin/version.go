@@ -18,10 +18,10 @@ type version struct {
 	JSON bool `help:"Print JSON." name:"json"`
 }
 
-// build is what a binary says about itself.
+// build is the build information of a binary.
 type build struct {
 	Version string `json:"version"`
-	// Commit is empty where the binary was built without a checkout.
+	// Commit is empty if the binary was built without a checkout.
 	Commit string `json:"commit,omitempty"`
 	// Time is when the commit was made, in RFC 3339.
 	Time string `json:"time,omitempty"`
@@ -78,7 +78,7 @@ func thisBuild() (build, error) {
 	return b, nil
 }
 
-// newestMigration returns the highest number of a migration.
+// newestMigration returns the number of the newest migration.
 func newestMigration(files fs.FS) (int64, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil || len(names) == 0 {
@@ -96,7 +96,7 @@ func newestMigration(files fs.FS) (int64, error) {
 	return newest, nil
 }
 
-// buildVersion is the module's version or, of a build from a checkout, its revision.
+// buildVersion is the version of the module or, for a build from a checkout, its revision.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,4 +1,4 @@
 package main
 
-// An image from scratch has no time zones, and a server may have none.
+// An image from scratch has no time zone data, and neither may a server.
 import _ "time/tzdata"

@@ -1,30 +1,34 @@
-// Package backlog knows what lies behind the cursor of a partition and is left to judge.
+// Package backlog keeps what is left to judge behind the cursor of a partition.
 //
-// A [Backlog] is what one process remembers. It serves one question: what changed behind
-// the cursor since it was judged? For each second of the last hour, and for each minute
-// before, it remembers the fingerprint of what was judged. A bucket whose fingerprint is
-// another one is left to judge until it was judged again.
+// A [Backlog] is the memory of one process. It answers one question: what has changed behind the
+// cursor since it was judged? For each second of the last hour, and for each minute before, it
+// stores the fingerprint of what was judged. If the fingerprint of a bucket changes, the bucket is
+// left to judge until it was judged again.
 //
-// A fingerprint is remembered as judged only when the scan that judged it was answered by
-// the server that gave the fingerprint, after it gave it: what the fingerprint counts, that
-// scan saw. A server that lags thus never hides what another one showed.
+// A fingerprint counts as judged only if the scan was answered by the server that gave the
+// fingerprint, after it gave it. Then that scan saw everything that the fingerprint counts. So a
+// server that lags never hides what another one showed.
 //
-// What is remembered is valid only while the checkpoint has the revision that the process
-// committed last. Otherwise a process begins with a new Backlog, and the whole look-back is
-// left to judge. A [Mark] is as much of it as is stored.
+// A Backlog is valid only while the checkpoint has the revision that the process committed last.
+// Otherwise a process begins with a new Backlog, and the whole look-back is left to judge. A [Mark]
+// is the part of it that is stored.
 //
-// A pass calls, in this order: [New] or [Backlog.LookBack], and [Backlog.LookAt] after a
-// pause; [Backlog.Advance]; [Backlog.Observe] with the fingerprints of the last two minutes;
-// for each stretch of [Backlog.Recent] and later of [Backlog.Older], [Backlog.Read],
-// [Backlog.Mark] for what is to be stored, and after the commit [Backlog.Conclude]; between
-// them, for each look of [Backlog.Looks] at what is older, [Backlog.Compares],
-// [Backlog.Compare] and [Backlog.Looked], or [Backlog.LookFailed]; at the end, [Backlog.Skip].
+// A pass makes these calls, in this order:
 //
-// The look-back of each rule is counted from the base: where the cursor stood when nothing
-// was left to judge, nor to look at, nor skipped. While anything is, the base stays, and
-// nothing falls out of the look-back.
+//   - [New] or [Backlog.LookBack], and [Backlog.LookAt] after a pause;
+//   - [Backlog.Advance];
+//   - [Backlog.Observe] with the fingerprints of the last two minutes;
+//   - for each range of [Backlog.Recent] and later of [Backlog.Older]: [Backlog.Read], [Backlog.Mark] for
+//     what is to be stored, and [Backlog.Conclude] after the commit;
+//   - between them, for each look of [Backlog.Looks] at what is older: [Backlog.Compares],
+//     [Backlog.Compare] and [Backlog.Looked], or [Backlog.LookFailed];
+//   - at the end, [Backlog.Skip].
 //
-// Everything here is pure: instants are start times of exchanges, or watermarks of the
+// The look-back of each rule is counted from the base. The base is the position of the cursor when
+// last nothing was left to judge or to look at, and nothing was skipped. Otherwise the base does
+// not move, and nothing drops out of the look-back.
+//
+// Everything in this package is pure. Instants are start times of exchanges, or watermarks of the
 // source, in nanoseconds since the Unix epoch.
 package backlog
 
@@ -43,20 +47,20 @@ const (
 	minuteNS = 60 * secondNS
 	hourNS   = 60 * minuteNS
 
-	// recentNS is how much start time before the watermark every pass compares.
+	// recentNS is the range of start times before the watermark that every pass compares.
 	recentNS = 2 * minuteNS
-	// fineNS is how far back fingerprints are kept by second: an hour, the default
-	// look-back, and what [WaitNS] adds to it, rounded up.
+	// fineNS is how far back fingerprints are kept by second: an hour, the default look-back, plus
+	// what [WaitNS] adds to it, rounded up.
 	fineNS = 62 * minuteNS
 )
 
-// RecentFromNS returns where that begins which every pass compares at a watermark: on a
-// whole minute.
+// RecentFromNS returns the beginning of the range that every pass compares at a watermark. It is on
+// a whole minute.
 func RecentFromNS(watermarkNS int64) int64 { return floor(watermarkNS-recentNS, minuteNS) }
 
-// WaitNS returns how long an exchange that became visible within a look-back may wait
-// behind the cursor until it is found, in nanoseconds: the partition looks back as much
-// further. Both are nanoseconds.
+// WaitNS returns how long an exchange that became visible within a look-back may wait behind the
+// cursor until it is found. The partition looks back further by that time. Argument and result are
+// in nanoseconds.
 func WaitNS(lookBackNS int64) int64 {
 	switch {
 	case lookBackNS <= 0:
@@ -70,33 +74,32 @@ func WaitNS(lookBackNS int64) int64 {
 	}
 }
 
-// Fingerprint tells whether the exchanges of a bucket are still the same. Fingerprints of
+// Fingerprint shows whether the exchanges of a bucket are still the same. The fingerprints of
 // adjoining buckets add up to that of both together.
 type Fingerprint struct {
-	// FromNS is where the bucket begins, a multiple of its width.
+	// FromNS is the beginning of the bucket, a multiple of its width.
 	FromNS int64
-	// Count is the number of rows, Checksum the sum of a hash of their ids, modulo 2^64.
+	// Count is the number of rows. Checksum is the sum of a hash of their ids, modulo 2^64.
 	Count, Checksum uint64
 }
 
-// Mark says from where on a partition still has to judge behind its cursor.
+// Mark says which range behind its cursor a partition still has to judge.
 type Mark struct {
-	// FromNS is the start time from which on anything may be unjudged.
+	// FromNS is the start time from which exchanges may not be judged yet.
 	FromNS int64
-	// CursorNS is the start time of the cursor from which the look-back of each rule is
-	// counted: a rule judges nothing there that starts earlier than CursorNS minus its
-	// look-back.
+	// CursorNS is the start time of the cursor from which the look-back of each rule is counted: in
+	// this range, a rule judges nothing that starts before CursorNS minus its look-back.
 	CursorNS int64
 }
 
-// fingerprint is that of a bucket; the zero value is that of one without exchanges.
+// fingerprint is the fingerprint of a bucket; the zero value is that of an empty bucket.
 type fingerprint struct{ count, sum uint64 }
 
 func (f fingerprint) plus(g fingerprint) fingerprint {
 	return fingerprint{f.count + g.count, f.sum + g.sum}
 }
 
-// unjudged is a bucket of the backlog: what was observed of it last.
+// unjudged is a bucket of the backlog, with its last observation.
 type unjudged struct {
 	seen   fingerprint
 	server string
@@ -109,42 +112,45 @@ type lastLook struct {
 	of     cursor.Range
 	server string
 	rows   uint64
-	// lookedNS and comparedNS are the watermarks of the last count, and of the last
-	// comparison of fingerprints. failedNS is that of an attempt that failed since; 0 is none.
+	// lookedNS and comparedNS are the watermarks of the last count, and of the last comparison of
+	// fingerprints. failedNS is the watermark of an attempt that failed since then; 0 if there is
+	// none.
 	lookedNS, comparedNS, failedNS int64
 }
 
-// Backlog is what a process remembers of a partition.
+// Backlog is the memory of a process about a partition.
 type Backlog struct {
-	// fromNS is where the look-back begins. baseNS is the start time of the cursor from
-	// which the look-back of each rule is counted: where the cursor stood when nothing was
-	// left to judge.
+	// fromNS is the beginning of the look-back. baseNS is the start time of the cursor from which
+	// the look-back of each rule is counted: the position of the cursor when last nothing was left
+	// to judge.
 	fromNS, baseNS int64
-	// fineFromNS parts the buckets: of a minute before it, of a second from it on.
+	// fineFromNS separates the buckets: those before it are a minute long, those from it on a
+	// second.
 	fineFromNS int64
 	judged     map[int64]fingerprint
 	left       map[int64]unjudged
-	// after are the fingerprints of what lies after the cursor.
+	// after are the fingerprints after the cursor.
 	after map[int64]fingerprint
-	// server is who showed something last, several whether others did as well.
+	// server is the server that showed something last. several says whether other servers did as
+	// well.
 	server  string
 	several bool
-	// shown is what the last observation showed by second, from shownFromNS on.
+	// shown is the last observation by second, from shownFromNS on.
 	shown       map[int64]fingerprint
 	shownFromNS int64
-	// unlooked are ranges behind the cursor that were not observed yet, ascending.
+	// unlooked are the ranges behind the cursor that were not observed yet, in ascending order.
 	unlooked []cursor.Range
 	looks    map[int64]lastLook
-	// skipped are the ranges of looks that were due when the last pass ended, because they
-	// failed or there was no time: what they would show may not be forgotten either.
+	// skipped are the ranges of looks that were due when the last pass ended, because they failed
+	// or there was no time. What they would show must not be forgotten either.
 	skipped []cursor.Range
-	// raised are alerts that exist, with the starts of their exchanges: a change in their
-	// second would have them rendered and offered again.
+	// raised are the alerts known to exist, with the start times of their exchanges. A change in
+	// the same second would otherwise render and offer them again.
 	raised map[uuid.UUID]int64
 }
 
-// New returns the backlog of a partition that nothing is known of but its cursor and its
-// mark, nil for none. The rules look back as far as reachNS, in nanoseconds.
+// New returns the backlog of a partition of which only the cursor and the mark (nil for none) are
+// known. reachNS is how far the rules look back, in nanoseconds.
 func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	b := &Backlog{
 		baseNS: cursorNS, fromNS: cursorNS - reachNS,
@@ -156,8 +162,8 @@ func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	return b
 }
 
-// LookBack counts the look-back from a cursor where nothing is left to judge. Otherwise it
-// goes on being counted from where it was, and reaches further back where the rules do.
+// LookBack counts the look-back from a cursor, if nothing is left to judge. Otherwise the base does
+// not change, and the look-back is extended if the rules look back further.
 func (b *Backlog) LookBack(cursorNS, reachNS int64) {
 	if b.empty() {
 		b.baseNS, b.fromNS = cursorNS, cursorNS-reachNS
@@ -170,23 +176,24 @@ func (b *Backlog) LookBack(cursorNS, reachNS int64) {
 // counted.
 func (b *Backlog) BaseNS() int64 { return b.baseNS }
 
-// FromNS returns where the look-back begins.
+// FromNS returns the beginning of the look-back.
 func (b *Backlog) FromNS() int64 { return b.fromNS }
 
-// Raised notes that an alert exists about an exchange that starts at an instant.
+// Raised notes that an alert exists about an exchange with a start time.
 func (b *Backlog) Raised(id uuid.UUID, startNS int64) { b.raised[id] = startNS }
 
-// HasRaised reports whether an alert is known to exist; only that of a recent exchange is.
+// HasRaised reports whether an alert is known to exist. Only alerts about recent exchanges are
+// known.
 func (b *Backlog) HasRaised(id uuid.UUID) bool {
 	_, known := b.raised[id]
 	return known
 }
 
-// Several reports whether more than one server showed what is remembered.
+// Several reports whether more than one server has shown what is in memory.
 func (b *Backlog) Several() bool { return b.several }
 
-// Forget forgets what was judged in a range behind the cursor, but for what the server that
-// answered the last observation showed of it: the rest is judged again.
+// Forget forgets what was judged in a range behind the cursor, except for what the server of the
+// last observation showed of it. The rest is judged again.
 func (b *Backlog) Forget(r cursor.Range) {
 	r.FromNS = max(r.FromNS, b.fromNS)
 	for at, judged := range b.judged {
@@ -194,11 +201,11 @@ func (b *Backlog) Forget(r cursor.Range) {
 			delete(b.judged, at)
 		}
 	}
-	// What is recent is observed by every pass.
+	// Every pass observes the recent part.
 	b.LookAt(cursor.Range{FromNS: r.FromNS, ToNS: min(r.ToNS, b.shownFromNS)})
 }
 
-// LookAt has a range behind the cursor looked at.
+// LookAt makes later looks observe a range behind the cursor.
 func (b *Backlog) LookAt(r cursor.Range) {
 	if r.FromNS < r.ToNS {
 		b.unlooked = subtract(b.unlooked, r)
@@ -207,7 +214,7 @@ func (b *Backlog) LookAt(r cursor.Range) {
 	}
 }
 
-// subtract returns ranges without another one.
+// subtract returns ranges without the part that another one covers.
 func subtract(ranges []cursor.Range, r cursor.Range) []cursor.Range {
 	var out []cursor.Range
 	for _, u := range ranges {
@@ -221,7 +228,7 @@ func subtract(ranges []cursor.Range, r cursor.Range) []cursor.Range {
 	return out
 }
 
-// empty reports whether nothing behind the cursor is left to judge, nor to look at.
+// empty reports whether nothing behind the cursor is left to judge or to look at.
 func (b *Backlog) empty() bool {
 	return len(b.left) == 0 && len(b.unlooked) == 0 && len(b.skipped) == 0
 }
@@ -234,8 +241,8 @@ func (b *Backlog) widthNS(fromNS int64) int64 {
 	return secondNS
 }
 
-// Advance moves the bounds of what is remembered to a watermark, adds up the seconds that leave
-// the fine part, and forgets what lies before the look-back.
+// Advance moves the bounds of the memory to a watermark, merges the seconds that leave the fine
+// part into minutes, and forgets what is before the look-back.
 func (b *Backlog) Advance(watermarkNS int64) {
 	fine := floor(watermarkNS-fineNS, minuteNS)
 	if b.fineFromNS == 0 {
@@ -268,8 +275,8 @@ func (b *Backlog) Advance(watermarkNS int64) {
 	}
 }
 
-// coarsen makes one bucket of the seconds of a minute. Where one of them is
-// left to judge, the minute has to be observed again.
+// coarsen merges the seconds of a minute into one bucket. If one of them is left to judge, the
+// minute must be observed again.
 func (b *Backlog) coarsen(minute int64) {
 	var whole fingerprint
 	waiting := false
@@ -290,8 +297,8 @@ func (b *Backlog) coarsen(minute int64) {
 	}
 }
 
-// Observe takes over what a server showed from fromNS on, at a watermark. What lies from
-// forwardNS on is after the cursor, the rest behind it.
+// Observe takes the fingerprints that a server showed from fromNS on, at a watermark. Those from
+// forwardNS on are after the cursor, the others behind it.
 func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS, watermarkNS int64) {
 	b.after, b.shown, b.shownFromNS = map[int64]fingerprint{}, map[int64]fingerprint{}, fromNS
 	var behind []Fingerprint
@@ -307,11 +314,11 @@ func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS
 	b.compare(server, behind, cursor.Range{FromNS: fromNS, ToNS: forwardNS}, watermarkNS)
 }
 
-// NothingAfter reports whether the last observation showed nothing after the cursor.
+// NothingAfter reports whether the last observation showed no exchange after the cursor.
 func (b *Backlog) NothingAfter() bool { return len(b.after) == 0 }
 
-// compare notes what the fingerprints of a range show to be unjudged. The range begins at
-// a bucket; it may end within one.
+// compare notes which buckets of a range are unjudged, by their fingerprints. The range begins at
+// the beginning of a bucket; it may end within one.
 func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, watermarkNS int64) {
 	b.several = b.several || b.server != "" && b.server != server
 	b.server = server
@@ -322,8 +329,8 @@ func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, wat
 	for _, at := range b.filled(prints, r) {
 		now := prints[at]
 		was, waiting := b.left[at]
-		// A server that lags shows less; what another one showed stays in the backlog,
-		// for a minute at the most.
+		// A server that lags shows less. What another server showed stays in the backlog, for at
+		// most a minute.
 		holds := waiting && was.server != server && was.seen.count > now.count && watermarkNS-was.seenNS < minuteNS
 		switch {
 		case holds:
@@ -339,7 +346,8 @@ func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, wat
 	b.unlooked = subtract(b.unlooked, r)
 }
 
-// filled returns the buckets of a range of which anything is or was known. Most hold nothing.
+// filled returns the buckets of a range about which something is or was known. Most buckets are
+// empty.
 func (b *Backlog) filled(prints map[int64]fingerprint, r cursor.Range) []int64 {
 	buckets := make([]int64, 0, len(prints))
 	add := func(at int64) {
@@ -364,9 +372,9 @@ func (b *Backlog) filled(prints map[int64]fingerprint, r cursor.Range) []int64 {
 	return buckets
 }
 
-// Read notes that a stretch was read up to an instant. Conclusive says that the server
-// which showed it answered every scan. It returns the range that is judged once that is
-// committed. What the cursor passes and is not in it is left to judge again.
+// Read notes that a range was read up to an instant. conclusive says that the server that showed
+// the range answered every scan. Read returns the range that is judged once this is committed. What
+// the cursor passes outside this range is left to judge again.
 func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int64) (judged cursor.Range) {
 	judged = cursor.Range{FromNS: s.FromNS, ToNS: min(s.ToNS, b.Bucket(endNS))}
 	if endNS >= s.ToNS {
@@ -383,7 +391,7 @@ func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int6
 	return judged
 }
 
-// Conclude remembers that a range was judged as a server showed it.
+// Conclude remembers that a range was judged in the state in which a server showed it.
 func (b *Backlog) Conclude(r cursor.Range, server string) {
 	for at, u := range b.left {
 		if at >= r.FromNS && at < r.ToNS && u.server == server {
@@ -404,8 +412,8 @@ func (b *Backlog) Conclude(r cursor.Range, server string) {
 	}
 }
 
-// Mark returns what is left to judge behind the cursor once a range that a server showed
-// is judged; nil is nothing.
+// Mark returns what is left to judge behind the cursor once a range that a server showed is judged;
+// nil if nothing is.
 func (b *Backlog) Mark(judged cursor.Range, server string) *Mark {
 	fromNS, left := int64(0), false
 	note := func(ns int64) {
@@ -429,7 +437,7 @@ func (b *Backlog) Mark(judged cursor.Range, server string) *Mark {
 	return &Mark{FromNS: max(fromNS, b.fromNS), CursorNS: b.baseNS}
 }
 
-// LengthNS returns how many nanoseconds of start times are left to judge.
+// LengthNS returns the length of the start times that are left to judge, in nanoseconds.
 func (b *Backlog) LengthNS() int64 {
 	sum := int64(0)
 	for at := range b.left {
@@ -445,7 +453,7 @@ func (b *Backlog) LengthNS() int64 {
 	return sum
 }
 
-// Bucket returns where the bucket of an instant begins.
+// Bucket returns the beginning of the bucket of an instant.
 func (b *Backlog) Bucket(ns int64) int64 { return floor(ns, b.widthNS(ns)) }
 
 func floor(ns, width int64) int64 { return ns - ((ns%width)+width)%width }

@@ -9,8 +9,8 @@ import (
 	"tocsin/cursor"
 )
 
-// Three days of alerts in every second, with a look-back of two days: what is remembered
-// stays within an hour of seconds and two days of minutes.
+// Three days with alerts in every second, and a look-back of two days: what is remembered does not
+// exceed an hour of seconds and two days of minutes.
 func TestBacklogIsBounded(t *testing.T) {
 	const (
 		lookBack = 2 * 24 * time.Hour

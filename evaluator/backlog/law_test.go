@@ -21,18 +21,18 @@ type table struct {
 	*rand.Rand
 	rows  []*row
 	nowNS int64
-	// cursorNS and mark are what is stored; b is what the process remembers.
+	// cursorNS and mark are the stored state; b is what the process remembers.
 	cursorNS int64
 	mark     *Mark
 	b        *Backlog
-	// server answered the observation of the last pass.
+	// server is the one that answered the observation of the last pass.
 	server int
 	// blind says that looks at the older look-back fail.
 	blind bool
 }
 
-// The rules look back as far as any row comes late, and the partition as much further as a
-// row may wait for a look.
+// The look-back of the rules covers the latest row, and that of the partition additionally the time
+// for which a row may wait for a look.
 const lookBackNS = 20 * minuteNS
 
 func reachNS() int64 { return lookBackNS + WaitNS(lookBackNS) }
@@ -68,7 +68,7 @@ func (t *table) count(server int, r cursor.Range) (n uint64) {
 	return n
 }
 
-// read judges what a server shows of a stretch, up to its end or to an instant within it.
+// read judges what a server shows of a range, up to its end or to an instant within it.
 func (t *table) read(s Stretch, calm bool) {
 	server, end := t.IntN(2), s.ToNS
 	if calm {
@@ -92,7 +92,7 @@ func (t *table) read(s Stretch, calm bool) {
 
 func name(server int) string { return []string{"a", "b"}[server] }
 
-// pass makes a pass, which may end after any of its stretches, and the process with it.
+// pass makes a pass; it and the process may end after any of its ranges.
 func (t *table) pass(calm bool) {
 	from := RecentFromNS(t.nowNS)
 	if t.b == nil {
@@ -141,7 +141,7 @@ func (t *table) pass(calm bool) {
 	}
 }
 
-// shown returns what a server shows of the last two minutes and was not judged.
+// shown returns what a server shows of the last two minutes and has not been judged.
 func (t *table) shown(server int) (list []*row) {
 	for _, row := range t.rows {
 		if row.startNS >= RecentFromNS(t.nowNS) && row.startNS < t.nowNS && row.visibleNS[server] <= t.nowNS && !row.judged {
@@ -151,8 +151,8 @@ func (t *table) shown(server int) (list []*row) {
 	return list
 }
 
-// holds checks that what was shown is judged, or ahead of the stored cursor, or within the
-// look-back of the cursor that the store holds, or behind the stored mark.
+// holds checks that everything shown has been judged, or is ahead of the stored cursor, within the
+// look-back of the stored cursor, or behind the stored mark.
 func (t *table) holds(shown []*row) {
 	for _, row := range shown {
 		if row.judged || row.startNS >= t.cursorNS {
@@ -165,9 +165,9 @@ func (t *table) holds(shown []*row) {
 	}
 }
 
-// forget has a range be judged for a rule that reads by itself what was judged without it: of
-// what the last pass observed, by the server that answered. What that one did not show, and what
-// is older, nobody has judged for it.
+// forget marks a range to be judged for a rule that re-reads what was judged without it: of the
+// last pass's observation, by the server that answered. What that server did not show, and what is
+// older, has not been judged for the rule.
 func (t *table) forget() {
 	if t.b == nil {
 		return
@@ -183,9 +183,9 @@ func (t *table) forget() {
 	}
 }
 
-// Whatever servers show, and wherever a process dies: what was shown is judged, or it is
-// ahead of the stored cursor, or behind the stored mark. Once both servers show the same and
-// nothing dies, everything is judged, and no mark is left.
+// Whatever servers show, and wherever a process dies: every row shown has been judged, or is ahead
+// of the stored cursor, or is behind the stored mark. Once both servers show the same and nothing
+// dies, everything is judged and no mark is left.
 func TestNothingShownIsForgotten(t *testing.T) {
 	for seed := range uint64(16) {
 		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()

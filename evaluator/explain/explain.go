@@ -1,8 +1,8 @@
-// Package explain tells for one exchange, rule by rule, why there is an alert or none.
+// Package explain says for one exchange, rule by rule, why there is an alert or why there is none.
 //
-// It judges by the same conditions as the evaluation, and knows of a rule what is stored: its
-// conditions and since when each stood, how far it has come, and its alert. What it says is
-// true of that moment. It changes nothing.
+// It judges by the same conditions as the evaluation. For each rule it knows what is stored: its
+// conditions with the times at which they were in force, its progress, and its alert. The
+// explanation is true at that moment. It changes nothing.
 package explain
 
 import (
@@ -18,28 +18,30 @@ import (
 	"tocsin/rules"
 )
 
-// Verdict is what a rule makes of an exchange.
+// Verdict is the result of a rule for an exchange.
 type Verdict string
 
 // The verdicts, in the order in which people look for them.
 const (
-	// Alerted has its alert.
+	// Alerted means that the exchange has its alert.
 	Alerted Verdict = "ALERTED"
-	// Counted matches a rule over a window, and counts as long as that reaches it.
+	// Counted means that the exchange matches a window rule, and counts while it is in the window.
 	Counted Verdict = "COUNTED"
-	// Waiting matches, and is still to be judged.
+	// Waiting means that the exchange matches and is still to be judged.
 	Waiting Verdict = "WAITING"
-	// Failing is left out, because its rule cannot be evaluated.
+	// Failing means that the rule is skipped, because it cannot be evaluated.
 	Failing Verdict = "FAILING"
-	// BeyondLookBack matches, and became visible later than the rule looks back.
+	// BeyondLookBack means that the exchange matches, but became visible beyond the rule's
+	// look-back.
 	BeyondLookBack Verdict = "BEYOND_LOOK_BACK"
-	// Expired matches, and is so old that retention may have deleted its alert.
+	// Expired means that the exchange matches, but is so old that retention may have deleted its
+	// alert.
 	Expired Verdict = "EXPIRED"
-	// NotArmed ended before the rule was armed.
+	// NotArmed means that the exchange ended before the rule was armed.
 	NotArmed Verdict = "NOT_ARMED"
-	// Disabled says that the rule is disabled.
+	// Disabled means that the rule is disabled.
 	Disabled Verdict = "DISABLED"
-	// NotMatched does not meet the condition of its time.
+	// NotMatched means that the exchange does not meet the condition in force at its time.
 	NotMatched Verdict = "NOT_MATCHED"
 )
 
@@ -48,19 +50,19 @@ func Verdicts() []Verdict {
 	return []Verdict{Alerted, Counted, Waiting, Failing, BeyondLookBack, Expired, NotArmed, Disabled, NotMatched}
 }
 
-// Standing is what is stored of a rule.
+// Standing is what is stored about a rule.
 type Standing struct {
-	// Rule has its former conditions and RetentionFloorNS.
+	// Rule includes its former conditions and RetentionFloorNS.
 	Rule rules.Rule
-	// Err tells why the rule, or how far it has come, cannot be read.
+	// Err says why the rule, or its progress, cannot be read.
 	Err error
-	// Failing says that the rule is left out, Problem why.
+	// Failing says that the rule is skipped; Problem says why.
 	Failing bool
 	Problem string
-	// JudgedNS is the start time before which the rule has judged everything but its
-	// look-back; nil before its first pass. CursorNS is where the look-back is counted from.
+	// JudgedNS is the start time before which the rule has judged everything except in its
+	// look-back; nil before its first pass. CursorNS is the base of the look-back.
 	JudgedNS, CursorNS *int64
-	// Alert is the one about the exchange, if any.
+	// Alert is the alert about the exchange, if there is one.
 	Alert *Alert
 }
 
@@ -70,21 +72,21 @@ type Alert struct {
 	State alerts.State
 }
 
-// Explanation is what a rule makes of an exchange, and why.
+// Explanation is the verdict of a rule about an exchange, with its reason.
 type Explanation struct {
 	RuleID   uuid.UUID
 	RuleName string
 	Verdict  Verdict
-	// Detail says why, in a sentence.
+	// Detail is the reason, in a sentence.
 	Detail string
-	// Unmet are the parts of the condition that the exchange does not meet, by their paths in
-	// a definition. Of a rule that is disabled, or was not armed, they are those of the
-	// present condition, and none means that it would match.
+	// Unmet are the parts of the condition that the exchange does not meet, by their paths in a
+	// definition. For a rule that is disabled or was not armed, they are those of the present
+	// condition, and an empty list means that it would match.
 	Unmet []string
 	Alert *Alert
 }
 
-// Explain tells what a rule makes of an exchange that has ended.
+// Explain returns the verdict of a rule about an exchange that has ended.
 func Explain(e *rules.Exchange, s *Standing) Explanation {
 	x := Explanation{RuleID: s.Rule.ID, RuleName: s.Rule.Name, Alert: s.Alert}
 	if s.Alert != nil {
@@ -123,7 +125,7 @@ func Explain(e *rules.Exchange, s *Standing) Explanation {
 	return x.matched(e, s)
 }
 
-// conditions compiles those of a rule.
+// conditions compiles the conditions of a rule.
 func conditions(r *rules.Rule) (present *rules.Matcher, former []*rules.Matcher, err error) {
 	if present, err = rules.Compile(r.Scope, r.Filter); err != nil {
 		return nil, nil, fmt.Errorf("read condition: %w", err)
@@ -138,14 +140,14 @@ func conditions(r *rules.Rule) (present *rules.Matcher, former []*rules.Matcher,
 	return present, former, nil
 }
 
-// matched tells why an exchange that matches has no alert.
+// matched explains why an exchange that matches has no alert.
 func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 	r := &s.Rule
 	switch {
 	case s.Failing:
 		return x.say(Failing, "It matches, and will be judged when the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
 	case r.FireMode != rules.PerExchange:
-		// The first window that it can count in ends right after it.
+		// The first window that it can count in ends right after the exchange.
 		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
 			return x.say(BeyondLookBack, "It matches, but ran for longer than the exchanges that a window of this length counts.")
 		}
@@ -163,7 +165,7 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 	return x.say(Waiting, "It matches, became visible behind the cursor, and will be judged within %s.", words(time.Duration(backlog.WaitNS(lookBack))))
 }
 
-// words says a duration in the largest unit of which it is a whole number.
+// words formats a duration in the largest unit of which it is a whole number.
 func words(d time.Duration) string {
 	for _, unit := range []struct {
 		of   time.Duration

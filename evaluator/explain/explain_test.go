@@ -27,7 +27,8 @@ func exchange() *rules.Exchange {
 	}
 }
 
-// standing is of a rule that has judged everything up to a minute later, and has no alert.
+// standing is the state of a rule that has judged everything up to a minute later, and has no
+// alert.
 func standing(change func(*explain.Standing)) *explain.Standing {
 	s := &explain.Standing{
 		Rule: rules.Rule{
@@ -106,7 +107,7 @@ func edited(before, after rules.Scope) func(*explain.Standing) {
 	}
 }
 
-// TestLongExchangesOfWindows holds that an exchange is not said to count that never does.
+// TestLongExchangesOfWindows checks that an exchange that never counts is not said to count.
 func TestLongExchangesOfWindows(t *testing.T) {
 	s := standing(func(s *explain.Standing) { s.Rule.FireMode, s.Rule.WindowSeconds = rules.CountInWindow, 60 })
 	for ran, want := range map[int64]explain.Verdict{hour: explain.Counted, hour + 60*second - 1: explain.Counted, hour + 60*second: explain.BeyondLookBack} {

@@ -12,31 +12,31 @@ import (
 	"tocsin/rules"
 )
 
-// Difference is what an edit of a rule would have changed in a stretch of the past, had
-// either version been armed at its beginning.
+// Difference is what an edit of a rule would have changed in a range of the past, if each version
+// had been armed at its beginning.
 type Difference struct {
-	// FromNS, ToNS, CoveredFromNS and Truncated are as in [Result]. Compared is what was
-	// covered for both.
+	// FromNS, ToNS, CoveredFromNS and Truncated are as in [Result]. What was covered for both
+	// versions was compared.
 	FromNS, ToNS, CoveredFromNS int64
 	Truncated                   bool
 	// Scanned is the number of exchanges read.
 	Scanned int
 	// Before and After are how many alerts each version would have raised.
 	Before, After int64
-	// Added would be raised by the later version alone, Removed by the former.
+	// Added would be raised only by the later version, Removed only by the earlier one.
 	Added, Removed Changed
 }
 
-// Changed are alerts of one version alone.
+// Changed are the alerts of only one version.
 type Changed struct {
 	Alerts int64
-	// Newest are the newest of them, the newest first, at most 20.
+	// Newest are the newest of them, newest first, at most 20.
 	Newest []alerts.Instance
 }
 
-// Difference compares two versions of a rule. They have the tenant, the rule and the length
-// of the stretch in common. An alert about an exchange is the same where that is; of two
-// about windows, those of one group that fire within one window.
+// Difference compares two versions of a rule. They have the same tenant, rule and length of the
+// range. Two alerts about exchanges are the same if the exchange is; two alerts about windows are
+// the same if they are about one group and fire within one window.
 func (p *Previewer) Difference(ctx context.Context, before, after Request) (Difference, error) {
 	began := p.Clock()
 	to, err := p.end(ctx, &after)
@@ -45,7 +45,7 @@ func (p *Previewer) Difference(ctx context.Context, before, after Request) (Diff
 	}
 	var runs [2]*run
 	for i, r := range []*Request{&before, &after} {
-		// Each has half of the time.
+		// Each gets half of the time.
 		if runs[i], err = p.begin(r, to, began.Add(p.budget()*time.Duration(i+1)/2)); err != nil {
 			return Difference{}, err
 		}
@@ -71,7 +71,7 @@ func (p *Previewer) Difference(ctx context.Context, before, after Request) (Diff
 	return d, err
 }
 
-// apart returns the samples of each of two runs that the other does not have.
+// apart returns the samples of each run that the other run does not have.
 func apart(a, b *run) (onlyA, onlyB []sample) {
 	if a.rule.FireMode != b.rule.FireMode {
 		return a.samples, b.samples
@@ -99,7 +99,7 @@ func apart(a, b *run) (onlyA, onlyB []sample) {
 	return append(onlyA, x...), append(onlyB, y...)
 }
 
-// changed counts samples, and makes the alerts of the newest.
+// changed counts samples, and makes the alerts of the newest ones.
 func (p *run) changed(ctx context.Context, samples []sample) (Changed, error) {
 	c := Changed{Alerts: int64(len(samples))}
 	slices.SortStableFunc(samples, func(a, b sample) int { return cmp.Compare(b.atNS, a.atNS) })

@@ -67,8 +67,8 @@ func TestDifferenceNamesWhatAnEditChanges(t *testing.T) {
 	}
 }
 
-// TestDifferenceAgreesWithPreviews holds that an edit adds and removes what its two previews
-// differ in, and that the way back is the reverse.
+// TestDifferenceAgreesWithPreviews checks that the difference of an edit equals the difference of
+// its two previews, and that the reverse edit has the reverse difference.
 func TestDifferenceAgreesWithPreviews(t *testing.T) {
 	applications := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(rt *rapid.T) {

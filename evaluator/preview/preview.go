@@ -1,14 +1,14 @@
-// Package preview tells what a rule would have raised in a stretch of the past, had it
-// been armed at its beginning. It writes nothing.
+// Package preview computes what a rule would have raised in a range of the past, if it had been
+// armed at its beginning. It writes nothing.
 //
-// It reads by the scan of the evaluator, narrowed to what the rule matches; exchanges are
-// judged by [rules.Judge] and alerts get the evaluator's texts. Window rules take the
-// steps that they would have taken (windows.go).
+// It reads with the scans of the evaluator, narrowed to what the rule matches. Exchanges are judged
+// by [rules.Judge], and alerts get the evaluator's texts. Window rules take the steps that they
+// would have taken (windows.go).
 //
-// The stretch is read from its end to its beginning, in slices, until all of it is read
-// or as much as may be: the result is then a lower bound for the whole, and complete for
-// the part that was covered, but for exchanges that began before it. An exchange that ran
-// for longer than a PER_EXCHANGE rule looks back is left out, as it would become visible
+// The range is read from its end to its beginning, in slices, until all of it or the maximum is
+// read. If not all is read, the result is a lower bound for the whole range. For the part that was
+// covered it is complete, except for exchanges that began before that part. An exchange that ran
+// for longer than the look-back of a PER_EXCHANGE rule is left out, because it would become visible
 // behind everything that the rule reads.
 package preview
 
@@ -41,15 +41,15 @@ type Source interface {
 type Previewer struct {
 	Source Source
 	Texts  evaluator.Texts
-	// Settle is that of the evaluator.
+	// Settle is the settle time of the evaluator.
 	Settle time.Duration
 	// Clock measures the budget.
 	Clock func() time.Time
-	// Budget bounds the time that a preview reads, 8 s by default.
+	// Budget bounds the time for reading, 8 s by default.
 	Budget time.Duration
-	// MaxRows bounds the exchanges that a preview reads, 200,000 by default.
+	// MaxRows bounds how many exchanges a preview reads, 200,000 by default.
 	MaxRows int
-	// PageSize is the most exchanges read at once, 5,000 by default.
+	// PageSize is how many exchanges are read at once, 5,000 by default.
 	PageSize int
 }
 
@@ -57,43 +57,42 @@ type Previewer struct {
 type Request struct {
 	TenantID   string
 	Definition rules.Definition
-	// RuleID and Version name the rule in the alerts that are shown.
+	// RuleID and Version identify the rule in the alerts that are shown.
 	RuleID  uuid.UUID
 	Version int64
-	// Router is the tenant's routing policy, where the rule uses it; else nil.
+	// Router is the tenant's routing policy if the rule uses it; otherwise nil.
 	Router *routing.Router
-	// Last is the length of the stretch, which ends now.
+	// Last is the length of the range, which ends now.
 	Last time.Duration
 }
 
 // Result is what a rule would have raised.
 type Result struct {
-	// FromNS and ToNS are the stretch, CoveredFromNS where the part begins that was read:
-	// FromNS, unless Truncated.
+	// FromNS and ToNS are the range. CoveredFromNS is the beginning of the part that was read:
+	// FromNS, unless Truncated is set.
 	FromNS, ToNS, CoveredFromNS int64
 	Truncated                   bool
 	// Scanned is the number of exchanges read.
 	Scanned int
 	// Alerts is the number of alerts that would have fired.
 	Alerts int64
-	// Buckets hold the alerts over time, each WidthNS long, from FromNS on.
+	// Buckets are the numbers of alerts over time, in buckets of WidthNS from FromNS on.
 	WidthNS int64
 	Buckets []int64
-	// Shares tell where the alerts come from, the largest first, at most 20.
+	// Shares say where the alerts come from, the largest first, at most 20.
 	Shares []Share
-	// Newest are the newest alerts, the newest first, at most 20.
+	// Newest are the newest alerts, newest first, at most 20.
 	Newest []alerts.Instance
-	// Notifications is how many messages each bound webhook would have got, and
-	// BusiestMinute the most of them within one minute.
+	// Notifications is how many messages each webhook of the rule would have got, and BusiestMinute
+	// the largest number within one minute.
 	Notifications, BusiestMinute int64
-	// Routed is the same of each webhook that the routing policy leads to, where the rule
-	// uses it.
+	// Routed is the same for each webhook that the routing policy leads to, if the rule uses it.
 	Routed map[uuid.UUID]Load
-	// Problem tells why a text is a fallback; empty when none is.
+	// Problem says why a text is a fallback; empty if none is.
 	Problem string
 }
 
-// Load is how many messages a webhook would have got, and the most of them within one minute.
+// Load is how many messages a webhook would have got, and the largest number within one minute.
 type Load struct{ Notifications, BusiestMinute int64 }
 
 // Share is a part of the alerts.
@@ -112,8 +111,8 @@ const (
 	minuteNS = int64(time.Minute)
 )
 
-// Preview makes a preview. A definition whose condition cannot be used is an error; one
-// that is cancelled returns the context's.
+// Preview makes a preview. A condition that is invalid is an error. If ctx is cancelled, its error
+// is returned.
 func (p *Previewer) Preview(ctx context.Context, r Request) (Result, error) {
 	deadline := p.Clock().Add(p.budget())
 	to, err := p.end(ctx, &r)
@@ -132,9 +131,9 @@ func (p *Previewer) Preview(ctx context.Context, r Request) (Result, error) {
 
 func (p *Previewer) budget() time.Duration { return cmp.Or(p.Budget, 8*time.Second) }
 
-// end returns where a stretch ends that ends now.
+// end returns the end of a range that ends now.
 func (p *Previewer) end(ctx context.Context, r *Request) (int64, error) {
-	// Of an empty range only the clock is returned.
+	// For an empty range only the clock is returned.
 	seen, err := p.Source.Observe(ctx, evaluator.ObserveQuery{
 		Tenants: evaluator.Tenants{Names: []string{r.TenantID}}, Statuses: r.Definition.Filter.StatusesOrDefault(), FromNS: 1, ToNS: 1, WidthNS: secondNS,
 	})
@@ -144,7 +143,7 @@ func (p *Previewer) end(ctx context.Context, r *Request) (int64, error) {
 	return seen.NowNS - p.Settle.Nanoseconds(), nil
 }
 
-// begin prepares a preview of a stretch that ends at an instant.
+// begin prepares a preview of a range that ends at an instant.
 func (p *Previewer) begin(r *Request, to int64, deadline time.Time) (*run, error) {
 	from := to - r.Last.Nanoseconds()
 	run := &run{
@@ -169,7 +168,7 @@ func (p *Previewer) begin(r *Request, to int64, deadline time.Time) (*run, error
 	return run, nil
 }
 
-// read reads the stretch.
+// read reads the range.
 func (p *run) read(ctx context.Context) error {
 	if p.rule.FireMode == rules.PerExchange {
 		return p.perExchange(ctx)
@@ -177,27 +176,28 @@ func (p *run) read(ctx context.Context) error {
 	return p.windows(ctx)
 }
 
-// run is one preview at work.
+// run is one preview under way.
 type run struct {
 	*Previewer
 	rule  rules.Rule
 	judge *rules.Judge
-	// reads judges what is read: a ratio compares with more than it matches.
+	// reads decides which exchanges are read: a ratio compares with more exchanges than it matches.
 	reads    *rules.Judge
 	deadline time.Time
-	// scan is what each scan asks for, but for its range.
+	// scan holds the common parts of all scans, without the range.
 	scan    evaluator.Scan
 	out     Result
 	shares  map[Share]int64
 	minutes map[int64]int64
 	router  *routing.Router
 	routed  map[routedMinute]int64
-	// replay says that the stretch is one of start times, of which every match counts.
+	// replay says that the range is a range of start times, in which every match counts.
 	replay bool
-	// samples holds every alert where comparing says so.
+	// samples holds every alert if comparing is set.
 	comparing bool
 	samples   []sample
-	// turns are when the hours of a calendar begin to hold a whole window, and cease to.
+	// turns are the instants at which the hours of a calendar begin, and cease, to contain a whole
+	// window.
 	turns []int64
 }
 
@@ -207,7 +207,7 @@ type routedMinute struct {
 	minute  int64
 }
 
-// perExchange judges the stretch, and as far before it as the rule looks back.
+// perExchange judges the range, and as far before it as the rule looks back.
 func (p *run) perExchange(ctx context.Context) error {
 	reach := int64(p.rule.LookBackSeconds) * secondNS
 	seen := map[string]bool{}
@@ -232,8 +232,8 @@ func (p *run) perExchange(ctx context.Context) error {
 	})
 }
 
-// slices reads what the rule looks at from a start time on, the newest slice first, and
-// passes on what it needs of the stretch.
+// slices reads what the rule looks at from a start time on, newest slice first, and passes the
+// exchanges of the range to wanted.
 func (p *run) slices(ctx context.Context, fromNS int64, wanted func(e *rules.Exchange)) error {
 	width := max(1, (p.out.ToNS-fromNS+sliceCount-1)/sliceCount)
 	for end := p.out.ToNS; end > fromNS; end -= width {
@@ -249,10 +249,10 @@ func (p *run) slices(ctx context.Context, fromNS int64, wanted func(e *rules.Exc
 	return nil
 }
 
-// slice reads one slice and reports whether it was read to its end.
+// slice reads one slice and reports whether it was read completely.
 func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rules.Exchange)) (whole bool, err error) {
 	scan := p.scan
-	// A scan begins strictly after its position; one nanosecond early is all of the slice.
+	// A scan begins strictly after its position, so one nanosecond before covers the whole slice.
 	scan.After, scan.BeforeNS = cursor.Position{StartTimeNS: fromNS - 1}, toNS
 	for {
 		left := p.deadline.Sub(p.Clock())
@@ -282,8 +282,7 @@ func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rule
 	}
 }
 
-// page makes a scan within what is left of the budget; spent says that this was too
-// little.
+// page makes a scan within the rest of the budget. spent says that the rest was too little.
 func (p *run) page(ctx context.Context, scan evaluator.Scan, left time.Duration) (page evaluator.Page, spent bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
@@ -324,7 +323,7 @@ func (p *run) raised(a alerts.Instance) {
 	p.out.Newest = p.out.Newest[:min(len(p.out.Newest), newestMost)]
 }
 
-// notified counts a message about an alert to each webhook.
+// notified counts a message about an alert for each webhook.
 func (p *run) notified(atNS int64, about func() alerts.Instance) {
 	p.out.Notifications++
 	p.minutes[atNS/minuteNS]++
@@ -337,7 +336,7 @@ func (p *run) notified(atNS int64, about func() alerts.Instance) {
 	}
 }
 
-// result sums up.
+// result returns the totals.
 func (p *run) result() Result {
 	for share, n := range p.shares {
 		share.Alerts = n

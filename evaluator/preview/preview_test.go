@@ -29,13 +29,13 @@ const (
 	now    = 1_795_244_520 * second
 )
 
-// longValue is one that its SHA-256 stands for.
+// longValue is a value that is long enough to be replaced by its SHA-256.
 func longValue() string { return strings.Repeat("v", rules.MaxGroupBytes+1) }
 
 // history is a source that holds rows in memory.
 type history struct {
 	rows []rules.Exchange
-	// atOnceMost is the most exchanges of a scan, more are too much.
+	// atOnceMost is the largest number of exchanges that a scan returns at once; more are an error.
 	atOnceMost int
 	scans      []evaluator.Scan
 	clock      time.Time
@@ -173,7 +173,7 @@ func (h *history) previewer() *preview.Previewer {
 	return &preview.Previewer{Source: h, Texts: h, Clock: func() time.Time { return h.clock }}
 }
 
-// failed returns a failure of tenant t that began and ended so many seconds ago.
+// failed returns a failure of tenant t that began and ended the given number of seconds ago.
 func failed(id string, startAgo, endAgo int64) rules.Exchange {
 	return rules.Exchange{
 		TenantID: "t", ExecutionID: id, StartTimeNS: now - startAgo*second, EndTimeNS: new(now - endAgo*second), Status: rules.Failed, Application: "a", Route: "r",
@@ -207,7 +207,7 @@ func TestPerExchange(t *testing.T) {
 	}
 }
 
-// TestPagesAndBounds reads in small pages, and no more than it may.
+// TestPagesAndBounds reads in small pages, and no more than is allowed.
 func TestPagesAndBounds(t *testing.T) {
 	var rows []rules.Exchange
 	for i := range 300 {
@@ -238,7 +238,7 @@ func TestPagesAndBounds(t *testing.T) {
 // rehearsed is what a window rule did.
 type rehearsed struct{ alerts, notifications int64 }
 
-// rehearse has the evaluator evaluate a rule over a stretch, at its interval.
+// rehearse evaluates a rule over a period at its interval.
 func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehearsed {
 	judge, err := rules.NewJudge(rule)
 	if err != nil {
@@ -253,7 +253,7 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 			WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false },
 		}
 		if rule.FireMode == rules.AbsentInWindow {
-			// Rows are taken to be ten seconds late at least, and the source was watched before.
+			// The lateness of rows is at least ten seconds, and the source was watched before.
 			before := request
 			before.Rules, before.Watches, before.Watch = nil, true, evaluator.Watch{SinceNS: fromNS - 3600*second, UntilNS: at - 10*second}
 			e.Evaluate(t.Context(), before)
@@ -292,8 +292,8 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 	return did
 }
 
-// TestWindowsAreAsEvaluated holds the preview of random window rules over random rows to
-// what the evaluator does at each interval.
+// TestWindowsAreAsEvaluated compares the preview of random window rules over random rows with what
+// the evaluator does at each interval.
 func TestWindowsAreAsEvaluated(t *testing.T) {
 	raised := map[rules.FireMode]int64{}
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,15 +11,15 @@ import (
 
 // Replayed is what a replay of a PER_EXCHANGE rule would find.
 type Replayed struct {
-	// Result tells of the exchanges by when they began.
+	// Result counts the exchanges by when they began.
 	Result
 
-	// Keys are those of the exchanges, each once.
+	// Keys are the keys of the exchanges, each once.
 	Keys []string
 }
 
-// Replay tells what a replay of the exchanges would find that began from one instant on and
-// before another one, whether they have alerts or not. Of the request, Last is not looked at.
+// Replay returns what a replay of the exchanges that began from one instant to before another would
+// find, whether they have alerts or not. It ignores Last of the request.
 func (p *Previewer) Replay(ctx context.Context, r Request, fromNS, toNS int64) (Replayed, error) {
 	r.Last = time.Duration(toNS - fromNS)
 	run, err := p.begin(&r, toNS, p.Clock().Add(p.budget()))

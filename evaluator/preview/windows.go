@@ -21,27 +21,26 @@ import (
 	"tocsin/rules"
 )
 
-// The preview of a window rule takes, for each group, the steps that the rule takes at
-// its interval: the count is that of the window that ends there, the step that of
-// [alerts.Window.Next], from the state that the step before left. Only those steps are
-// looked at that see another count, or at which an open alert is due; nothing changes at
-// the others.
+// The preview of a window rule takes, for each group, the steps that the rule takes at its
+// interval. The count is that of the window that ends there, and [alerts.Window.Next] decides the
+// step, from the state after the previous step. Only steps are computed at which the count changes
+// or an open alert is due; the others change nothing.
 
-// groupsMost bounds the groups of a preview, as those of a rule.
+// groupsMost bounds the groups of a preview, like those of a rule.
 const groupsMost = 1000
 
-// counted is an exchange as a count needs it.
+// counted is an exchange with what a count needs.
 type counted struct {
 	startNS, endedNS, durationNS int64
 	key                          string
 	observed                     bool
 }
 
-// group is the exchanges of a group: those that are observed, and those that these are
-// compared with.
+// group is the exchanges of a group: those that are observed, and those that they are compared
+// with.
 type group struct{ observed, compared []counted }
 
-// sample is an alert of a window rule that is shown, before its texts.
+// sample is an alert of a window rule that is shown, before its texts are written.
 type sample struct {
 	group  string
 	value  alerts.Value
@@ -63,8 +62,8 @@ func (p *run) counted(e *rules.Exchange) counted {
 	return c
 }
 
-// grouped returns the groups of what was read. A ratio by error type compares each of its
-// groups with everything.
+// grouped returns the groups of the exchanges read. A ratio by error type compares each of its
+// groups with all exchanges.
 func (p *run) grouped(read map[string][]counted) map[string]group {
 	var whole []counted
 	byErrorType := p.rule.FireMode == rules.RatioInWindow && p.rule.GroupBy == rules.GroupByErrorType
@@ -94,7 +93,7 @@ func (p *run) grouped(read map[string][]counted) map[string]group {
 	return groups
 }
 
-// windows steps through the stretch, group by group.
+// windows steps through the range, group by group.
 func (p *run) windows(ctx context.Context) error {
 	read := map[string][]counted{}
 	err := p.slices(ctx, window.StartFromNS(p.rule.WindowSeconds, p.out.FromNS), func(e *rules.Exchange) {
@@ -109,7 +108,7 @@ func (p *run) windows(ctx context.Context) error {
 		groups = p.expected(groups)
 	}
 	if p.out.Truncated {
-		// Before, a window holds what was not read.
+		// Before that, windows contain exchanges that were not read.
 		p.out.CoveredFromNS = min(p.out.ToNS, p.out.CoveredFromNS+int64(p.rule.WindowSeconds)*secondNS)
 	}
 	var shown []sample
@@ -130,8 +129,8 @@ func (p *run) windows(ctx context.Context) error {
 	return p.describe(ctx, shown)
 }
 
-// expected returns the groups of which exchanges are expected. A rule that learns them is
-// taken to have learned those of the stretch.
+// expected returns the groups from which exchanges are expected. A rule that learns groups is
+// assumed to have learned those of the range.
 func (p *run) expected(groups map[string]group) map[string]group {
 	names := p.rule.ExpectedGroups()
 	switch {
@@ -150,9 +149,8 @@ func (p *run) expected(groups map[string]group) map[string]group {
 	return listed
 }
 
-// judged says of an absence what a value means whose window ends at an instant, and returns
-// the next instant at which that is another thing. All exchanges are taken to have
-// become visible in time.
+// judged sets what the value of an absence means if its window ends at an instant, and returns the
+// next instant at which that changes. All exchanges are assumed to have become visible in time.
 func (p *run) judged(v *alerts.Value, atNS int64) (nextNS int64) {
 	if p.rule.FireMode != rules.AbsentInWindow {
 		return math.MaxInt64
@@ -176,8 +174,8 @@ func (p *run) judged(v *alerts.Value, atNS int64) (nextNS int64) {
 	return p.turns[next]
 }
 
-// turns returns the instants of a stretch at which something that changes once a minute at
-// the most becomes another thing.
+// turns returns the instants of a range at which a property changes that changes at most once a
+// minute.
 func turns(fromNS, toNS int64, is func(atNS int64) bool) []int64 {
 	list := []int64{}
 	was := is(fromNS)
@@ -191,8 +189,8 @@ func turns(fromNS, toNS int64, is func(atNS int64) bool) []int64 {
 	return list
 }
 
-// distinct returns each exchange once. Of several rows the one counts that is observed, and
-// of these the one that ended last.
+// distinct returns each exchange once. If there are several rows, an observed one counts, and of
+// these the one that ended last.
 func distinct(list []counted) []counted {
 	last := map[bool]int{true: 0, false: 1}
 	slices.SortFunc(list, func(a, b counted) int {
@@ -212,7 +210,7 @@ const (
 	shortVolume
 )
 
-// moment is when an exchange begins to be counted in a sum, or ceases to be.
+// moment is when an exchange begins, or ceases, to be counted in a sum.
 type moment struct {
 	atNS  int64
 	of    sum
@@ -225,7 +223,7 @@ func (m *moment) apply(v *alerts.Value) {
 	*[]*int64{&v.Observed, &v.Volume, &v.ShortObserved, &v.ShortVolume}[m.of] += m.delta
 }
 
-// moments returns what changes the value of a window that ends at an instant.
+// moments returns the changes of the value of a window as its end moves.
 func (p *run) moments(g group) []moment {
 	out := p.within(nil, observed, g.observed, p.rule.WindowSeconds)
 	out = p.within(out, volume, g.compared, p.rule.WindowSeconds)
@@ -237,8 +235,8 @@ func (p *run) moments(g group) []moment {
 	return out
 }
 
-// within appends what changes a sum over a window of a length: it holds what ended before,
-// within its length, and began neither later nor too early.
+// within appends the changes of a sum over a window of a length. The window contains what ended
+// before its end, within its length, and began neither later nor too early.
 func (p *run) within(out []moment, of sum, list []counted, seconds int) []moment {
 	lengthNS := int64(seconds) * secondNS
 	reachNS := -window.StartFromNS(p.rule.WindowSeconds, 0)
@@ -251,8 +249,8 @@ func (p *run) within(out []moment, of sum, list []counted, seconds int) []moment
 	return out
 }
 
-// percentile returns the percentile of the durations in the window that ends at an instant,
-// 0 where the rule is not about durations.
+// percentile returns the percentile of the durations in the window that ends at an instant; 0 if
+// the rule is not about durations.
 func (p *run) percentile(g group, atNS int64) int64 {
 	if p.rule.FireMode != rules.DurationInWindow {
 		return 0
@@ -311,7 +309,7 @@ func (p *run) steps(name string, g group, shown []sample) []sample {
 	return shown
 }
 
-// take returns what a step of a group leaves open, and counts what it notifies of.
+// take returns what a step of a group leaves open, and counts its notifications.
 func (p *run) take(name string, step alerts.Step, open *alerts.Open, now time.Time) *alerts.Open {
 	about := func() alerts.Instance {
 		a := p.alert(p.exampleOf(name), now.UnixNano())
@@ -340,7 +338,7 @@ func (p *run) take(name string, step alerts.Step, open *alerts.Open, now time.Ti
 	return open
 }
 
-// dueNS returns when an open alert is to be looked at although its count does not change.
+// dueNS returns when an open alert is due although its count does not change.
 func dueNS(w *alerts.Window, open *alerts.Open) int64 {
 	switch {
 	case open != nil && open.State == alerts.Pending:
@@ -351,7 +349,7 @@ func dueNS(w *alerts.Window, open *alerts.Open) int64 {
 	return math.MaxInt64
 }
 
-// exampleOf returns what is known of the exchanges of a group without reading one.
+// exampleOf returns an exchange with the known fields of a group, without reading one.
 func (p *run) exampleOf(group string) *rules.Exchange { return new(p.rule.Grouping().Example(group)) }
 
 // describe makes the newest alerts, with the newest exchange of each.
@@ -395,7 +393,7 @@ func (p *run) alertOf(ctx context.Context, s sample) (alerts.Instance, error) {
 	return a, nil
 }
 
-// newest reads the newest exchange of an alert, or makes an example where it is gone.
+// newest reads the newest exchange of an alert, or makes an example if it is gone.
 func (p *run) newest(ctx context.Context, s sample) (*rules.Exchange, error) {
 	scan := p.scan
 	scan.After, scan.BeforeNS = cursor.Position{StartTimeNS: s.newest.startNS - 1}, s.newest.startNS+1

@@ -2,8 +2,8 @@ package reconcile
 
 import "tocsin/rules"
 
-// StateAt returns what is known of the windows that end in the step that begins at an instant,
-// of cells of a width from an instant on.
+// StateAt reports whether the windows that end in the step beginning at atNS are surely reached,
+// and whether they are possibly reached, given cells of widthNS from fromNS on.
 func StateAt(d *rules.Definition, cells []Cell, fromNS, toNS, widthNS, atNS, lateNS int64) (surely, possibly bool) {
 	s := newSeries(fromNS, toNS, widthNS)
 	for i := range cells {

@@ -16,13 +16,13 @@ import (
 	"tocsin/rules"
 )
 
-// windows are exchanges of one group in memory, one each second in a stretch of time, and the
-// alerts of a rule that counts them within a minute.
+// windows are exchanges of one group in memory, one each second in a period, and the alerts of a
+// rule that counts them within a minute.
 type windows struct {
 	databases
 	progress reconcile.WindowProgress
 	alerts   []reconcile.WindowAlert
-	// fromAgo and toAgo are the stretch, before the present.
+	// fromAgo and toAgo delimit the period, relative to the present.
 	fromAgo, toAgo time.Duration
 }
 
@@ -58,8 +58,8 @@ func (w *windows) Cells(_ context.Context, c reconcile.CellsQuery) (cells []reco
 
 func (w *windows) Older(context.Context, string, int64) (bool, error) { return true, nil }
 
-// newWindows has 30 exchanges within a minute be too many, and one end each second from 30 to 20
-// minutes ago.
+// newWindows has a threshold of 30 exchanges within a minute, and one exchange ending each second
+// from 30 to 20 minutes ago.
 func newWindows(list []reconcile.WindowAlert) *windows {
 	w := &windows{fromAgo: 30 * time.Minute, toAgo: 20 * time.Minute, alerts: list, progress: reconcile.WindowProgress{
 		SinceNS: ago(5 * time.Hour), UntilNS: ago(0), EditedNS: ago(5 * time.Hour),
@@ -74,8 +74,8 @@ func newWindows(list []reconcile.WindowAlert) *windows {
 
 func ago(d time.Duration) int64 { return present.Add(-d).UnixNano() }
 
-// TestWhatCoversAValueBeyondTheThreshold has a group go beyond the threshold from 30 to 20 minutes
-// ago, under an alert or none.
+// TestWhatCoversAValueBeyondTheThreshold has a group that is beyond the threshold from 30 to 20
+// minutes ago, with an alert or without.
 func TestWhatCoversAValueBeyondTheThreshold(t *testing.T) {
 	at := func(d time.Duration) *int64 { return new(ago(d)) }
 	count := func(toAgo time.Duration, observed int64) alerts.Count {
@@ -142,8 +142,8 @@ func TestWhatCoversAValueBeyondTheThreshold(t *testing.T) {
 	}
 }
 
-// TestHowLateExplainsWhatIsMissing has exchanges that may have become visible late: a finding says
-// from which lateness on nothing is missing, and that is not more than the window.
+// TestHowLateExplainsWhatIsMissing has exchanges that may have become visible late: a finding
+// contains the lateness from which on nothing is missing, at most the window.
 func TestHowLateExplainsWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		threshold int

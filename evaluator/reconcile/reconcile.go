@@ -1,13 +1,12 @@
-// Package reconcile compares alerts with exchanges: every exchange that matches a rule has
-// an alert of it, and the alerts of a window rule say what there was (windows.go). It shares
-// no state with the evaluation, and finds the exchanges in another way: ClickHouse judges, by
-// the predicate of each condition of the rule.
+// Package reconcile compares alerts with exchanges: every exchange that matches a rule has an alert
+// of it, and the alerts of a window rule agree with the exchanges (windows.go). It shares no state
+// with the evaluation, and finds the exchanges in another way: ClickHouse judges, by the predicate
+// of each condition of the rule.
 //
-// A comparison covers what ended between the rule's arming (or so many hours ago) and a
-// margin before the rule's position, and before all that is still to be judged behind it:
-// what is merely not judged yet is not missing. An exchange that ran for longer than its
-// rule looks back became visible beyond the look-back and is late-dropped: counted, and
-// not missing.
+// A comparison covers what ended between the rule's arming (or a number of hours ago) and a margin
+// before the rule's position, and before everything behind it that is still to be judged: what is
+// only not judged yet is not missing. An exchange that ran for longer than its rule looks back
+// became visible beyond the look-back and is late-dropped: it is counted, but not missing.
 package reconcile
 
 import (
@@ -30,14 +29,13 @@ type MatchedQuery struct {
 	TenantID string
 	Scope    rules.Scope
 	Filter   rules.Filter
-	// EndedFromNS is inclusive, EndedToNS exclusive. Where the source does not
-	// tell the end, the start stands for it.
+	// EndedFromNS is inclusive, EndedToNS exclusive. If the source has no end, the start counts.
 	EndedFromNS, EndedToNS int64
-	// After is the position strictly after which the answer begins, BeforeNS the
-	// start time before which it ends, exclusive.
+	// After is the position after which the answer begins, exclusive. BeforeNS is the start time
+	// before which it ends, exclusive.
 	After    cursor.Position
 	BeforeNS int64
-	// Limit is the most exchanges to return, at least 1.
+	// Limit is how many exchanges to return at most, at least 1.
 	Limit int
 }
 
@@ -49,19 +47,17 @@ type Matched struct {
 
 // MatchSource finds exchanges by condition.
 type MatchSource interface {
-	// Matched returns exchanges in the order of their positions, at most q.Limit;
-	// fewer mean that there are no more. One whose row is there twice may be
-	// returned twice.
+	// Matched returns exchanges in the order of their positions, at most q.Limit; fewer mean that
+	// there are no more. An exchange with a duplicate row may be returned twice.
 	Matched(ctx context.Context, q MatchedQuery) ([]Matched, error)
 }
 
-// AlertSet knows which alerts there are.
+// AlertSet reads which alerts exist.
 type AlertSet interface {
-	// Reconcilable returns a rule with its former conditions, and how far it has come,
-	// nil before the first run. An unknown rule is a fault of kind NotFound.
+	// Reconcilable returns a rule with its former conditions, and its progress; nil before the
+	// first run. An unknown rule is a fault of kind NotFound.
 	Reconcilable(ctx context.Context, tenant string, rule uuid.UUID) (rules.Rule, *Progress, error)
-	// WithoutAlert returns those keys of exchanges for which the rule has no
-	// alert, in their order.
+	// WithoutAlert returns the keys of exchanges for which the rule has no alert, in their order.
 	WithoutAlert(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error)
 	// AlertsEnded counts the rule's alerts on exchanges that ended in a range,
 	// fromNS inclusive, toNS exclusive.
@@ -72,8 +68,8 @@ type AlertSet interface {
 type Progress struct {
 	// At is the rule's own position or the cursor of its partition, at most the present.
 	At cursor.Position
-	// BackfillFromNS is the start time from which on something behind it is still to be
-	// judged; nil where nothing is.
+	// BackfillFromNS is the earliest start time behind At that is still to be judged; nil if there
+	// is none.
 	BackfillFromNS *int64
 }
 
@@ -81,43 +77,42 @@ type Progress struct {
 type Reconciler struct {
 	Source MatchSource
 	Alerts AlertSet
-	// Windows and Groups are of window rules.
+	// Windows and Groups are for window rules.
 	Windows WindowSource
 	Groups  WindowAlerts
-	// Confirm is how long to wait before what is missing is looked for again; 0
-	// is not at all.
+	// Confirm is how long to wait before missing alerts are looked for again; 0 means not at all.
 	Confirm time.Duration
-	// Keep is how long alerts are kept after they were resolved; 0 is for ever. What is older
-	// cannot be checked of window rules.
+	// Keep is how long alerts are kept after they were resolved; 0 means for ever. What is older
+	// cannot be checked for window rules.
 	Keep time.Duration
-	// WindowRuleMost is how long the comparison of a window rule takes at most, 5 minutes by
-	// default; what it does not come to is not checked.
+	// WindowRuleMost bounds the time for comparing one window rule, 5 minutes by default. What is
+	// not reached in that time is not checked.
 	WindowRuleMost time.Duration
 	// PageSize is how many exchanges are compared at once, 20,000 by default.
 	PageSize int
 }
 
-// Reconciliation is how a rule's alerts compare with what matches.
+// Reconciliation is the comparison of a rule's alerts with the matching exchanges.
 type Reconciliation struct {
 	RuleID   uuid.UUID
 	RuleName string
-	// FromNS and ToNS are the range of ends that was compared, empty where the
-	// rule has judged nothing yet.
+	// FromNS and ToNS are the range of ends that was compared; empty if the rule has judged nothing
+	// yet.
 	FromNS, ToNS int64
-	// Matching is the number of exchanges that match, Alerted how many of them
-	// have their alert, and Missing how many do not although they should.
+	// Matching is the number of matching exchanges. Alerted is how many of them have their alert,
+	// and Missing how many have none although they should.
 	Matching, Alerted, Missing int64
-	// MissingSample holds the ids of the first few that are missing, as alerts
-	// would show them.
+	// MissingSample contains the ids of the first few missing ones, in the form in which alerts
+	// show them.
 	MissingSample []string
-	// LateDropped is how many have no alert because they ran for longer than the rule
-	// looks back, and so became visible beyond the look-back. LateDroppedByHour counts
-	// them by the hour in which they ended, in nanoseconds since the Unix epoch.
+	// LateDropped is how many exchanges have no alert because they ran for longer than the rule
+	// looks back, and so became visible beyond the look-back. LateDroppedByHour counts them by the
+	// hour in which they ended, in nanoseconds since the Unix epoch.
 	LateDropped       int64
 	LateDroppedByHour map[int64]int64
-	// Unexpected is the number of alerts whose exchange is not among those that
-	// match: it was deleted from the source, or its row has changed. Of a window rule they
-	// are those that fired, stand or were resolved without a reason.
+	// Unexpected is the number of alerts whose exchange does not match: it was deleted from the
+	// source, or its row has changed. For a window rule, it is the number of alerts that fired, are
+	// open or were resolved without a reason.
 	Unexpected int64
 
 	// Of a window rule, Matching is the number of stretches of time in which a group surely
@@ -132,7 +127,7 @@ type Reconciliation struct {
 const (
 	defaultPageSize       = 20_000
 	defaultWindowRuleMost = 5 * time.Minute
-	// missingSample is how many ids a reconciliation names.
+	// missingSample is how many ids a reconciliation lists.
 	missingSample = 10
 	secondNS      = int64(1e9)
 	minuteNS      = 60 * secondNS
@@ -141,7 +136,7 @@ const (
 	leastMarginNS = 2 * minuteNS
 )
 
-// Rule compares the last stretch of time of one rule.
+// Rule compares one rule over the time last.
 func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (Reconciliation, error) {
 	rule, progress, err := r.Alerts.Reconcilable(ctx, tenant, id)
 	if err != nil {
@@ -161,12 +156,12 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	result.ToNS = at.StartTimeNS - max(leastMarginNS, backlog.WaitNS(lookBackNS(&rule)))
 	result.FromNS = at.StartTimeNS - last.Nanoseconds()
 	if progress.BackfillFromNS != nil {
-		// What has ended before has begun before.
+		// What has ended before has also begun before.
 		result.ToNS = min(result.ToNS, *progress.BackfillFromNS)
 	}
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
 	if result.ToNS <= eras[0].FromNS {
-		// What ended since it was armed is still to be judged.
+		// Everything that ended since the rule was armed is still to be judged.
 		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, nil
 	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
@@ -197,12 +192,12 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 
 func lookBackNS(rule *rules.Rule) int64 { return int64(rule.LookBackSeconds) * secondNS }
 
-// era compares the exchanges on which one condition decides, and returns the
-// keys of those that should have an alert and have none.
+// era compares the exchanges that one condition decides on, and returns the keys of those that
+// should have an alert and have none.
 func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, result *Reconciliation) ([]string, error) {
 	lookBack := lookBackNS(rule)
 	var missing []string
-	// What ran for even longer than twice the look-back and an hour is not looked for.
+	// Exchanges that ran for longer than twice the look-back and an hour are not looked for.
 	within := MatchedQuery{
 		TenantID: rule.TenantID, Scope: era.Scope, Filter: era.Filter, EndedFromNS: era.FromNS, EndedToNS: era.ToNS,
 		After: cursor.Position{StartTimeNS: era.FromNS - 2*lookBack - 60*minuteNS}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
@@ -212,8 +207,8 @@ func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, r
 		if err != nil {
 			return nil, err
 		}
-		// A page ends strictly before the next begins, so rows that are there
-		// twice stand side by side, or the second is left out.
+		// A page ends strictly before the next one begins, so duplicate rows are adjacent, or the
+		// second one is left out.
 		var keys []string
 		matched := make(map[string]Matched, len(page))
 		for i := range page {

@@ -18,7 +18,7 @@ import (
 // present is the rule's position, in the middle of an hour.
 var present = time.Date(2026, 11, 23, 6, 30, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
 
-// ran is an exchange that ended so long before the present, after so long.
+// ran is an exchange that ended ago before the present and took the given time.
 func ran(endedAgo, lasted time.Duration) reconcile.Matched {
 	ended := present.Add(-endedAgo)
 	start := ended.Add(-lasted)
@@ -33,7 +33,7 @@ type databases struct {
 	progress *reconcile.Progress
 	matching []reconcile.Matched
 	alerted  map[string]bool
-	// appear is alerted once the alerts were looked up for the first time.
+	// appear are alerts that exist after the first look-up.
 	appear []string
 	pages  int
 }
@@ -91,7 +91,7 @@ func (d *databases) reconcile(t *testing.T, confirm time.Duration, pageSize int)
 	return result
 }
 
-// TestWhatIsMissingAndWhatIsLateDropped compares exchanges without alerts, by how long they ran.
+// TestWhatIsMissingAndWhatIsLateDropped compares exchanges without alerts, by their durations.
 func TestWhatIsMissingAndWhatIsLateDropped(t *testing.T) {
 	const second, minute = time.Second, time.Minute
 	for lookBack, c := range map[time.Duration]struct{ missing, dropped []time.Duration }{
@@ -122,7 +122,7 @@ func TestWhatMayStillBeJudgedIsNotMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		lookBack time.Duration
 		backfill *int64
-		// from is how long ago something has ended when it is compared, and not less.
+		// from is the least age of an exchange when it is compared.
 		from time.Duration
 	}{
 		"every pass compares it":       {time.Minute, nil, 2 * time.Minute},

@@ -14,15 +14,15 @@ import (
 	"tocsin/rules"
 )
 
-// bound is what a value is compared with.
+// bound is the bound of a value.
 type bound struct {
 	mode      rules.FireMode
 	threshold int64
 	rules.Measure
 }
 
-// reached reports whether a value reaches the bound; it holds what is observed and what that is
-// compared with, in the window and in the short one.
+// reached reports whether a value reaches the bound. v contains the observed number and the number
+// that it is compared with, in the window and in the short window.
 func (b *bound) reached(v [4]int64) bool {
 	switch b.mode { //nolint:exhaustive // the others count
 	case rules.AbsentInWindow:
@@ -33,14 +33,15 @@ func (b *bound) reached(v [4]int64) bool {
 		}
 		return v[1] >= int64(b.MinVolume) && share(v[0], v[1]) && (b.ShortWindowSeconds == 0 || share(v[2], v[3]))
 	case rules.DurationInWindow:
-		// So many are shorter than the bound as are not, and the one at the rank is not.
+		// As many durations are shorter than the bound as are not observed; the duration at the
+		// rank is not shorter.
 		return v[1] >= int64(b.MinVolume) && v[1]-v[0] < (int64(b.Percentile)*v[1]+99)/100
 	default:
 		return v[0] >= b.threshold
 	}
 }
 
-// series is what a group held over a stretch, as sums up to each cell.
+// series is the content of a group over a range, as sums up to each cell.
 type series struct {
 	fromNS, widthNS int64
 	sure, possible  []Volumes
@@ -51,7 +52,7 @@ func newSeries(fromNS, toNS, widthNS int64) *series {
 	return &series{fromNS, widthNS, make([]Volumes, cells+1), make([]Volumes, cells+1)}
 }
 
-// add adds a cell; sum is called once all are there.
+// add adds a cell. sum is called when all cells are added.
 func (s *series) add(c *Cell) {
 	if n := c.Number + 1; n > 0 && n < int64(len(s.sure)) {
 		s.sure[n] = Volumes{s.sure[n].Observed + c.Sure.Observed, s.sure[n].Volume + c.Sure.Volume}
@@ -68,8 +69,8 @@ func (s *series) sum() {
 	}
 }
 
-// between returns what is for sure within the whole cells between two instants; touched what may
-// be in all cells that these touch.
+// between returns what is certainly within the whole cells between two instants; touched returns
+// what may be in all cells that these instants touch.
 func (s *series) between(fromNS, toNS int64) Volumes {
 	return difference(s.sure, s.index(fromNS-s.fromNS+s.widthNS-1), s.index(toNS-s.fromNS))
 }
@@ -87,14 +88,14 @@ func difference(sums []Volumes, from, to int64) Volumes {
 	return Volumes{sums[to].Observed - sums[from].Observed, sums[to].Volume - sums[from].Volume}
 }
 
-// state is what is known of the values of the windows that end in a step: whether all of them
-// surely reached the bound when they were evaluated, and whether any possibly did.
+// state is what is known about the values of the windows that end in a step: whether all of them
+// certainly reached the bound when they were evaluated, and whether any of them may have.
 type state struct{ surely, possibly bool }
 
-// at returns the state of the step that begins at an instant. Of what ended within lateNS before
-// the end of a window, nobody knows whether it was visible.
+// at returns the state of the step that begins at an instant. It is unknown whether exchanges that
+// ended within lateNS before the end of a window were visible.
 func (s *series) at(b *bound, seconds int, atNS, stepNS, lateNS int64) state {
-	var least, most [4]int64 // the least value that there may be, and the greatest
+	var least, most [4]int64 // the smallest and the largest possible values
 	var sureVolume int64
 	for i, length := range []int{seconds, b.ShortWindowSeconds} {
 		if length == 0 {
@@ -102,7 +103,7 @@ func (s *series) at(b *bound, seconds int, atNS, stepNS, lateNS int64) state {
 		}
 		from := atNS - int64(length)*secondNS
 		sure, possible := s.between(from+stepNS, atNS-lateNS), s.touched(from, atNS+stepNS)
-		// What is compared with, and not observed.
+		// What is compared with, without what is observed.
 		restLeast, restMost := max(0, sure.Volume-sure.Observed), max(0, possible.Volume-possible.Observed)
 		least[2*i], least[2*i+1] = sure.Observed, sure.Observed+restMost
 		most[2*i], most[2*i+1] = possible.Observed, possible.Observed+restLeast
@@ -117,11 +118,11 @@ func (s *series) at(b *bound, seconds int, atNS, stepNS, lateNS int64) state {
 	return state{surely: least[0] > 0 && sureVolume >= int64(b.MinVolume) && b.reached(least), possibly: b.reached(most)}
 }
 
-// gapNS is how long the rule may go unevaluated without that being a pause.
+// gapNS is how long the rule may go without an evaluation before that is a pause.
 func (c *comparison) gapNS() int64 { return pauseNS + 3*int64(c.rule.IntervalSeconds)*secondNS }
 
-// evaluated returns within which instants windows of the present condition end that were all
-// evaluated, and why they begin no earlier.
+// evaluated returns a range such that all windows of the present condition that end in it were
+// evaluated, and why it does not begin earlier.
 func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 	fromNS, toNS = c.out.FromNS, c.out.ToNS
 	lengthNS := int64(c.rule.WindowSeconds) * secondNS
@@ -139,7 +140,7 @@ func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 	}
 	since := c.progress.SinceNS
 	if since == 0 {
-		since = c.progress.UntilNS // nobody knows
+		since = c.progress.UntilNS // unknown
 	}
 	if since-c.rule.ArmedSinceNS > minuteNS {
 		later(since+c.gapNS(), "the rule was not evaluated continuously before")
@@ -152,8 +153,8 @@ func (c *comparison) evaluated() (fromNS, toNS int64, why string) {
 	return fromNS, toNS, why
 }
 
-// stretches looks for groups whose value was reached for long, and for alerts that stand
-// although it is not.
+// stretches looks for groups that reached their value for long, and for open alerts whose value is
+// not reached.
 func (c *comparison) stretches(ctx context.Context) error {
 	fromNS, toNS, why := c.evaluated()
 	if fromNS-c.out.FromNS > minuteNS && why != "" {
@@ -213,7 +214,7 @@ func (c *comparison) stretches(ctx context.Context) error {
 	return c.look(&q, byGroup, whole, members, fromNS, toNS)
 }
 
-// members returns the groups of which a rule on absence expected exchanges all the time, and
+// members returns the groups from which a rule on absence expected exchanges all the time, and
 // whether they are known.
 func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []string, known bool, err error) {
 	switch {
@@ -224,7 +225,7 @@ func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []s
 	case c.rule.LearnDays == 0:
 		return c.rule.ExpectedGroups(), true, nil
 	}
-	// Learned within the hour: what was seen two hours before, and was seen of late to the end.
+	// Learned within the hour: groups seen two hours before, and seen recently until the end.
 	q := window.Query{
 		TenantID: c.rule.TenantID, FromNS: toNS - int64(c.rule.LearnDays)*dayNS, ToNS: fromNS - 2*hourNS, Grouping: c.rule.Grouping(),
 		Scope: c.rule.Scope, Filter: c.rule.Filter, Mode: c.rule.FireMode, Limit: groupsMost + 1,
@@ -244,8 +245,8 @@ func (c *comparison) members(ctx context.Context, fromNS, toNS int64) (names []s
 	return names, true, nil
 }
 
-// look looks through the values of groups, one after the other. Whole is what the groups of a
-// ratio by error type are compared with.
+// look checks the values of groups one after the other. whole is what the groups of a ratio by
+// error type are compared with.
 func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell, members []string, fromNS, toNS int64) error {
 	judge, err := rules.NewJudge(c.rule)
 	if err != nil {
@@ -293,7 +294,7 @@ func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell
 	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
 		one(name, byGroup[name])
 	}
-	// The groups of which there is nothing but an alert. Of an absence, they are not expected.
+	// Groups that have only an alert. For an absence, they are not expected.
 	for _, key := range slices.Sorted(maps.Keys(list)) {
 		if !looked[key] && !absent {
 			one(key, nil)
@@ -302,9 +303,9 @@ func (c *comparison) look(q *CellsQuery, byGroup map[string][]Cell, whole []Cell
 	return nil
 }
 
-// lookForMissing looks for stretches in which an alert should have stood, and says of each how
-// late exchanges would have to have become visible for none to be missing. Only the watch for
-// rules on absence measures that, and only of the last hour.
+// lookForMissing looks for periods in which an alert should have been open. For each it computes
+// how late exchanges would have to have become visible for none to be missing. Lateness is only
+// measured by the watch for rules on absence, and only for the last hour.
 func (c *comparison) lookForMissing(name string, list []*WindowAlert, states func(lateNS int64) []state, fromNS, stepNS int64) {
 	mostNS := int64(c.rule.WindowSeconds) * secondNS
 	lateNS := max(leastLateNS, c.progress.LateNS)
@@ -338,8 +339,8 @@ func (c *comparison) lookForMissing(name string, list []*WindowAlert, states fun
 	}
 }
 
-// missing returns in how many stretches an alert should have stood, and those of them in which
-// none did, from the first instant to the last.
+// missing returns in how many periods an alert should have been open, and those of them without an
+// alert, from the first instant to the last.
 func (c *comparison) missing(list []*WindowAlert, states []state, fromNS, stepNS int64) (reached int, missing []cursor.Range) {
 	needNS := int64(c.rule.ForDurationSeconds)*secondNS + 2*c.gapNS()
 	for i := 0; i < len(states); i++ {
@@ -352,7 +353,7 @@ func (c *comparison) missing(list []*WindowAlert, states []state, fromNS, stepNS
 		}
 		reached++
 		begin, end := fromNS+int64(first)*stepNS, fromNS+int64(i-1)*stepNS
-		// Whether the value was out of reach at some time between two instants.
+		// Reports whether the value was out of reach at some time between two instants.
 		out := func(since, until int64) bool {
 			for n, s := range states {
 				if at := fromNS + int64(n)*stepNS; at > since && at < until && !s.possibly {
@@ -368,8 +369,7 @@ func (c *comparison) missing(list []*WindowAlert, states []state, fromNS, stepNS
 	return reached, missing
 }
 
-// uncovered returns the longest part of a stretch of time in which no alert stood or held its
-// group back.
+// uncovered returns the longest part of a period in which no alert was open or held its group.
 func (c *comparison) uncovered(list []*WindowAlert, begin, end int64, out func(since, until int64) bool) int64 {
 	rest := []cursor.Range{{FromNS: begin, ToNS: end}}
 	for _, a := range list {
@@ -387,9 +387,9 @@ func (c *comparison) uncovered(list []*WindowAlert, begin, end int64, out func(s
 	return longest
 }
 
-// covered returns from when until when an alert stood, or held its group back, in a stretch of
-// time. One that opened within it stood from its beginning: it may have come late. The instants of
-// alerts are those of commits, which come after the windows they are about.
+// covered returns the part of a period in which an alert was open, or held its group. An alert that
+// opened within the period counts from its beginning, because it may have come late. The instants
+// of alerts are those of commits, which come after the windows that they are about.
 func (c *comparison) covered(a *WindowAlert, begin, end int64, out func(since, until int64) bool) (from, to int64) {
 	opened := a.FiredNS
 	for _, count := range []*alerts.Count{&a.Count, a.Count.Fired} {
@@ -412,7 +412,7 @@ func (c *comparison) covered(a *WindowAlert, begin, end int64, out func(since, u
 	return begin, to
 }
 
-// lookForUnfounded looks for alerts that stand although the value is out of reach since long.
+// lookForUnfounded looks for open alerts whose value has long been out of reach.
 func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states []state, toNS, stepNS int64) {
 	quietNS := int64(0)
 	for i := len(states) - 1; i >= 0 && !states[i].possibly; i-- {
@@ -421,7 +421,7 @@ func (c *comparison) lookForUnfounded(name string, list []*WindowAlert, states [
 	needNS := 2*c.gapNS() + max(leastLateNS, c.progress.LateNS)
 	for _, a := range list {
 		if a.FiredNS < c.rule.ArmedSinceNS && toNS < c.rule.ArmedSinceNS+int64(c.rule.WindowSeconds)*secondNS+needNS {
-			continue // it stands for as long as the window of its former condition does
+			continue // it stays open for the window of its former condition
 		}
 		if a.State != alerts.Resolved && quietNS > needNS && toNS-a.FiredNS > needNS && a.Count.Grouping() == c.rule.Grouping() {
 			c.find(Finding{Kind: Unfounded, AlertID: a.ID, Group: name, AtNS: toNS, Why: fmt.Sprintf("it is open although the threshold has not been reached since %v", time.Duration(quietNS).Truncate(time.Second))})

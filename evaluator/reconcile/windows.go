@@ -16,35 +16,36 @@ import (
 	"tocsin/rules"
 )
 
-// Rules over a window are compared in two ways, neither of which takes a step of the state
-// machine or asks a tally.
+// Window rules are compared in two ways. Neither takes a step of the state machine or asks for a
+// tally.
 //
-//   - What an alert says that it counted, when it fired and when Tocsin resolved it, is measured
-//     again for the same window. Less than is there now is late where the rows that are missing
-//     may have become visible after the window was counted; how late they were is measured by
-//     their ends. Anything else is different. A value that does not reach the threshold is no
-//     reason to fire, and one that does is none to resolve.
+//   - The count in an alert, from when it fired and when Tocsin resolved it, is measured again
+//     for the same window. If the alert counted less than exists now, it is late if the missing
+//     rows may have become visible after the window was counted; their ends show how late they
+//     were. Any other difference makes the alert different. A value below the threshold is no
+//     reason to fire, and a value that reaches it is no reason to resolve.
 //
-//   - Where the value was reached for longer than a rule that is evaluated can overlook, whatever
-//     was late, an alert stood or was held. Where it was out of reach until the end, none stands.
+//   - If a group reached the value for longer than an evaluated rule can overlook, however late
+//     exchanges were, there must be an alert that was open or held. If the value was out of
+//     reach until the end, no alert may be open.
 //
-// What cannot be checked is never called right: windows whose condition is no longer known, of
-// which the source has dropped the rows or retention the alerts, and the time before the rule
-// was evaluated without a pause, or edited.
+// What cannot be checked is never called right: windows whose condition is not known any more,
+// windows whose rows the source has deleted or whose alerts retention has deleted, and the time
+// before the rule was evaluated without a pause, or before its last edit.
 
-// CellsQuery asks what ended in each cell of the stretch from FromNS to ToNS: cell n begins at
-// FromNS + n × WidthNS.
+// CellsQuery asks what ended in each cell of the range from FromNS to ToNS. Cell n begins at FromNS
+// + n × WidthNS.
 type CellsQuery struct {
 	window.Query
 	WidthNS int64
-	// SureNS is how long an exchange may have lasted and count for sure.
+	// SureNS is how long an exchange may have lasted to count certainly.
 	SureNS int64
 }
 
-// Volumes are how many exchanges are observed, and how many these are compared with.
+// Volumes are the number of observed exchanges, and the number that they are compared with.
 type Volumes struct{ Observed, Volume int64 }
 
-// Cell is what ended in a cell: what counts for sure, and what may count.
+// Cell is what ended in a cell: what certainly counts, and what may count.
 type Cell struct {
 	Group          string
 	Number         int64
@@ -53,97 +54,97 @@ type Cell struct {
 
 // WindowSource measures windows.
 type WindowSource interface {
-	// Measure measures one window by group, the groups with the most that is observed first.
+	// Measure measures one window by group, the groups with the most observed exchanges first.
 	Measure(ctx context.Context, w window.Query) ([]window.Group, error)
-	// Cells counts what ended in each cell of a stretch, in the order of groups and cells.
+	// Cells counts what ended in each cell of a range, in the order of groups and cells.
 	Cells(ctx context.Context, c CellsQuery) ([]Cell, error)
-	// Older reports whether there is an exchange of a tenant that began before an instant.
+	// Older reports whether an exchange of a tenant exists that began before an instant.
 	Older(ctx context.Context, tenantID string, beforeNS int64) (bool, error)
 }
 
-// WindowAlert is an alert of a window rule. Instants are nanoseconds by the source's clock.
+// WindowAlert is an alert of a window rule. Instants are in nanoseconds by the source's clock.
 type WindowAlert struct {
 	ID       uuid.UUID
 	Count    alerts.Count
 	State    alerts.State
 	FiredNS  int64
 	Resolved *int64
-	// ByPerson says that a person resolved it; Held that it holds its group back still, until
-	// HeldUntil at least where a person said so.
+	// ByPerson says that a person resolved it. Held says that it still holds its group, at least
+	// until HeldUntil if a person chose a time.
 	ByPerson, Held bool
 	HeldUntil      *int64
 }
 
 // WindowProgress is how a window rule was evaluated, in nanoseconds by the source's clock.
 type WindowProgress struct {
-	// SinceNS is since when it was evaluated without a pause, UntilNS when it was last; 0 before
-	// the first time.
+	// SinceNS is since when the rule was evaluated without a pause; UntilNS is the last evaluation.
+	// Both are 0 before the first one.
 	SinceNS, UntilNS int64
 	// EditedNS is when the rule was last edited.
 	EditedNS int64
-	// LateNS is how late exchanges became visible of late, as far as that was watched.
+	// LateNS is how late exchanges recently became visible, as far as that was watched.
 	LateNS int64
-	// WatchedSinceNS and JudgedNS are what [evaluator.Watch] holds.
+	// WatchedSinceNS and JudgedNS are those of [evaluator.Watch].
 	WatchedSinceNS, JudgedNS int64
 }
 
-// WindowAlerts knows the alerts of window rules.
+// WindowAlerts reads the alerts of window rules.
 type WindowAlerts interface {
-	// WindowRule returns how a window rule was evaluated, and those of its alerts that are open
-	// or held or were resolved within the last stretch of time, at most so many.
+	// WindowRule returns how a window rule was evaluated, and at most most of its alerts that are
+	// open, held, or were resolved within the time last.
 	WindowRule(ctx context.Context, rule uuid.UUID, last time.Duration, most int) (WindowProgress, []WindowAlert, error)
 }
 
-// FindingKind says what is wrong with an alert of a window rule.
+// FindingKind is the kind of problem with an alert of a window rule.
 type FindingKind string
 
 // The kinds of findings.
 const (
 	// Missing is a group without an alert although its value was reached.
 	Missing FindingKind = "MISSING"
-	// Unfounded is an alert that fired, stands or was resolved without a reason.
+	// Unfounded is an alert that fired, is open or was resolved without a reason.
 	Unfounded FindingKind = "UNFOUNDED"
 	// Different is an alert that says it counted something else than the table contains.
 	Different FindingKind = "DIFFERENT"
-	// Late is an alert that did not count what became visible after it.
+	// Late is an alert that did not count exchanges that became visible after it.
 	Late FindingKind = "LATE"
 	// Unchecked is what cannot be checked.
 	Unchecked FindingKind = "UNCHECKED"
 )
 
-// Finding is what a comparison of a window rule found.
+// Finding is a result of the comparison of a window rule.
 type Finding struct {
 	Kind FindingKind
-	// AlertID is [uuid.Nil] where there is none.
+	// AlertID is [uuid.Nil] if there is no alert.
 	AlertID uuid.UUID
 	Group   string
-	// AtNS is where the window ends.
+	// AtNS is the end of the window.
 	AtNS int64
-	// Stored is what the alert says, Found what is there.
+	// Stored is what the alert says, and Found what exists.
 	Stored, Found Volumes
-	// LateBy is how late what was not counted became visible. Where an alert is missing, it is
-	// how late exchanges would have to have become visible for none to be, as far as that was
-	// tried; 0 where lateness explains nothing.
+	// LateBy is how late the uncounted exchanges became visible. If an alert is missing, it is how
+	// late exchanges would have to have become visible for none to be missing, as far as that was
+	// tried; 0 if lateness explains nothing.
 	LateBy time.Duration
 	// Why is a sentence without a full stop.
 	Why string
 }
 
 const (
-	// checksMost bounds the windows that are measured, alertsMost the alerts that are read of a rule,
-	// cellsMost the cells.
+	// checksMost bounds how many windows are measured, alertsMost how many alerts of a rule are
+	// read, and cellsMost the number of cells.
 	checksMost, alertsMost, cellsMost = 200, 2000, 300_000
 	// groupsMost is how many groups of a rule may have alerts, groupsRead how many are read.
 	groupsMost, groupsRead = 1000, 10_000
-	// leastLateNS is by how much exchanges are taken to be late at least; lateShareNS bounds
-	// what may be called late without being measured, as half of the window does.
+	// leastLateNS is the least lateness that exchanges are assumed to have. lateShareNS bounds what
+	// may be called late without a measurement, and so does half of the window.
 	leastLateNS, lateShareNS = 10 * secondNS, minuteNS
-	// pauseNS is how long a rule may go unevaluated beside three intervals without that being
-	// a pause.
+	// pauseNS is how long a rule may go without an evaluation, in addition to three intervals,
+	// before that is a pause.
 	pauseNS = 10 * secondNS
-	// stepsMost bounds the steps that are looked at, of all groups together.
+	// stepsMost bounds the number of steps that are checked, for all groups together.
 	stepsMost = 20_000_000
-	// findingsMost is how many findings of each kind a comparison names.
+	// findingsMost is how many findings of each kind a comparison lists.
 	findingsMost = 20
 	dayNS        = 24 * hourNS
 )
@@ -155,11 +156,11 @@ type comparison struct {
 	progress WindowProgress
 	alerts   []WindowAlert
 	out      Reconciliation
-	// named is how many findings of each kind are named.
+	// named is how many findings of each kind are listed.
 	named map[FindingKind]int
 }
 
-// window compares a window rule, of which the watermark was last at a position.
+// window compares a window rule. at is the position that the watermark had last.
 func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Position, last time.Duration) (Reconciliation, error) {
 	c := comparison{Reconciler: r, rule: rule, out: Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, named: map[FindingKind]int{}}
 	var err error
@@ -189,7 +190,8 @@ func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Pos
 	return c.out, err
 }
 
-// find counts a finding, and keeps the first few of each kind: many of one kind hide no other.
+// find counts a finding, and keeps the first few of each kind, so that many of one kind do not hide
+// the others.
 func (c *comparison) find(f Finding) {
 	switch f.Kind {
 	case Missing:
@@ -216,15 +218,15 @@ func (c *comparison) unchecked(why string) {
 	c.find(Finding{Kind: Unchecked, Why: why})
 }
 
-// check is what an alert says that it counted.
+// check is the count in an alert.
 type check struct {
 	alert *WindowAlert
 	count *alerts.Count
-	// cleared says that Tocsin resolved the alert by it.
+	// cleared says that Tocsin resolved the alert because of it.
 	cleared bool
 }
 
-// windowKey is what counts that are measured by one query have in common.
+// windowKey is the common part of counts that are measured by one query.
 type windowKey struct {
 	toNS, durationMS       int64
 	seconds, short, centil int
@@ -232,7 +234,7 @@ type windowKey struct {
 	by                     rules.Grouping
 }
 
-// values measures again what alerts say that they counted, within the stretch that is compared.
+// values measures again the counts in alerts, within the compared range.
 func (c *comparison) values(ctx context.Context) error {
 	checks := map[windowKey][]check{}
 	add := func(a *WindowAlert, count *alerts.Count, cleared bool) {
@@ -254,7 +256,7 @@ func (c *comparison) values(ctx context.Context) error {
 		add(a, a.Count.Fired, false)
 		add(a, &a.Count, true)
 	}
-	// The newest windows first.
+	// The newest windows come first.
 	keys := slices.SortedFunc(maps.Keys(checks), func(a, b windowKey) int {
 		return cmp.Or(cmp.Compare(b.toNS, a.toNS), cmp.Compare(a.seconds, b.seconds))
 	})
@@ -270,7 +272,7 @@ func (c *comparison) values(ctx context.Context) error {
 	return nil
 }
 
-// era returns the condition that stood at the end of a window, nil where it is not known.
+// era returns the condition that was in force at the end of a window; nil if it is not known.
 func (c *comparison) era(toNS int64) *rules.Era {
 	if toNS > c.rule.ArmedSinceNS {
 		return &rules.Era{Scope: c.rule.Scope, Filter: c.rule.Filter, FromNS: c.rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS}
@@ -283,7 +285,7 @@ func (c *comparison) era(toNS int64) *rules.Era {
 	return nil
 }
 
-// query returns the window that counts of one key measured.
+// query returns the window that the counts of a key measured.
 func (k *windowKey) query(tenant string, era *rules.Era) window.Query {
 	q := window.Query{
 		TenantID: tenant, ToNS: k.toNS, FromNS: max(k.toNS-int64(k.seconds)*secondNS, era.FromNS), StartFromNS: window.StartFromNS(k.seconds, k.toNS),
@@ -295,17 +297,17 @@ func (k *windowKey) query(tenant string, era *rules.Era) window.Query {
 	return q
 }
 
-// measured is a window that was measured. What else is read of it is read once, whatever the
-// number of alerts about it.
+// measured is a measured window. Everything else about it is read only once, however many alerts
+// are about it.
 type measured struct {
 	window.Query
 	// older says whether the source has an exchange that began before the window.
 	older *bool
-	// byGroup and whole are what ended in each cell, by group and of all groups together.
+	// byGroup and whole are what ended in each cell, by group and for all groups together.
 	byGroup, whole *[]Cell
 }
 
-// widthNS is the width of the cells by which lateness is measured.
+// widthNS is the width of the cells for measuring lateness.
 func (m *measured) widthNS() int64 { return max(secondNS, (m.ToNS-m.FromNS)/600) }
 
 func (c *comparison) older(ctx context.Context, m *measured) (bool, error) {
@@ -319,7 +321,7 @@ func (c *comparison) older(ctx context.Context, m *measured) (bool, error) {
 	return *m.older, nil
 }
 
-// cells returns what ended in each cell of a window, by group or of all groups together.
+// cells returns what ended in each cell of a window, by group or for all groups together.
 func (c *comparison) cells(ctx context.Context, m *measured, whole bool) ([]Cell, error) {
 	into, q := &m.byGroup, CellsQuery{Query: m.Query, WidthNS: m.widthNS()}
 	if whole {
@@ -336,7 +338,7 @@ func (c *comparison) cells(ctx context.Context, m *measured, whole bool) ([]Cell
 	return **into, nil
 }
 
-// measure measures one window, and compares what alerts say of it.
+// measure measures one window, and compares the alerts about it.
 func (c *comparison) measure(ctx context.Context, key windowKey, list []check) error {
 	era := c.era(key.toNS)
 	if era == nil {
@@ -377,8 +379,8 @@ func (c *comparison) measure(ctx context.Context, key windowKey, list []check) e
 	return nil
 }
 
-// byErrorType reports whether each group is compared with all exchanges of the scope: one that
-// completed has no error type.
+// byErrorType reports whether each group is compared with all exchanges of the scope, because a
+// completed exchange has no error type.
 func byErrorType(q *window.Query) bool {
 	return q.Mode == rules.RatioInWindow && q.Grouping.By == rules.GroupByErrorType
 }
@@ -398,7 +400,7 @@ func (c *comparison) compareWithAll(ctx context.Context, q window.Query, groups 
 	return nil
 }
 
-// compare compares what an alert says with what its window holds.
+// compare compares an alert with the content of its window.
 func (c *comparison) compare(ctx context.Context, m *measured, k check, g *window.Group) error {
 	count, q := k.count, &m.Query
 	compares := q.Mode == rules.RatioInWindow || q.Mode == rules.DurationInWindow
@@ -414,7 +416,7 @@ func (c *comparison) compare(ctx context.Context, m *measured, k check, g *windo
 		Stored: Volumes{stored[0], stored[1]}, Found: Volumes{found[0], found[1]},
 	}
 	says := bound{count.Mode, int64(count.Threshold), count.Measure}
-	// What ended a rule's expectations of a group is no value.
+	// An alert that ended because nothing was expected of its group any more has no value to check.
 	if reached := says.reached(stored); reached == k.cleared && (!k.cleared || q.Mode != rules.AbsentInWindow) {
 		f.Kind, f.Why = Unfounded, "it fired at a value that does not reach the threshold"
 		if k.cleared {
@@ -424,7 +426,7 @@ func (c *comparison) compare(ctx context.Context, m *measured, k check, g *windo
 		return nil
 	}
 	if k.cleared && stored[0] == 0 && found[0] == 0 {
-		return nil // what holds nothing is compared with nothing
+		return nil // an empty window is compared with nothing
 	}
 	var fewer, more bool
 	for i := range stored {
@@ -463,15 +465,15 @@ func (c *comparison) compare(ctx context.Context, m *measured, k check, g *windo
 	return nil
 }
 
-// lateMost is how late what was not counted may have been: as was measured, or where that is
-// less, as much as nobody would call a defect.
+// lateMost is how late uncounted exchanges may have been: the measured lateness or, if that is
+// less, a lateness that is no defect.
 func (c *comparison) lateMost(q *window.Query) time.Duration {
 	return time.Duration(max(leastLateNS, min(lateShareNS, (q.ToNS-q.FromNS)/2), c.progress.LateNS))
 }
 
-// lateness returns how late the exchanges were, at least, by which a window holds more than was
-// counted: the newest ones are missing. It is exact to a second, or to a 600th of the window. It
-// is not known where there are too many cells to read those of the group.
+// lateness returns how late the exchanges must at least have been that a window contains but an
+// alert did not count: the newest ones are missing. It is exact to a second, or to a 600th of the
+// window. It is unknown if there are too many cells to read those of the group.
 func (c *comparison) lateness(ctx context.Context, m *measured, group string, more Volumes) (by time.Duration, known bool, err error) {
 	late := func(whole bool, group string, more Volumes) (lateNS int64, known bool, err error) {
 		cells, err := c.cells(ctx, m, whole)

@@ -16,15 +16,16 @@ import (
 )
 
 // ended is an exchange that counts in windows: when it ended, whether it is observed, and whether
-// it became visible in time whenever a window was counted.
+// it was visible whenever a window was counted.
 type ended struct {
 	atNS     int64
 	observed bool
 	late     bool
 }
 
-// TestWhatIsSurelyReachedIsReached counts random exchanges at random instants of a step, of which
-// some are not visible yet: what is surely reached is reached then, and what is not possibly is not.
+// TestWhatIsSurelyReachedIsReached counts random exchanges at random instants of a step, some of
+// which are not visible yet: what is surely reached is then reached, and what is not possibly
+// reached is not.
 func TestWhatIsSurelyReachedIsReached(t *testing.T) {
 	const second = int64(1e9)
 	surely, never := 0, 0
@@ -111,15 +112,16 @@ func TestWhatIsSurelyReachedIsReached(t *testing.T) {
 	}
 }
 
-// counted is one window as it is measured now: so many groups of 61 exchanges each. It notes what it
-// was asked.
+// counted is one window as it is measured now: groups with 61 exchanges each. It records its
+// queries.
 type counted struct {
 	*windows
 	groups int
-	// cellsOf is how many cells there are of each group. In the last one all became visible late.
+	// cellsOf is the number of cells of each group. In the last one all exchanges became visible
+	// late.
 	cellsOf       int
 	cells, olders int
-	// endless has nothing be answered before the context ends.
+	// endless makes queries block until the context ends.
 	endless bool
 }
 
@@ -155,11 +157,12 @@ func (c *counted) Older(context.Context, string, int64) (bool, error) {
 	return true, nil
 }
 
-// reconcile compares alerts that say what they counted, one of each group, in kinds of findings.
+// reconcile compares alerts that contain their counts, one of each group, and returns the kinds of
+// findings.
 func (c *counted) reconcile(t *testing.T, says ...int64) (reconcile.Reconciliation, map[reconcile.FindingKind]int) {
 	t.Helper()
 	c.windows, c.groups = newWindows(nil), len(says)
-	c.progress.SinceNS = 0 // no stretches are looked at
+	c.progress.SinceNS = 0 // no periods are looked at
 	for n, observed := range says {
 		c.alerts = append(c.alerts, reconcile.WindowAlert{ID: uuid.New(), FiredNS: ago(10 * time.Minute), State: alerts.Firing, Count: alerts.Count{
 			Observed: observed, Threshold: 30, WindowSeconds: 60, GroupBy: rules.GroupByRoute, Group: groupName(n), ToNS: ago(10 * time.Minute),
@@ -180,8 +183,8 @@ func (c *counted) reconcile(t *testing.T, says ...int64) (reconcile.Reconciliati
 	return got, kinds
 }
 
-// TestManyFindingsHideNoOther has many alerts be late, and a few be different, of one window: what
-// is read of that beside its value is read once.
+// TestManyFindingsHideNoOther has many late alerts, and a few different ones, of one window: what
+// belongs to the window besides its value is read only once.
 func TestManyFindingsHideNoOther(t *testing.T) {
 	c := &counted{cellsOf: 1}
 	says := make([]int64, 27)
@@ -198,8 +201,8 @@ func TestManyFindingsHideNoOther(t *testing.T) {
 	}
 }
 
-// TestLatenessThatIsNotKnown has more cells than are read: of groups of which not all of them were,
-// nobody knows how late they were.
+// TestLatenessThatIsNotKnown has more cells than are read: for groups whose cells were not all
+// read, it is unknown how late they were.
 func TestLatenessThatIsNotKnown(t *testing.T) {
 	c := &counted{cellsOf: 110_000}
 	got, kinds := c.reconcile(t, 60, 60, 60, 60)
@@ -208,7 +211,8 @@ func TestLatenessThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestComparisonThatTakesTooLong is cut, and says so; one that is ended by its caller is an error.
+// TestComparisonThatTakesTooLong is cut short, and says so; one whose context is cancelled by its
+// caller is an error.
 func TestComparisonThatTakesTooLong(t *testing.T) {
 	c := &counted{endless: true}
 	got, kinds := c.reconcile(t, 60)

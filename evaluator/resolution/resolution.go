@@ -1,33 +1,34 @@
-// Package resolution resolves the open alerts of those PER_EXCHANGE rules that say by what:
-// by age, or by evidence that the work of the failed exchange was done later.
+// Package resolution resolves the open alerts of PER_EXCHANGE rules that ask for it: by age, or by
+// evidence that the work of the failed exchange was done later.
 //
-// Postgres is authoritative. Whoever resolves alerts changes only those that are open, in the
-// transaction that writes their messages: two replicas that find the same, or a person who
-// acts meanwhile, resolve an alert once, and a process that dies has resolved it with its
-// messages or not at all. A rule is taken on by one replica at a time, which only saves work.
-// A rule as it is now decides about all its open alerts; an edit counts from the next pass on,
-// and one that comes first voids what was found.
+// Postgres is authoritative. A replica changes only alerts that are still open, in the transaction
+// that writes their messages. So if two replicas find the same, or a person acts meanwhile, an
+// alert is resolved once; and a process that dies has resolved an alert with its messages or not at
+// all. A rule is taken by one replica at a time, which only saves work. The present version of a
+// rule decides about all its open alerts. An edit counts from the next pass on, and an edit that
+// comes first voids what was found.
 //
 // Age is counted from when the alert was raised, by Postgres's clock, and needs nothing else.
 //
-// Evidence is another exchange of the same environment, application and route that completed,
-// has the same correlation id or attribute, and began after the failed one had ended: one that
-// ran beside it says nothing about whether the cause is gone, and a later step of the same
-// work none about this one. Both instants are the source's.
-// Where the source does not tell an end, the start stands for it. What is compared has to be
-// there in full: an alert whose correlation id, attribute or route is empty, was not kept, was cut or
-// holds odd bytes is resolved by no evidence.
+// Evidence is another exchange of the same environment, application and route that completed, has
+// the same correlation id or attribute, and began after the failed one had ended. An exchange that
+// ran at the same time does not show that the cause is gone, and a later step of the same work does
+// not show anything about this one. Both instants are the source's. If the source has no end, the
+// start counts. The compared values must be complete: an alert whose correlation id, attribute or
+// route is empty, was not stored, was cut or contains invalid bytes is not resolved by evidence.
 //
-// What was looked through is not looked through again, but for a stretch behind it:
-// evidence that becomes visible within the rule's look-back after it began (fifteen minutes at
-// least, an hour at most) is found by the next pass. What becomes visible later than that, begins
-// more than a day before it is looked for, or belongs to none of the newest 20,000 open alerts of its
-// rule is not found; age or a person resolves those alerts. So a server that lags delays
-// evidence, and an outage of ClickHouse does too: the mark stays, and nothing is resolved by
-// what cannot be read. Where looking fails, as when it takes too long, less time is read at once, and
-// after some failures in a row the alerts wait, for ten minutes at most. One query looks for the
-// evidence of up to 500 alerts, of all rules of a tenant that compare the same. An exchange that is found completed and later failed after all leaves
-// the alert resolved, and raises an alert of its own like any other that fails.
+// A time range that was searched is not searched again, except for its last part: the next pass
+// finds evidence that becomes visible within the rule's look-back after it began (at least fifteen
+// minutes, at most an hour). These are not found: evidence that becomes visible later, evidence
+// that begins more than a day before it is searched for, and evidence for alerts that are not among
+// the newest 20,000 open ones of their rule. Age or a person resolves those alerts.
+//
+// A server that lags delays evidence, and so does an outage of ClickHouse: the mark does not move,
+// and nothing is resolved by what cannot be read. If a search fails, for example because it takes
+// too long, less time is read at once. After some failures in a row the alerts wait, for at most
+// ten minutes. One query searches for the evidence of up to 500 alerts, for all rules of a tenant
+// that compare the same. If an exchange is found completed and later turns out to have failed, the
+// alert stays resolved, and the exchange raises its own alert like any other.
 package resolution
 
 import (
@@ -47,52 +48,54 @@ import (
 	"tocsin/rules"
 )
 
-// Rule is a rule that was taken on.
+// Rule is a rule that was taken.
 type Rule struct {
 	ID         uuid.UUID
 	TenantID   string
 	Resolution rules.Resolution
 	LookBack   time.Duration
-	// TakenAt is when, by Postgres's clock.
+	// TakenAt is when it was taken, by Postgres's clock.
 	TakenAt time.Time
-	// Searched is how far this evidence was looked for; nil before the first time.
+	// Searched is how far this evidence was searched for; nil before the first time.
 	Searched *Searched
 }
 
-// Searched is how far evidence was looked for: what began before ToNS, by the source's clock,
-// for alerts raised before At.
+// Searched says that evidence was searched for among exchanges that began before ToNS, by the
+// source's clock, for alerts raised before At.
 type Searched struct {
 	ToNS int64
 	At   time.Time
 }
 
-// Key is what a failed exchange and the one that is evidence have in common; Value is the
-// correlation id or the attribute.
+// Key is what a failed exchange and its evidence have in common. Value is the correlation id or the
+// attribute.
 type Key struct{ Environment, Application, Route, Value string }
 
 // Open is an alert that is open.
 type Open struct {
 	ID      uuid.UUID
 	FiredAt time.Time
-	// EndedNS is when its exchange ended, or began where the source does not tell the end, or
-	// one before that. ExecutionID is its key.
+	// EndedNS is when its exchange ended. If the source has no end, it is when the exchange began,
+	// or an earlier instant. ExecutionID is the key of the exchange.
 	EndedNS     int64
 	ExecutionID string
 	Key         Key
 }
 
-// Query asks for exchanges that completed.
+// Query asks for completed exchanges.
 type Query struct {
 	TenantID string
-	// Attribute is the key of the attribute that is compared; empty compares correlation ids.
+	// Attribute is the key of the compared attribute; empty means that correlation ids are
+	// compared.
 	Attribute string
-	// Values are those that are looked for, Routes those of the failed exchanges; none are all.
+	// Values are the values to search for. Routes are the routes of the failed exchanges; none
+	// means all.
 	Values, Routes []string
-	// FromNS is inclusive, ToNS exclusive, of the start.
+	// FromNS is inclusive, ToNS exclusive; both are start times.
 	FromNS, ToNS int64
 }
 
-// Completed is the exchange of a key that began last.
+// Completed is the exchange with a key that began last.
 type Completed struct {
 	Key Key
 	cursor.Position
@@ -102,28 +105,29 @@ type Completed struct {
 type Source interface {
 	// Now returns the source's clock, in nanoseconds since the Unix epoch.
 	Now(ctx context.Context) (int64, error)
-	// LastCompleted returns, for each key with one of the values, the exchange that completed
-	// and began last.
+	// LastCompleted returns, for each key with one of the values, the completed exchange that began
+	// last.
 	LastCompleted(ctx context.Context, q Query) ([]Completed, error)
 }
 
-// Proof is the evidence by which an alert is resolved.
+// Proof is the evidence that resolves an alert.
 type Proof struct {
 	AlertID  uuid.UUID
 	Evidence alerts.Resolution
 }
 
-// Store holds rules and alerts.
+// Store stores rules and alerts.
 type Store interface {
-	// Take takes on the rule that nobody has for longest, nor for so long; nil is none.
+	// Take takes the rule that was taken the longest ago, if that is at least every ago; nil if
+	// there is none.
 	Take(ctx context.Context, every time.Duration) (*Rule, error)
-	// ResolveAged resolves alerts that are too old, at most so many, and returns how many.
+	// ResolveAged resolves at most most alerts that are too old, and returns how many.
 	ResolveAged(ctx context.Context, r *Rule, most int) (int, error)
-	// Open returns the open alerts of a rule, the newest first, that come after one.
+	// Open returns open alerts of a rule, newest first, that come after one of them.
 	Open(ctx context.Context, r *Rule, after *Open, most int) ([]Open, error)
-	// ResolveProven resolves those alerts that are open still, and returns how many.
+	// ResolveProven resolves those of the proven alerts that are still open, and returns how many.
 	ResolveProven(ctx context.Context, r *Rule, proofs []Proof) (int, error)
-	// MarkSearched stores how far evidence was looked for.
+	// MarkSearched stores how far evidence was searched for.
 	MarkSearched(ctx context.Context, r *Rule, s Searched) error
 }
 
@@ -135,9 +139,9 @@ type Resolver struct {
 	// Interval is the time from one pass to the next.
 	Interval time.Duration
 
-	// sliceNS is how much time is read at once, as it went of late; 0 at first.
+	// sliceNS is how much time is read at once, adapted to recent reads; 0 at first.
 	sliceNS int64
-	// waits holds how long evidence is not looked for where that failed.
+	// waits holds how long no evidence is searched for after failures.
 	waits map[place]wait
 }
 
@@ -147,34 +151,34 @@ type wait struct {
 }
 
 const (
-	// pageSize is how many alerts are compared or resolved at once, most how many of a rule.
+	// pageSize is how many alerts are compared or resolved at once; most is how many of one rule.
 	pageSize, most = 500, 20_000
-	// takenMost is how many rules are taken on at once.
+	// takenMost is how many rules are taken at once.
 	takenMost = 50
-	// ruleTimeout is how long a rule, or those that are looked through together, may take.
+	// ruleTimeout bounds the time for one rule, or for rules that are searched together.
 	ruleTimeout = 2 * time.Minute
-	// longestWait is how long evidence is not looked for at most after a failure.
+	// longestWait is the longest time without a search after a failure.
 	longestWait = 10 * time.Minute
-	// longestSliceNS and shortestSliceNS bound how much time is read at once, failuresMost how
-	// often in a row that may fail.
+	// longestSliceNS and shortestSliceNS bound how much time is read at once; failuresMost is how
+	// many reads in a row may fail.
 	longestSliceNS, shortestSliceNS = int64(4 * time.Hour), int64(time.Minute)
 	failuresMost                    = 4
-	// leastBehind is how far behind its mark a pass looks at least. It is longer than the
-	// time in which a person can undo that an alert was resolved.
+	// leastBehind is the least time before its mark that a pass searches again. It is longer than
+	// the time within which a person can undo that an alert was resolved.
 	leastBehind = 15 * time.Minute
-	// commitWithin bounds the time in which an alert becomes visible after it was raised.
+	// commitWithin bounds the time until a raised alert is visible.
 	commitWithin = 2 * time.Minute
-	// mostBehind is how far behind its mark a pass looks at most, longest how far back
-	// evidence is looked for.
+	// mostBehind is the longest time before its mark that a pass searches again; longest is how far
+	// back evidence is searched for.
 	mostBehind, longest = time.Hour, 24 * time.Hour
-	// valueBytes bounds the values that are compared.
+	// valueBytes bounds the length of compared values.
 	valueBytes = 256
 )
 
-// Result is what a pass has done.
+// Result is what a pass did.
 type Result struct{ Rules, Aged, Proven, Failed int }
 
-// Run makes passes until ctx ends. Between them is the interval, however long they take.
+// Run makes passes until ctx ends. The interval between them does not depend on how long they take.
 func (r *Resolver) Run(ctx context.Context) {
 	for {
 		select {
@@ -192,7 +196,7 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
-// Tick is one pass over the rules that are due. A rule that fails holds up no other; its
+// Tick is one pass over the rules that are due. A rule that fails does not hold up the others: its
 // error is logged, and it is due again at the next pass.
 func (r *Resolver) Tick(ctx context.Context) (Result, error) {
 	var result Result
@@ -220,8 +224,8 @@ func (r *Resolver) Tick(ctx context.Context) (Result, error) {
 	}
 }
 
-// take takes on rules, at most so many at once. Due is what nobody has taken on for half of the
-// interval before the pass began: a replica that is a little early finds its own rules due, and
+// take takes at most takenMost rules. A rule is due if nobody has taken it for half of the interval
+// before the pass began: so a replica that is a little early finds its own rules due, and takes
 // none twice.
 func (r *Resolver) take(ctx context.Context, began time.Time) (taken []*Rule, err error) {
 	for len(taken) < takenMost {
@@ -259,7 +263,7 @@ func (r *Resolver) resolveAged(ctx context.Context, rule *Rule, result *Result) 
 	return nil
 }
 
-// place is what rules have in common whose evidence one query finds.
+// place is the common part of rules whose evidence one query finds.
 type place struct{ tenant, attribute string }
 
 func (r *Rule) place() place {
@@ -270,8 +274,8 @@ func (r *Rule) place() place {
 	return p
 }
 
-// byEvidence returns the rules that resolve by evidence, together those whose evidence one query
-// finds, in the order in which they were taken on.
+// byEvidence returns the rules that resolve by evidence, grouped by the query that finds their
+// evidence, in the order in which they were taken.
 func byEvidence(taken []*Rule) (together [][]*Rule) {
 	at := map[place]int{}
 	for _, rule := range taken {
@@ -288,13 +292,13 @@ func byEvidence(taken []*Rule) (together [][]*Rule) {
 	return together
 }
 
-// searching is a rule whose alerts are being looked through.
+// searching is a rule whose alerts are being searched for.
 type searching struct {
 	*Rule
 	page []Open
 	seen int
 	done bool
-	// failed is why it is looked through no further.
+	// failed is why the search for the rule has ended.
 	failed error
 }
 
@@ -310,8 +314,8 @@ func (s *searching) next(ctx context.Context, store Store) error {
 	return err
 }
 
-// search looks for evidence for the alerts of rules of one place, so many alerts by one query as
-// one page holds. After a failure it waits, longer each time.
+// search searches for evidence for the alerts of rules of one place, for one page of alerts by one
+// query. After a failure it waits, longer each time.
 func (r *Resolver) search(ctx context.Context, alike []*Rule, result *Result) error {
 	at := alike[0].place()
 	if time.Now().Before(r.waits[at].until) { //nolint:forbidigo // a duration alone
@@ -333,7 +337,7 @@ func (r *Resolver) search(ctx context.Context, alike []*Rule, result *Result) er
 	return err
 }
 
-// searchAll reports whether looking for evidence failed although the source answers.
+// searchAll reports whether the search failed although the source answers.
 func (r *Resolver) searchAll(ctx context.Context, alike []*Rule, result *Result) (failed bool, err error) {
 	nowNS, err := r.Source.Now(ctx)
 	if err != nil {
@@ -371,16 +375,15 @@ func (r *Resolver) searchAll(ctx context.Context, alike []*Rule, result *Result)
 		if sourceErr != nil {
 			return true, errors.Join(err, fmt.Errorf("look for evidence: %w", sourceErr))
 		}
-		// Those that have more alerts come again after the others.
+		// Rules with more alerts follow after the others.
 		open = slices.DeleteFunc(slices.Concat(open[asked:], open[:asked]), func(s *searching) bool { return s.done || s.failed != nil })
 	}
 	return false, err
 }
 
-// find finds, for each key, the exchange that completed and began last. It reads slice after
-// slice of time, the newest first; one that fails is read in halves. That the halves are too
-// much as well, or that the source cannot be read, is an error; it comes with what newer slices
-// hold.
+// find finds, for each key, the completed exchange that began last. It reads time slice by slice,
+// newest first. A slice that fails is read in halves. If the halves fail as well, or the source
+// cannot be read, find returns an error together with the results of newer slices.
 func (r *Resolver) find(ctx context.Context, q Query) ([]Completed, error) {
 	if len(q.Values) == 0 {
 		return nil, nil
@@ -411,14 +414,14 @@ func (r *Resolver) find(ctx context.Context, q Query) ([]Completed, error) {
 	return slices.Collect(maps.Values(last)), nil
 }
 
-// QueryOf returns what to ask about alerts of a rule at an instant of the source's clock.
+// QueryOf returns the query for alerts of a rule at an instant of the source's clock.
 func QueryOf(rule *Rule, page []Open, nowNS int64) Query {
 	q := Query{TenantID: rule.TenantID, Attribute: rule.place().attribute, FromNS: nowNS, ToNS: nowNS}
 	q.add(rule, page, nowNS)
 	return q
 }
 
-// add adds what to ask about alerts of a rule.
+// add adds alerts of a rule to the query.
 func (q *Query) add(rule *Rule, page []Open, nowNS int64) {
 	byRoute := rule.Resolution.Evidence == rules.EvidenceAttribute
 	for i := range page {
@@ -434,7 +437,7 @@ func (q *Query) add(rule *Rule, page []Open, nowNS int64) {
 	q.Values, q.Routes = slices.Compact(q.Values), slices.Compact(q.Routes)
 }
 
-// fromNS returns the start time from which on evidence for an alert is looked for.
+// fromNS returns the start time from which evidence for an alert is searched for.
 func (r *Rule) fromNS(a *Open) int64 {
 	if r.Searched == nil || !a.FiredAt.Before(r.Searched.At.Add(-commitWithin)) {
 		return a.EndedNS
@@ -442,7 +445,7 @@ func (r *Rule) fromNS(a *Open) int64 {
 	return max(a.EndedNS, r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())
 }
 
-// comparable reports whether a key is there as the source has it.
+// comparable reports whether a key is complete, as in the source.
 func (k *Key) comparable(byRoute bool) bool {
 	odd := func(text string) bool { return strings.ContainsRune(text, '\uFFFD') || strings.HasSuffix(text, "…") }
 	if k.Value == "" || len(k.Value) > valueBytes || odd(k.Value) {
@@ -451,7 +454,7 @@ func (k *Key) comparable(byRoute bool) bool {
 	return (k.Route != "" || !byRoute) && !odd(k.Environment) && !odd(k.Application) && !odd(k.Route)
 }
 
-// Proofs returns which alerts the exchanges that were found resolve.
+// Proofs returns which alerts the found exchanges resolve.
 func Proofs(page []Open, found []Completed) []Proof {
 	last := make(map[Key]*Completed, len(found))
 	for i := range found {

@@ -31,8 +31,8 @@ func byCorrelation() *resolution.Rule {
 	return &resolution.Rule{TenantID: "acme", LookBack: time.Hour, Resolution: rules.Resolution{Evidence: rules.EvidenceCorrelation}}
 }
 
-// TestOnlyWhatBeganAfterTheEndIsEvidence compares what was found with an alert whose exchange
-// ended at 10 s.
+// TestOnlyWhatBeganAfterTheEndIsEvidence compares what was found with an alert whose exchange ended
+// at 10 s.
 func TestOnlyWhatBeganAfterTheEndIsEvidence(t *testing.T) {
 	key := resolution.Key{Environment: "production", Application: "orders", Route: "to-erp", Value: "42"}
 	alert := resolution.Open{ID: uuid.New(), EndedNS: 10 * second, Key: key}
@@ -62,7 +62,7 @@ func TestOnlyWhatBeganAfterTheEndIsEvidence(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotThereInFullIsNotCompared asks about alerts whose values may not be those of the
+// TestWhatIsNotThereInFullIsNotCompared checks alerts whose values may differ from those of the
 // source.
 func TestWhatIsNotThereInFullIsNotCompared(t *testing.T) {
 	values := func(rule *resolution.Rule, key resolution.Key) []string {
@@ -90,8 +90,8 @@ func TestWhatIsNotThereInFullIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestWhatWasSearchedIsNotSearchedAgain asks about alerts of various ages, at an instant ten
-// days after the epoch, after a pass that had searched until a minute before.
+// TestWhatWasSearchedIsNotSearchedAgain has alerts of various ages, ten days after the epoch, after
+// a pass that searched up to a minute before.
 func TestWhatWasSearchedIsNotSearchedAgain(t *testing.T) {
 	const day = 86_400 * second
 	now := 10 * day
@@ -121,8 +121,8 @@ func TestWhatWasSearchedIsNotSearchedAgain(t *testing.T) {
 	}
 }
 
-// table is a source in memory that refuses to read more than so much time at once, and a store
-// of rules with open alerts.
+// table is a source in memory that refuses to read more than a given period at once, and a store of
+// rules with open alerts.
 type table struct {
 	nowNS, mostNS int64
 	queries       []resolution.Query
@@ -140,7 +140,7 @@ func (b *table) LastCompleted(_ context.Context, q resolution.Query) (found []re
 	if q.ToNS-q.FromNS > b.mostNS {
 		return nil, errors.New("timeout")
 	}
-	// Each value was completed each hour.
+	// Each value is completed each hour.
 	for _, value := range q.Values {
 		if at := q.ToNS - q.ToNS%(3600*second); at >= q.FromNS && at < q.ToNS {
 			found = append(found, resolution.Completed{Key: keyOf(value), Position: cursor.Position{StartTimeNS: at, ExecutionID: fmt.Sprint(at / second)}})
@@ -184,7 +184,8 @@ func (b *table) MarkSearched(context.Context, *resolution.Rule, resolution.Searc
 	return nil
 }
 
-// newTable has rules by correlation with open alerts, of which each ended so long before the present.
+// newTable has rules by correlation with open alerts, each of which ended the given time before the
+// present.
 func newTable(rulesOf, alertsOf int, ago, mostAtOnce time.Duration) *table {
 	b := &table{nowNS: 30*3600*second + 1, mostNS: mostAtOnce.Nanoseconds(), open: map[*resolution.Rule][]resolution.Open{}, proven: map[string]string{}}
 	for r := range rulesOf {
@@ -213,7 +214,7 @@ func (b *table) resolver() *resolution.Resolver {
 	return &resolution.Resolver{Store: b, Source: b, Interval: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// TestOneQueryForManyRules looks for the evidence of rules that compare the same.
+// TestOneQueryForManyRules searches for the evidence of rules that compare the same.
 func TestOneQueryForManyRules(t *testing.T) {
 	b := newTable(40, 10, 90*time.Minute, 24*time.Hour)
 	if got := b.tick(t, b.resolver()); got.Proven != 400 || got.Rules != 40 || got.Failed != 0 {
@@ -222,7 +223,7 @@ func TestOneQueryForManyRules(t *testing.T) {
 	if len(b.queries) != 1 || b.marked != 40 {
 		t.Errorf("%d queries, %d marks", len(b.queries), b.marked)
 	}
-	// Of other tenants, and by an attribute, others.
+	// Of other tenants, and by an attribute, different ones.
 	b = newTable(3, 1100, 90*time.Minute, 24*time.Hour)
 	b.rules[1].TenantID = "globex"
 	b.rules[2].Resolution = rules.Resolution{Evidence: rules.EvidenceAttribute, Attribute: "order"}
@@ -231,7 +232,7 @@ func TestOneQueryForManyRules(t *testing.T) {
 	}
 }
 
-// TestEvidenceIsReadInSlices has the source refuse to read much at once.
+// TestEvidenceIsReadInSlices has a source that refuses to read much at once.
 func TestEvidenceIsReadInSlices(t *testing.T) {
 	b := newTable(1, 1, 20*time.Hour, 90*time.Minute)
 	r := b.resolver()
@@ -257,7 +258,8 @@ func TestEvidenceIsReadInSlices(t *testing.T) {
 	}
 }
 
-// TestFailuresAreWaitedFor has the source refuse everything: nothing is marked, and the next passes ask nothing.
+// TestFailuresAreWaitedFor has a source that refuses everything: nothing is marked, and the next
+// passes make no queries.
 func TestFailuresAreWaitedFor(t *testing.T) {
 	b := newTable(2, 3, time.Hour, 0)
 	r := b.resolver()

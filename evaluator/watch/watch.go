@@ -35,16 +35,16 @@ const (
 	secondNS = int64(1e9)
 	// bucketNS is the width of a bucket.
 	bucketNS = 10 * secondNS
-	// lateLeastNS is how late exchanges are taken to be at least, lateMostNS at most.
+	// lateLeastNS and lateMostNS bound the assumed lateness of exchanges.
 	lateLeastNS, lateMostNS = 10 * secondNS, 900 * secondNS
-	// lateForNS is for how long a lateness stands.
+	// lateForNS is how long a lateness counts.
 	lateForNS = 3600 * secondNS
-	// pauseNS is how far apart two watermarks may be for the source to have been watched
-	// between them.
+	// pauseNS is the longest distance of two watermarks without a pause in watching.
 	pauseNS = 60 * secondNS
 	// serversMost is how many servers are watched in one pass.
 	serversMost = 3
-	// shownNS is how far before a watch exchanges ended that the checkpoint has the number of.
+	// shownNS is the length of the time before a watch whose number of exchanges the checkpoint
+	// stores.
 	shownNS = 300 * secondNS
 	// longestNS is how long an exchange may last and be counted.
 	longestNS = 3600 * secondNS
@@ -65,7 +65,7 @@ type ArrivalsQuery struct {
 	// since the Unix epoch; what began before StartFromNS is not counted. CutNS is an instant
 	// between them at which the bucket that holds it is cut in two.
 	FromNS, ToNS, CutNS, StartFromNS int64
-	// WidthNS is the width of a bucket; bucket n begins at n × WidthNS.
+	// WidthNS is the width of a bucket. Bucket n begins at n × WidthNS.
 	WidthNS int64
 }
 
@@ -73,21 +73,21 @@ type ArrivalsQuery struct {
 type Arrivals struct {
 	// Server identifies the server that answered, as in [evaluator.Observation].
 	Server string
-	// Counts holds how many exchanges ended in each bucket that has some, by where the
-	// bucket, or the part of it behind the cut, begins.
+	// Counts is the number of exchanges that ended in each bucket that is not empty, by the
+	// beginning of the bucket, or of its part after the cut.
 	Counts map[int64]int64
 }
 
-// watched is what a process remembers of the watch over a partition.
+// watched is the memory of a process about the watch over a partition.
 type watched struct {
 	untilNS int64
 	tenants []string
-	// server is who gave the counts.
+	// server is the server that gave the counts.
 	server string
 	counts map[int64]int64
 	// late holds how late exchanges became visible, and when that was seen.
 	late []lateness
-	// servers holds when each server answered last.
+	// servers holds when each server last answered.
 	servers map[string]int64
 	// seen is what the watch came to.
 	seen Seen
@@ -143,7 +143,7 @@ func (w *Watcher) Watch(ctx context.Context, r *evaluator.WindowRequest) (Seen, 
 	maps.Copy(next.servers, known.servers)
 	asks := max(1, min(len(known.servers), serversMost))
 	if known.counts == nil {
-		asks = serversMost // nobody knows which there are
+		asks = serversMost // it is unknown which servers there are
 	}
 	answers := map[string]answer{}
 	for range asks {
@@ -161,7 +161,7 @@ func (w *Watcher) Watch(ctx context.Context, r *evaluator.WindowRequest) (Seen, 
 	for _, server := range slices.Sorted(maps.Keys(answers)) {
 		lateNS, behind := answers[server].among(answers, r)
 		if behind {
-			continue // so it is where each shows what the other one does not
+			continue // this happens if each shows what the other does not
 		}
 		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if known.counts != nil {
@@ -202,17 +202,17 @@ func arrivalsQuery(r *evaluator.WindowRequest) ArrivalsQuery {
 	}
 }
 
-// answer is what a server showed: the counts of whole buckets, and of what ended before the
-// last watch. By what it shows that was not known, exchanges were lateNS late. It is behind
-// where it misses what was known before.
+// answer is the answer of a server: the counts of whole buckets, and of what ended before the last
+// watch. If it contains more than was known, exchanges were lateNS late. If it lacks what was known
+// before, it is behind.
 type answer struct {
 	whole, before map[int64]int64
 	lateNS        int64
 	behind        bool
 }
 
-// compare takes over an answer that misses nothing which was known before. After a pause
-// nobody knows when what is new became visible.
+// compare takes an answer that lacks nothing that was known before. After a pause it is unknown
+// when new exchanges became visible.
 func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
 	a = answer{whole: map[int64]int64{}, before: map[int64]int64{}}
 	for from, count := range seen.Counts {
@@ -222,7 +222,7 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 			a.before[bucket] += count
 		}
 	}
-	// What a server has shown, it takes back only where it is gone.
+	// A server shows less than it did before only if exchanges were deleted.
 	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(seen.Counts, r) {
 		a.behind = true
 		return a
@@ -241,8 +241,8 @@ func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evalua
 	return a
 }
 
-// among holds an answer against the others of the same pass. Where it misses what ended before
-// the last watch, its server is behind; of what ended since, it is late.
+// among compares an answer with the others of the same pass. If it lacks what ended before the last
+// watch, its server is behind. If it lacks what ended since, that is late.
 func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lateNS int64, behind bool) {
 	lateNS, behind = a.lateNS, a.behind
 	for _, other := range others {
@@ -252,8 +252,8 @@ func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lat
 	return lateNS, behind
 }
 
-// misses returns how long ago the first bucket began of which counts hold less than others,
-// 0 where there is none.
+// misses returns how long ago the first bucket began in which counts contain less than others; 0 if
+// there is none.
 func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing int64) {
 	oldest := (r.WatermarkNS - lateMostNS) / bucketNS * bucketNS
 	for bucket, count := range others {
@@ -264,11 +264,11 @@ func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing
 	return missing
 }
 
-// shownFromNS is from where on shown counts what ended before an instant.
+// shownFromNS is the instant from which shown counts the exchanges that ended before an instant.
 func shownFromNS(untilNS int64) int64 { return (untilNS - shownNS) / bucketNS * bucketNS }
 
-// shown returns how many exchanges ended within the minutes before an instant at which counts
-// were cut.
+// shown returns how many exchanges ended within the minutes before an instant at which counts were
+// split.
 func shown(counts map[int64]int64, untilNS int64) (n int64) {
 	for from, count := range counts {
 		if from >= shownFromNS(untilNS) && from < untilNS {
@@ -287,7 +287,7 @@ func showsLess(counts map[int64]int64, r *evaluator.WindowRequest) bool {
 	return since >= 0 && since <= shownForNS && shown(counts, last.UntilNS) < last.Shown
 }
 
-// mostNS forgets what is long ago, and returns the greatest lateness of the rest.
+// mostNS forgets old latenesses, and returns the largest of the others.
 func (w *watched) mostNS(now int64) (most int64) {
 	var kept []lateness
 	for _, l := range w.late {
@@ -296,7 +296,7 @@ func (w *watched) mostNS(now int64) (most int64) {
 			kept = append(kept, l)
 		}
 	}
-	// Of those no older than another one that is no less, nothing is needed.
+	// An entry is not needed if a newer one is not smaller.
 	w.late = nil
 	for i, l := range kept {
 		needed := true

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// membersMost bounds the groups of which exchanges are expected, countedMost those
-	// that are counted to see which of them are there.
+	// membersMost bounds the groups from which exchanges are expected; countedMost bounds those
+	// that are counted to see which of them exist.
 	membersMost, countedMost = maxGroups, 10 * maxGroups
-	// learnedForNS is how long groups that were learned stand. Where a server could not tell
-	// them, they stand for learnAgainNS longer, and are asked for again then.
+	// learnedForNS is how long learned groups are valid. If a server could not return them, they
+	// are valid for learnAgainNS longer, and are then asked for again.
 	learnedForNS, learnAgainNS = 3600 * secondNS, 60 * secondNS
 )
 
@@ -23,8 +23,8 @@ const (
 	tooManyCounted = "more than 10000 groups match, so it is not known which are absent; narrow the scope"
 )
 
-// members are the groups that a rule learned. They were last asked for at atNS, and are
-// asked for again at againNS; known says that they were ever learned.
+// members are the groups that a rule learned. They were last asked for at atNS, and are asked for
+// again at againNS. known says that they were ever learned.
 type members struct {
 	version, atNS, againNS int64
 	known                  bool
@@ -35,8 +35,8 @@ type members struct {
 // absent reports whether the item is a rule on absence.
 func (it *item) absent() bool { return it.FireMode == rules.AbsentInWindow }
 
-// expect fills in the groups of which an item expects exchanges, and reports whether they
-// are known.
+// expect fills in the groups from which an item expects exchanges, and reports whether they are
+// known.
 func (p *pass) expect(it *item) bool {
 	switch {
 	case it.GroupBy == rules.GroupByNothing:
@@ -55,8 +55,8 @@ func (p *pass) expect(it *item) bool {
 	return true
 }
 
-// learners returns items that learn the groups of which rules expect exchanges, for those
-// that do not know them or learned them a while ago. No server can tell them that may be behind.
+// learners returns items that learn the expected groups, for rules that do not know them or learned
+// them a while ago. A server that may be behind is not asked.
 func (p *pass) learners(items []*item) (list []*item) {
 	if len(p.seen.Fresh) == 0 {
 		return nil
@@ -79,8 +79,8 @@ func (p *pass) learners(items []*item) (list []*item) {
 	return list
 }
 
-// learn takes over what a learner counted. A server that is behind has not seen all of them:
-// what was learned before stands.
+// learn takes the groups that a learner counted. A server that is behind has not seen all of them,
+// so groups learned before stay.
 func (p *pass) learn(it *item) {
 	now := p.request.WatermarkNS
 	p.watcher.Saw(p.request, it.server)
@@ -104,7 +104,7 @@ func (p *pass) learn(it *item) {
 		}
 	}
 	for _, g := range groups {
-		// Nobody expects that an attribute is missing, or empty.
+		// A missing or empty attribute is never expected.
 		if g.Group != "" || it.GroupBy != rules.GroupByAttribute {
 			m.groups = append(m.groups, g.Group)
 		}
@@ -114,9 +114,9 @@ func (p *pass) learn(it *item) {
 	p.learned[it.ID] = m
 }
 
-// absences decides on the groups of which an item expects exchanges. An alert of any other
-// group ends: nothing is expected of it any more. Where nobody knows any more what to expect,
-// it ends when its group is back.
+// absences decides on the groups from which an item expects exchanges. An alert of any other group
+// ends, because nothing is expected of it any more. If it is not known any more what to expect, an
+// alert ends when its group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
 	p.watcher.Saw(p.request, it.server)

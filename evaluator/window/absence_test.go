@@ -20,23 +20,23 @@ import (
 	"tocsin/rules"
 )
 
-// row is an exchange of a route, in seconds of the test: when it ended, and when it became
-// visible on each server.
+// row is an exchange of a route, in seconds of the test: when it ended, and when it became visible
+// on each server.
 type row struct {
 	route   string
 	ended   int
 	visible map[string]int
 }
 
-// archive is a source of which the servers show rows at their times. They are asked in turn.
+// archive is a source whose servers show rows at their times. They are queried in turn.
 type archive struct {
 	rows    []row
 	servers []string
 	now     int
 	down    bool
-	// unwatched has the source not answer what became visible.
+	// unwatched makes the queries of the watch fail.
 	unwatched bool
-	// learnsFrom is the server that answers what is read of days; "" is the next one.
+	// learnsFrom is the server that answers the query of days; "" is the next one.
 	learnsFrom string
 	// queries holds the kinds of queries that were made.
 	queries []string
@@ -55,7 +55,7 @@ func (a *archive) ask(kind string) (server string, err error) {
 	return server, nil
 }
 
-// seen calls add for each row that ended in a stretch and is visible on a server.
+// seen calls add for each row that ended in a period and is visible on a server.
 func (a *archive) seen(server string, fromNS, toNS int64, add func(r *row, endedNS int64)) {
 	for i := range a.rows {
 		r := &a.rows[i]
@@ -139,8 +139,7 @@ func (a *archive) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title
 	return "", "", nil
 }
 
-// every has a route produce a row every few seconds, visible at once on all servers but as
-// late as it says.
+// every makes a route produce a row every few seconds, visible on all servers with the given delay.
 func (a *archive) every(seconds int, route string, from, to int, late map[string]int) {
 	for at := from; at < to; at += seconds {
 		a.add(route, at, late)
@@ -163,7 +162,7 @@ type world struct {
 	list   []evaluator.WindowRule
 	watch  evaluator.Watch
 	open   []evaluator.OpenAlert
-	// told is what became of alerts.
+	// told records what became of alerts.
 	told    []string
 	tenants []string
 }
@@ -175,12 +174,12 @@ func newWorld(t *testing.T, list ...evaluator.WindowRule) *world {
 	return w
 }
 
-// restart has another process go on from what is stored.
+// restart continues with another process from what is stored.
 func (w *world) restart() {
 	w.engine = window.New(window.Options{Source: w.archive, Texts: w.archive, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// absence returns a rule that expects routes within a window of a minute.
+// absence returns a rule that expects exchanges of each route within a window of a minute.
 func absence(expected ...string) evaluator.WindowRule {
 	return compiled(&rules.Rule{
 		ID: uuid.UUID{15: 1}, TenantID: "default", Version: 1, ArmedSinceNS: origin - 3600*second,
@@ -251,8 +250,8 @@ func (w *world) want(want ...string) {
 	w.told = nil
 }
 
-// TestSilenceIsAbsence has a route fall silent and come back. The window ends ten seconds
-// before the watermark, which is how late rows are taken to be at least.
+// TestSilenceIsAbsence has a route that becomes silent and returns. The window ends ten seconds
+// before the watermark, which is the least assumed lateness.
 func TestSilenceIsAbsence(t *testing.T) {
 	w := newWorld(t, absence("orders", "billing", "never"))
 	w.every(5, "orders", -600, 1000, nil)
@@ -261,7 +260,7 @@ func TestSilenceIsAbsence(t *testing.T) {
 	w.every(5, "another", -600, 100, nil)
 	w.pass(0)
 	w.until(60)
-	w.want() // nobody has watched a whole window yet
+	w.want() // no whole window has been watched yet
 	w.until(270)
 	w.want("70 raise never 0", "270 raise billing 0")
 	w.until(510)
@@ -273,8 +272,8 @@ func TestSilenceIsAbsence(t *testing.T) {
 	w.want("1010 clear never 0")
 }
 
-// TestLateRowDelaysAbsence has a route whose rows arrive a while after they ended: once that
-// was measured, windows end that much earlier.
+// TestLateRowDelaysAbsence has a route whose rows become visible late: once that was measured,
+// windows end that much earlier.
 func TestLateRowDelaysAbsence(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(20, "orders", -600, 200, nil)
@@ -293,12 +292,12 @@ func TestLateRowDelaysAbsence(t *testing.T) {
 	}
 	w.until(2000)
 	w.want()
-	// Silence is told as late as rows are.
+	// An absence is noticed with a delay equal to the lateness of rows.
 	w.until(2300)
 	if len(w.told) != 1 || w.told[0] < "2140 raise orders 0" || w.told[0] > "2180 raise orders 0" {
 		t.Errorf("told %v", w.told)
 	}
-	// What another process stored, this one goes on with.
+	// Another process continues from what this one stored.
 	w.told = nil
 	w.every(20, "orders", 2300, 4000, map[string]int{"a": 100})
 	w.restart()
@@ -312,7 +311,7 @@ func TestLateRowDelaysAbsence(t *testing.T) {
 	}
 }
 
-// TestLatenessIsForgottenAfterAnHour has one row be late, and none again.
+// TestLatenessIsForgottenAfterAnHour has one late row, and none afterwards.
 func TestLatenessIsForgottenAfterAnHour(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(20, "orders", -600, 9000, nil)
@@ -329,8 +328,8 @@ func TestLatenessIsForgottenAfterAnHour(t *testing.T) {
 	w.want()
 }
 
-// TestNewLatenessEndsNoAbsence has a greater lateness be measured while an alert fires, and
-// while another one waits: windows stay where they are until time has caught up.
+// TestNewLatenessEndsNoAbsence measures a greater lateness while one alert fires and another is
+// pending: windows stay where they are until time has caught up.
 func TestNewLatenessEndsNoAbsence(t *testing.T) {
 	w := newWorld(t, absence("orders", "late"))
 	w.every(5, "orders", -600, 100, nil)
@@ -352,8 +351,8 @@ func TestNewLatenessEndsNoAbsence(t *testing.T) {
 	}
 }
 
-// TestRulesThatAreEvaluatedSecond has a pass evaluate rules that it had no time for before, at
-// the same watermark.
+// TestRulesThatAreEvaluatedSecond evaluates rules for which there was no time before, at the same
+// watermark.
 func TestRulesThatAreEvaluatedSecond(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 100, nil)
@@ -367,8 +366,8 @@ func TestRulesThatAreEvaluatedSecond(t *testing.T) {
 	w.want("170 raise orders 0")
 }
 
-// TestClocksThatDiffer has the clock of the server that answers be behind that of another one
-// by a second: nobody paused.
+// TestClocksThatDiffer lets the clock of the server that answers be a second behind that of another
+// server: this must not be taken for a pause.
 func TestClocksThatDiffer(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 100, nil)
@@ -379,8 +378,8 @@ func TestClocksThatDiffer(t *testing.T) {
 	w.want("169 raise orders 0")
 }
 
-// TestOtherTenantsAreNotLate has a tenant get a rule over a window, whose exchanges are
-// counted from then on.
+// TestOtherTenantsAreNotLate has a tenant that gets a window rule, whose exchanges are counted from
+// then on.
 func TestOtherTenantsAreNotLate(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 1000, nil)
@@ -394,7 +393,7 @@ func TestOtherTenantsAreNotLate(t *testing.T) {
 	}
 }
 
-// TestMemoryOfWhoDidNotWatchLast hands the partition to and fro.
+// TestMemoryOfWhoDidNotWatchLast hands the partition to another process and back.
 func TestMemoryOfWhoDidNotWatchLast(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 1000, nil)
@@ -411,7 +410,7 @@ func TestMemoryOfWhoDidNotWatchLast(t *testing.T) {
 	w.want()
 }
 
-// TestServerThatIsSomewhatBehind makes passes that are further apart than that.
+// TestServerThatIsSomewhatBehind makes passes that are further apart than its lag.
 func TestServerThatIsSomewhatBehind(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.list[0].WindowSeconds = 20
@@ -426,8 +425,8 @@ func TestServerThatIsSomewhatBehind(t *testing.T) {
 	}
 }
 
-// TestOutageIsNoAbsence has the source go away, and come back with what was written when it
-// was there.
+// TestOutageIsNoAbsence makes the source unavailable, and later available again with what was
+// written meanwhile or afterwards.
 func TestOutageIsNoAbsence(t *testing.T) {
 	for name, outage := range map[string]func(w *world, at int){
 		"the source is down": func(w *world, at int) {
@@ -444,7 +443,7 @@ func TestOutageIsNoAbsence(t *testing.T) {
 			w.every(5, "orders", -600, 300, nil)
 			w.every(5, "gone", -600, 300, nil)
 			w.every(5, "orders", 600, 1000, nil)
-			// What ended meanwhile is written when it is over.
+			// What ended meanwhile is written after the outage.
 			for at := 300; at < 600; at += 5 {
 				w.add("orders", at, map[string]int{"a": 640 - at})
 			}
@@ -459,8 +458,8 @@ func TestOutageIsNoAbsence(t *testing.T) {
 			if w.watch.SinceNS != origin+610*second {
 				t.Errorf("watched since %v", time.Unix(0, w.watch.SinceNS))
 			}
-			// What is silent is told once a whole window lies behind the outage, and as late
-			// as the rows were that were written afterwards.
+			// An absence is noticed once a whole window after the outage has passed, later by the
+			// lateness of the rows that were written afterwards.
 			w.until(950)
 			w.want()
 			w.until(1100)
@@ -488,9 +487,9 @@ func TestShortPauseIsNone(t *testing.T) {
 	w.want("230 clear orders 2")
 }
 
-// TestServerThatLagsAfterAHandover has a new process, and one whose tenants change, be answered
-// by a server that is behind the one which answered before: by minutes, by more than is
-// watched, and where so little ends that the watch hardly tells by how much.
+// TestServerThatLagsAfterAHandover has a new process, and one whose tenants change, that get
+// answers from a server which is behind the previous one: by minutes, by more than is watched, and
+// where so few exchanges end that the watch can hardly measure the lag.
 func TestServerThatLagsAfterAHandover(t *testing.T) {
 	const sparse, frequent = 300, 5
 	for name, changes := range map[string]func(w *world){
@@ -624,8 +623,8 @@ func TestServerThatLagsShowsNoAbsence(t *testing.T) {
 	}
 }
 
-// TestServerThatIsBehindAloneConcludesNothing has a server answer that is behind the one which
-// answered before.
+// TestServerThatIsBehindAloneConcludesNothing gets its answers from a server that is behind the
+// previous one.
 func TestServerThatIsBehindAloneConcludesNothing(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.servers = []string{"a", "b"}
@@ -642,7 +641,7 @@ func TestServerThatIsBehindAloneConcludesNothing(t *testing.T) {
 	}
 }
 
-// TestRowsThatAreGoneAreNoLag deletes rows of the only server.
+// TestRowsThatAreGoneAreNoLag deletes rows from the only server.
 func TestRowsThatAreGoneAreNoLag(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.every(5, "orders", -600, 100, nil)
@@ -654,7 +653,7 @@ func TestRowsThatAreGoneAreNoLag(t *testing.T) {
 	w.want("170 raise orders 0")
 }
 
-// TestCalendarOfAbsence has a route silent before, in and after its hours.
+// TestCalendarOfAbsence has a route that is silent before, in and after its hours.
 func TestCalendarOfAbsence(t *testing.T) {
 	rule := absence("orders")
 	began := time.Unix(0, origin).UTC()
@@ -672,7 +671,8 @@ func TestCalendarOfAbsence(t *testing.T) {
 	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise orders 0") {
 		t.Errorf("told %v", w.told)
 	}
-	// After the hours it stays, nobody is reminded, and it resolves once there is one.
+	// After its hours the alert no longer sends reminders, and it resolves once there is an
+	// exchange.
 	w.told = nil
 	w.list[0].ReNotifyMinutes = 1
 	w.until(opens + 620)
@@ -684,7 +684,7 @@ func TestCalendarOfAbsence(t *testing.T) {
 	if len(w.told) != 1 || !strings.Contains(w.told[0], "clear orders 1") {
 		t.Errorf("told %v", w.told)
 	}
-	// Nothing that waits fires for what was before.
+	// Nothing that is pending fires for what was before.
 	w.told, w.list[0].ForDurationSeconds = nil, 300
 	w.until(opens + 2000)
 	w.want()
@@ -707,7 +707,7 @@ func TestPendingAbsenceEndsWithTheHours(t *testing.T) {
 	}
 }
 
-// TestLearnedRoutes learns from two days what is expected.
+// TestLearnedRoutes learns the expected routes from two days.
 func TestLearnedRoutes(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 2
@@ -724,7 +724,7 @@ func TestLearnedRoutes(t *testing.T) {
 	}
 	w.until(1000)
 	w.want("70 raise yesterday 0")
-	// What was new is learned with the next hour, and what is two days old is not expected.
+	// A new route is learned with the next hour, and one last seen two days ago is not expected.
 	w.until(3700)
 	w.want("3620 raise fresh 0")
 	if n := len(slices.DeleteFunc(slices.Clone(w.queries), func(q string) bool { return q != "count" })); n != 369+2 {
@@ -732,8 +732,8 @@ func TestLearnedRoutes(t *testing.T) {
 	}
 }
 
-// TestEmptyServerTeachesNothing asks an empty server for the routes to expect, first of all and
-// when they are asked for again: they are those that the other one has.
+// TestEmptyServerTeachesNothing queries an empty server for the routes to expect, first of all and
+// at a later query: the expected routes are those that the other server has.
 func TestEmptyServerTeachesNothing(t *testing.T) {
 	rule := absence()
 	rule.LearnDays = 2
@@ -760,8 +760,8 @@ func TestEmptyServerTeachesNothing(t *testing.T) {
 	}
 }
 
-// TestNoValueIsNotLearned has exchanges without the attribute end with the others, and cease: of
-// these nobody knows that they are missing.
+// TestNoValueIsNotLearned lets exchanges without the attribute end together with others, and then
+// stop: nobody is notified that they are missing.
 func TestNoValueIsNotLearned(t *testing.T) {
 	for by, want := range map[rules.Grouping][]string{
 		{By: rules.GroupByRoute}:                            {"80 raise  0", "80 raise 7 0"},
@@ -779,8 +779,8 @@ func TestNoValueIsNotLearned(t *testing.T) {
 	}
 }
 
-// TestValuesWithoutEndAreNotLearned has each exchange bear a value of its own, as an id: none of
-// them is expected again, and the rule says so. Of routes, those with the most are.
+// TestValuesWithoutEndAreNotLearned has exchanges with distinct values, such as an id: none of them
+// is expected, and the rule says so. Of routes, those with the most exchanges are.
 func TestValuesWithoutEndAreNotLearned(t *testing.T) {
 	for by, raised := range map[rules.Grouping]int{
 		{By: rules.GroupByRoute}:                            1000,
@@ -800,7 +800,8 @@ func TestValuesWithoutEndAreNotLearned(t *testing.T) {
 	}
 }
 
-// TestArmedOfLate counts nothing that ended before the rule was armed, and misses nothing.
+// TestArmedOfLate counts nothing that ended before the rule was armed, and misses nothing
+// afterwards.
 func TestArmedOfLate(t *testing.T) {
 	rule := absence("orders")
 	w := newWorld(t, rule)
@@ -814,8 +815,8 @@ func TestArmedOfLate(t *testing.T) {
 	w.want("200 raise orders 0")
 }
 
-// TestManyAbsences has 2,000 rules of 500 tenants: as many queries as there are lengths of
-// windows, and one that watches.
+// TestManyAbsences has 2,000 rules of 500 tenants: one query per length of window, and one of the
+// watch.
 func TestManyAbsences(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 2000 {
@@ -833,7 +834,7 @@ func TestManyAbsences(t *testing.T) {
 		w.watch = evaluator.Watch{UntilNS: origin + int64(at)*second, SinceNS: origin - 600*second}
 	}
 	w.restart()
-	w.pass(400) // it has nothing to hold the server against yet
+	w.pass(400) // it has nothing to compare the server with yet
 	w.want()
 	w.queries = nil
 	w.pass(410)
@@ -845,8 +846,8 @@ func TestManyAbsences(t *testing.T) {
 	}
 }
 
-// TestHeldAbsence has a person resolve the alert about a route that stays silent: it is held
-// until the route was there once.
+// TestHeldAbsence lets a user resolve the alert about a route that stays silent: it is held until
+// the route has been seen once.
 func TestHeldAbsence(t *testing.T) {
 	w := newWorld(t, absence("orders"))
 	w.pass(0)
@@ -860,8 +861,7 @@ func TestHeldAbsence(t *testing.T) {
 	w.want("320 release orders 1", "380 raise orders 0")
 }
 
-// TestWatchThatFails has the source answer everything but what became visible: rules on absence
-// fail, and no other.
+// TestWatchThatFails has a source on which only the watch fails: absence rules fail, and no other.
 func TestWatchThatFails(t *testing.T) {
 	absent, counts := absence("orders"), absence("orders")
 	counts.Rule = new(*counts.Rule)
@@ -881,8 +881,8 @@ func TestWatchThatFails(t *testing.T) {
 	}
 }
 
-// TestWatchThatTakesAllTheTime has the watch over rules on absence take longer than there is time for:
-// rules are counted all the same.
+// TestWatchThatTakesAllTheTime lets the watch over absence rules take longer than the time
+// available: rules are counted all the same.
 func TestWatchThatTakesAllTheTime(t *testing.T) {
 	absent, counts := absence("orders"), absence("orders")
 	counts.Rule = new(*counts.Rule)

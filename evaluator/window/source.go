@@ -13,16 +13,16 @@ type Source interface {
 	watch.Source
 	// Tally returns how many exchanges there are of each kind.
 	Tally(ctx context.Context, q TallyQuery) (Tallies, error)
-	// CountWindows returns, for each of some windows, the groups that hold a matching
-	// exchange, the largest first, at most its Limit. Windows of one mode have one end.
+	// CountWindows returns, for each window, the groups with a matching exchange, largest first, at
+	// most its Limit. Windows of one mode have the same end.
 	CountWindows(ctx context.Context, windows []Query) (Counted, error)
 	// Newest returns the newest exchange of each group of some windows, the zero exchange
 	// for one that is no longer there.
 	Newest(ctx context.Context, windows []NewestQuery) ([][]rules.Exchange, error)
 }
 
-// Counted is the answer to some queries, in their order. Server is who answered those of
-// rules on absence, as in [evaluator.Observation]; empty where it was not one alone.
+// Counted is the answer to some queries, in their order. Server is the server that answered those
+// of rules on absence, as in [evaluator.Observation]; empty if there were several.
 type Counted struct {
 	Server string
 	Groups [][]Group
@@ -32,29 +32,30 @@ type Counted struct {
 // since the Unix epoch.
 type Query struct {
 	TenantID string
-	// FromNS, inclusive, and ToNS, exclusive, are when an exchange ended.
+	// FromNS, inclusive, and ToNS, exclusive, bound the ends of exchanges.
 	FromNS, ToNS int64
-	// StartFromNS, inclusive, is where the start times begin that are read; they end
-	// at ToNS, exclusive. It is what [StartFromNS] returns.
+	// StartFromNS, inclusive, is the first start time that is read; the last one is before ToNS. It
+	// is the result of [StartFromNS].
 	StartFromNS int64
 	Grouping    rules.Grouping
 	Scope       rules.Scope
 	Filter      rules.Filter
-	// Mode says what is observed, and what it is compared with. COUNT_IN_WINDOW and
-	// ABSENT_IN_WINDOW observe what matches. RATIO_IN_WINDOW compares that with all exchanges of the scope.
-	// DURATION_IN_WINDOW observes those of the exchanges that match which lasted for
-	// LeastNS or longer, compares them with all that match, and wants a percentile.
+	// Mode says what is observed, and what it is compared with:
+	//
+	//   - COUNT_IN_WINDOW and ABSENT_IN_WINDOW observe the matching exchanges.
+	//   - RATIO_IN_WINDOW compares these with all exchanges of the scope.
+	//   - DURATION_IN_WINDOW observes the matching exchanges that lasted at least LeastNS, compares them with all matching ones, and needs a percentile.
 	Mode       rules.FireMode
 	LeastNS    int64
 	Percentile int
-	// ShortFromNS, inclusive, is where a short window with the same end begins, 0 where
-	// there is none.
+	// ShortFromNS, inclusive, is the beginning of a short window with the same end; 0 if there is
+	// none.
 	ShortFromNS int64
-	// Limit is the most groups to return.
+	// Limit is how many groups to return at most.
 	Limit int
 }
 
-// Statuses returns those of the exchanges that are observed or compared with.
+// Statuses returns the statuses of the exchanges that are observed or compared with.
 func (q *Query) Statuses() []rules.Status {
 	if q.Mode == rules.RatioInWindow {
 		return []rules.Status{rules.Completed, rules.Failed}
@@ -62,20 +63,20 @@ func (q *Query) Statuses() []rules.Status {
 	return q.Filter.StatusesOrDefault()
 }
 
-// Group is what was observed of a group, and which of that is the newest: the exchange
-// that ended last, of several the one that began last.
+// Group is what was observed of a group, and the newest observed exchange: the one that ended last,
+// or of several the one that began last.
 type Group struct {
 	Group    string
 	Observed int64
-	// Volume is how many exchanges that is compared with, 0 for counts.
+	// Volume is how many exchanges the observed ones are compared with; 0 for counts.
 	Volume                     int64
 	ShortObserved, ShortVolume int64
-	// DurationNS is the percentile; a tally does not tell it.
+	// DurationNS is the percentile. A tally does not contain it.
 	DurationNS                   int64
 	NewestEndedNS, NewestStartNS int64
 }
 
-// observe adds exchanges to what is observed of a group.
+// observe adds exchanges to the observed ones of a group.
 func (g *Group) observe(t *Tally) {
 	// Instants before 1970 are negative.
 	if g.Observed == 0 || t.NewestEndedNS > g.NewestEndedNS || t.NewestEndedNS == g.NewestEndedNS && t.NewestStartNS > g.NewestStartNS {
@@ -95,53 +96,52 @@ type TallyQuery struct {
 	Tenants evaluator.Tenants
 	// StartFromNS is as in [Query].
 	StartFromNS int64
-	// FromNS holds the instants at which exchanges ended from which stretches begin,
-	// ascending and distinct, at least one; each lasts to the next, the last one to
-	// ToNS, exclusive.
+	// FromNS holds the beginnings of intervals of ends, ascending and distinct, at least one. Each
+	// interval lasts to the next beginning, the last one to ToNS, exclusive.
 	FromNS   []int64
 	ToNS     int64
 	Statuses []rules.Status
-	// The fields that tell kinds apart, beside tenant and status.
+	// The fields by which kinds are distinguished, in addition to tenant and status.
 	Environment, Application, Route, ErrorType bool
-	// Attributes holds keys of attributes whose values tell kinds apart as well, distinct.
-	// Each exchange is then counted once for each key, and not at all without: the
-	// tallies of one key make up the whole. Empty asks for none.
+	// Attributes holds keys of attributes by whose values kinds are also distinguished; the keys
+	// are distinct. Then each exchange is counted once for each key, and not without a key: the
+	// tallies of one key add up to the whole. Empty means that no attribute is used.
 	Attributes []string
-	// LeastNS holds the durations from which further kinds begin, ascending and distinct;
-	// what is shorter than the first is a kind, too. Empty tells no durations apart.
+	// LeastNS holds the durations at which further kinds begin, ascending and distinct. Durations
+	// below the first one are a kind, too. Empty means that durations are not distinguished.
 	LeastNS []int64
-	// Limit is the most tallies to return; more are an error.
+	// Limit is how many tallies to return at most; more are an error.
 	Limit int
-	// NamesServer asks who answers.
+	// NamesServer asks for the name of the server.
 	NamesServer bool
 }
 
-// Tallies is the answer to a [TallyQuery]. Inexact are tenants of which an exchange was
-// counted in two tallies: sums of theirs would be wrong. Server is who answered, if that
-// was asked.
+// Tallies is the answer to a [TallyQuery]. Inexact are tenants with an exchange that was counted in
+// two tallies, so that their sums would be wrong. Server is the server that answered, if that was
+// asked for.
 type Tallies struct {
 	Tallies []Tally
 	Inexact []string
 	Server  string
 }
 
-// Tally counts the exchanges of one kind that ended in one stretch. Fields that were not
-// asked for are empty.
+// Tally counts the exchanges of one kind that ended in one interval. Fields that were not asked for
+// are empty.
 type Tally struct {
 	TenantID                                   string
 	Status                                     rules.Status
 	Environment, Application, Route, ErrorType string
-	// Attribute is the key of which Group is the value, as [rules.AttributeGroup] names it.
+	// Attribute is the key of the attribute, and Group its value in the form of
+	// [rules.AttributeGroup].
 	Attribute, Group string
-	// FromNS is where the stretch begins, LeastNS where the durations of the kind do.
+	// FromNS is the beginning of the interval, LeastNS that of the durations of the kind.
 	FromNS, LeastNS                        int64
 	Observed, NewestEndedNS, NewestStartNS int64
 }
 
 const secondNS = int64(1e9)
 
-// lengths are the classes of windows, in seconds. Windows of one class are tallied by one
-// query.
+// lengths are the classes of windows, in seconds. Windows of one class are tallied by one query.
 func lengths() []int { return []int{60, 300, 900, 3600, 14_400, 86_400} }
 
 // lengthOf returns the length of the class of a window.
@@ -154,17 +154,16 @@ func lengthOf(windowSeconds int) int {
 	return windowSeconds
 }
 
-// DefaultLookBackSeconds is how long an exchange may last at least and count all the
-// same.
+// DefaultLookBackSeconds is how long an exchange may at least last and still count.
 const DefaultLookBackSeconds = 3600
 
-// StartFromNS returns from which start time on exchanges count in a window that ends at
-// toNS. What lasted no longer than an hour, or than the window where that is longer,
-// counts for as long as its end lies in the window. What lasted longer may count.
+// StartFromNS returns the start time from which exchanges count in a window that ends at toNS. An
+// exchange that lasted no longer than an hour, or than a longer window, counts while its end is in
+// the window. A longer exchange may count.
 //
-// ClickHouse prunes by start times; without a bound, each pass would read all of history
-// for exchanges that began long ago. The bound is the same for all windows of a class, so
-// that one tally serves them all.
+// ClickHouse prunes by start times. Without a bound, each pass would read all of history for
+// exchanges that began long ago. The bound is the same for all windows of a class, so that one
+// tally serves all of them.
 func StartFromNS(windowSeconds int, toNS int64) int64 {
 	length := lengthOf(windowSeconds)
 	return toNS - int64(length+max(length, DefaultLookBackSeconds))*secondNS

@@ -20,14 +20,14 @@ import (
 // tooManyGroups is the problem of a rule with more groups than it may have alerts.
 const tooManyGroups = "more than 1000 groups reach the threshold: at most 1000 have alerts, and alerts of groups that were not counted stay as they are; group by an attribute with fewer values, or narrow the scope"
 
-// change is a step, and the group that it is about.
+// change is a step, and the group that it concerns.
 type change struct {
 	evaluator.Change
 	group Group
 }
 
-// described reports whether the step writes texts and the newest exchange. Others leave
-// those of the time when the alert fired.
+// described reports whether the step writes texts and the newest exchange. Other steps keep those
+// of the time when the alert fired.
 func (c *change) described() bool {
 	switch c.Step {
 	case alerts.Wait, alerts.Raise, alerts.Fire, alerts.Remind:
@@ -37,7 +37,7 @@ func (c *change) described() bool {
 	return false
 }
 
-// conclude decides on items that were counted.
+// conclude decides on counted items.
 func (p *pass) conclude(ctx context.Context, items []*item) {
 	p.concluding = true
 	defer func() { p.concluding = false }()
@@ -64,7 +64,7 @@ func (p *pass) conclude(ctx context.Context, items []*item) {
 	}
 }
 
-// finish hands over what became of an item.
+// finish passes on the result of an item.
 func (p *pass) finish(it *item) {
 	for i := range it.changes {
 		p.out.Changes = append(p.out.Changes, it.changes[i].Change)
@@ -77,10 +77,9 @@ func (p *pass) finish(it *item) {
 
 // steps decides on the groups of one rule.
 //
-// Of the groups that were not counted, because too many hold more, it is known how much
-// they hold at most. Where that is below the threshold, they clear; else their alerts
-// stay as they are, and of the others only so many are raised as make up the most there
-// may be.
+// For groups that were not counted, because too many contain more, an upper bound is known. If that
+// is below the threshold, their alerts resolve. Otherwise their alerts stay as they are, and only
+// as many other alerts are raised as the limit allows.
 func (p *pass) steps(it *item) {
 	if it.absent() {
 		p.absences(it)
@@ -113,15 +112,15 @@ func (p *pass) steps(it *item) {
 	}
 }
 
-// lags reports whether an answer misses the exchange that the alert of a group is about,
-// although the window still holds it: whoever answered is behind whoever answered before.
-// What it does not see yet must not resolve anything; a pass that asks a server which does
+// lags reports whether an answer lacks the exchange that the alert of a group is about, although it
+// should still be in the window. Then the server that answered is behind the one that answered
+// before. What it does not see yet must not resolve anything; a pass that asks a server without lag
 // decides.
 //
-// That holds after an edit of the rule as well, of its note or its threshold: what the alert
-// is about still counts, and whoever edits a rule wants no false message. What it is about
-// counts no longer after an edit of scope, filter or mode, which arms the rule anew after that
-// had ended, and of a duration that it did not last for. An edit of the grouping ends the alert.
+// This also holds after an edit of the rule's note or its threshold: the exchange still counts, and
+// no false message should follow from an edit. The exchange does not count any more after an edit
+// of scope, filter or mode, which arms the rule again after the exchange had ended, and after an
+// edit of a duration that the exchange did not reach. An edit of the grouping ends the alert.
 func (p *pass) lags(it *item, g *groupAtWork) bool {
 	o, q := g.open, &it.query
 	if o == nil || o.LeastNS < q.LeastNS || len(it.groups) > maxGroups {
@@ -137,8 +136,8 @@ type groupAtWork struct {
 	open *evaluator.OpenAlert
 }
 
-// withOpen joins what was counted, which comes first, with what is open. A group that is
-// open and was not counted holds nothing any more.
+// withOpen joins the counted groups, which come first, with the open alerts. A group with an open
+// alert that was not counted is empty.
 func withOpen(counted []Group, open []evaluator.OpenAlert) []groupAtWork {
 	byGroup := make(map[string]*evaluator.OpenAlert, len(open))
 	for i := range open {
@@ -158,10 +157,10 @@ func withOpen(counted []Group, open []evaluator.OpenAlert) []groupAtWork {
 	return out
 }
 
-// groupKey returns a group as it is stored.
+// groupKey returns a group in stored form.
 func groupKey(group string) string { return cursor.Key(group) }
 
-// change makes what a step writes, but for its texts.
+// change returns what a step writes, without its texts.
 func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	a := alerts.Instance{
 		TenantID: it.TenantID, RuleID: it.ID, RuleVersion: it.Version, RuleName: it.Name, Severity: it.Severity,
@@ -172,7 +171,7 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	a.Count.ToNS = it.query.ToNS
 	reminders := 0
 	if g.open != nil {
-		// A group that holds nothing any more is known by its key alone.
+		// For an empty group only its key is known.
 		a.ID, a.Count.Group, reminders = g.open.ID, g.open.Group, g.open.Reminders
 	} else {
 		a.ID = alerts.WindowID(it.ID, a.Count.Group, uuid.Nil, p.request.WatermarkNS)
@@ -192,8 +191,8 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	return c
 }
 
-// notify adds one notification for each webhook that is notified of the step. An alert that
-// was routed keeps its route, whatever its rule and the policy say by now.
+// notify adds one notification for each webhook to notify of the step. An alert that was routed
+// keeps its routing, whatever its rule and the policy say now.
 func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reason, generation int) {
 	var webhooks []uuid.UUID
 	if open != nil && open.Routing != nil {

@@ -14,51 +14,52 @@ import (
 	"tocsin/rules"
 )
 
-// A tally is how many exchanges of one kind ended in one stretch of time; a kind is what
-// conditions on names, status and error type can tell apart. The stretches are those into
-// which the beginnings of the windows cut time, so a window is made up of whole ones, to
-// the nanosecond. In the same way the bounds of rules on durations cut these, so how many
-// exchanges lasted at least that long is exact, and that decides whether a percentile
-// reaches the bound. What the percentile is, the tally does not tell: a rule of which an
-// alert changes is counted by its condition.
+// A tally is how many exchanges of one kind ended in one interval. A kind is what conditions on
+// names, status and error type can distinguish. The intervals are those between the beginnings of
+// the windows, so a window consists of whole intervals, to the nanosecond. In the same way,
+// durations are divided at the bounds of rules. So the number of exchanges that lasted at least as
+// long as a bound is exact, and it decides whether a percentile reaches the bound. A tally does not
+// contain the percentile itself: if an alert of a rule changes, the rule is counted by its
+// condition.
 //
-// Rules that group by an attribute are tallied apart from the others, all of them together:
-// the keys that most of them name tell kinds apart as well, and the rest is counted by its
-// conditions. An attribute may have any number of values. Where there are more than a tally
-// holds, the rules of the tenants that have them are counted by their conditions for a
-// while, of which each answers with its largest groups.
+// Rules that group by an attribute are tallied separately from the others, all of them together.
+// The keys that most of them use also distinguish kinds; rules with other keys are counted by their
+// conditions. An attribute may have any number of values. If there are more than a tally holds, the
+// rules of the tenants with too many are counted by their conditions for a while, and each answer
+// contains the largest groups.
 //
-// Sums over tallies are exact unless an exchange is in two of them, as when two rows of
-// it name different error types. The source says so, and then the rules of that tenant
-// are counted by their conditions. Of a window that begins before its rule was armed the
-// sum is an upper bound: below the threshold it decides, else the condition is sent.
+// Sums over tallies are exact unless an exchange is in two of them, for example if two of its rows
+// have different error types. The source reports this, and then the rules of that tenant are
+// counted by their conditions. For a window that begins before its rule was armed, the sum is an
+// upper bound: if it is below the threshold it decides, otherwise the condition is sent.
 
 const (
-	// tallyLeast is for how many rules it pays to tally: what is read is not narrowed by
-	// their conditions.
+	// tallyLeast is the number of rules from which a tally pays, because its reading is not
+	// narrowed by their conditions.
 	tallyLeast = 8
-	// maxTallies bounds what is held of one answer.
+	// maxTallies bounds the size of one answer.
 	maxTallies = 100_000
-	// summedMost bounds the groups of all rules that are summed up from it, but for the first
-	// maxGroups of each.
+	// summedMost bounds the groups of all rules that are summed from a tally, not counting the
+	// first maxGroups of each rule.
 	summedMost = 200_000
-	// maxKeys is how many attributes one query tallies by: each exchange counts for each.
+	// maxKeys is how many attributes one query tallies by, because each exchange counts for each of
+	// them.
 	maxKeys = 8
 )
 
-// wide names a rule of a tenant that has too many kinds to be tallied.
+// wide identifies a rule of a tenant that has too many kinds to be tallied.
 type wide struct{ rule uuid.UUID }
 
-// setKey is what the rules of a set have in common.
+// setKey is the common part of the rules of a set.
 type setKey struct {
 	partition         int
 	completed, failed bool
-	// durations says that durations are told apart.
+	// durations says that durations are distinguished.
 	durations bool
-	// absent says that windows end where those of rules on absence do, learns that groups
-	// are learned from it.
+	// absent says that windows end where those of rules on absence do; learns says that groups are
+	// learned from the tally.
 	absent, learns bool
-	// attributes says that the values of attributes are told apart.
+	// attributes says that the values of attributes are distinguished.
 	attributes bool
 	length     int
 }
@@ -72,8 +73,8 @@ func (it *item) key() setKey {
 	}
 }
 
-// sets returns what can be tallied together, what waits for longest first, each in the
-// order of its tenants.
+// sets returns the sets of items that can be tallied together, longest waiting first, each ordered
+// by tenant.
 func sets(items []*item) [][]*item {
 	byKey := map[setKey][]*item{}
 	for _, it := range items {
@@ -90,7 +91,7 @@ func sets(items []*item) [][]*item {
 	return all
 }
 
-// tally counts those items of a set whose conditions allow it, and returns the others.
+// tally counts the items of a set whose conditions allow it, and returns the others.
 func (p *pass) tally(ctx context.Context, set []*item) (rest []*item) {
 	var plain []*item
 	for _, it := range set {
@@ -112,8 +113,8 @@ func (p *pass) tally(ctx context.Context, set []*item) (rest []*item) {
 	return append(rest, p.tallied(ctx, key, plain)...)
 }
 
-// tallied tallies items and returns those that have to be counted otherwise. Where it
-// fails, as on too many kinds, it tries each half of the tenants.
+// tallied tallies items and returns those that must be counted in another way. If the tally fails,
+// for example because of too many kinds, it tries each half of the tenants.
 func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*item) {
 	if len(items) < tallyLeast || p.over(ctx) {
 		return items
@@ -124,7 +125,7 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 	case err == nil:
 		return p.sumUp(ctx, items, &answer)
 	case p.over(ctx):
-		// The next pass sends the conditions, which get on little by little.
+		// The next pass sends the conditions, which make progress step by step.
 		p.remember(key)
 		return items
 	case !p.answers(ctx, err):
@@ -141,9 +142,8 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 	return append(p.tallied(ctx, key, items[:middle]), p.tallied(ctx, key, items[middle:])...)
 }
 
-// byUsualKeys returns the items that can be tallied by one query, in their order, and the
-// others: of those that group by an attribute, it can be done for the keys that most of them
-// name.
+// byUsualKeys returns the items that one query can tally, in their order, and the others. Items
+// that group by an attribute can be tallied if they use the keys that most of them use.
 func byUsualKeys(items []*item) (some, others []*item) {
 	named := map[string]int{}
 	for _, it := range items {
@@ -163,18 +163,18 @@ func byUsualKeys(items []*item) (some, others []*item) {
 	return some, others
 }
 
-// plain reports whether a condition looks at no more than a tally tells.
+// plain reports whether a condition uses only what a tally distinguishes.
 func (it *item) plain() bool { return !rules.FieldsOf(&it.query.Scope, &it.query.Filter).Others }
 
-// cutNS is where the window begins, whenever the rule was armed.
+// cutNS is the beginning of the window, whenever the rule was armed.
 func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.seconds)*secondNS }
 
-// shortCutNS is where the short window begins, with its end where there is none.
+// shortCutNS is the beginning of the short window; its end if there is none.
 func (it *item) shortCutNS() int64 {
 	return it.query.ToNS - int64(it.ShortWindowSeconds)*secondNS
 }
 
-// tallyQuery asks for the kinds that the rules of one set tell apart.
+// tallyQuery asks for the kinds that the rules of one set distinguish.
 func (p *pass) tallyQuery(items []*item) TallyQuery {
 	first := &items[0].query
 	q := TallyQuery{
@@ -218,8 +218,8 @@ type tenantSet struct {
 	index    *rules.Index
 	compared []int
 	sums     []map[string]*Group
-	// wide says which items have too many groups to be summed up here. It holds for all tenants
-	// of a tally that together they had no more than summedMost groups.
+	// wide says which items have too many groups to be summed here. summed counts the groups of all
+	// tenants of a tally, which together may have no more than summedMost.
 	wide   []bool
 	summed *int
 	// whole is what the groups of a ratio by error type are compared with.
@@ -247,7 +247,8 @@ func (s *tenantSet) indexed() *rules.Index {
 	return s.index
 }
 
-// sumUp counts items by tallies, concludes, and returns those for which these do not do.
+// sumUp counts items from tallies, concludes, and returns the items for which tallies do not
+// suffice.
 func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest []*item) {
 	var counted []*item
 	tenants, summed := map[string]*tenantSet{}, 0
@@ -286,13 +287,13 @@ func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest 
 	return rest
 }
 
-// decides reports whether a tally is all that an item needs.
+// decides reports whether a tally is enough for an item.
 func (p *pass) decides(it *item) bool {
 	switch {
 	case it.learns:
 		return true
 	case it.absent():
-		// Of a window that is partial nothing is absent, and what is open needs the number.
+		// With a partial window nothing is absent, and an open alert needs the number.
 		return !it.partial || len(it.open) == 0
 	case it.partial:
 		return len(it.open) == 0 && (len(it.groups) == 0 || it.groups[0].Observed < it.window.Least())
@@ -303,7 +304,7 @@ func (p *pass) decides(it *item) bool {
 	return true
 }
 
-// byTenant cuts items that are sorted by tenant into those of each.
+// byTenant splits items that are sorted by tenant.
 func byTenant(items []*item) (tenants [][]*item) {
 	for from := 0; from < len(items); {
 		to := from
@@ -366,9 +367,9 @@ func (g *Group) sum(t *Tally, it *item, compared bool) {
 	}
 }
 
-// group returns the sum of a group of an item, nil where the item has too many: many rules that
-// each have many groups, as of an attribute, would take more memory than there is. Those are
-// counted by their conditions, of which the source returns the largest groups alone.
+// group returns the sum of a group of an item, or nil if the item has too many groups. Many rules
+// that each have many groups, as with an attribute, would take too much memory. Those rules are
+// counted by their conditions, for which the source returns only the largest groups.
 func (s *tenantSet) group(number int, name string) *Group {
 	if s.sums[number] == nil {
 		s.sums[number] = map[string]*Group{}

@@ -1,30 +1,30 @@
-// Package window evaluates rules over a window.
+// Package window evaluates window rules.
 //
-// Such a rule counts the matching exchanges that ended within the window that ends at
-// the watermark. The source counts, [alerts.Window.Next] decides, and the commit of the
-// pass makes the steps: each demands the state that it leads from, so what a person did
-// meanwhile makes it void, and the next pass decides anew. The database holds that at
-// most one alert is open or held for each rule and group. What arrives late is counted
-// for as long as the window reaches it, so such a rule needs no cursor.
+// Such a rule counts the matching exchanges that ended within the window that ends at the
+// watermark. The source counts, [alerts.Window.Next] decides, and the commit of the pass makes the
+// steps. Each step requires the state that it starts from. So an action of a person in the meantime
+// makes the step void, and the next pass decides again. The database ensures that each rule and
+// group has at most one open or held alert. Late exchanges count while the window still covers
+// them, so such a rule needs no cursor.
 //
 // # Few queries
 //
-// The number of queries depends neither on the number of tenants nor, in the main, on
-// that of the rules:
+// The number of queries does not depend on the number of tenants, and hardly on the number of
+// rules:
 //
-//   - Where a condition looks at nothing but names, status and error type, one query
-//     tallies the exchanges of all tenants by these, and the process sums up for each
-//     rule what it matches (tally.go). There is one such query for each set of statuses
-//     and each class of window lengths.
+//   - For conditions that use only names, status and error type, one query tallies the
+//     exchanges of all tenants by these, and the process sums what each rule matches
+//     (tally.go). There is one such query for each set of statuses and each class of window
+//     lengths.
 //
-//   - The other conditions are sent to the source, many in one query, which answers for
-//     each of them exactly as if it were asked alone.
+//   - The other conditions are sent to the source, many in one query. It answers each of them
+//     exactly as if it were asked separately.
 //
 // # Servers that lag
 //
-// Servers behind one address may be asked in turn, and one of them may lag. An answer that
-// misses the exchange which an open alert names, while its window still holds that, makes
-// no step that resolves, drops or releases the alert.
+// Servers behind one address may be asked in turn, and one of them may lag. If an answer lacks the
+// exchange that an open alert names, although it should still be in the window, no step resolves,
+// drops or releases the alert.
 //
 // # Absence
 //
@@ -34,14 +34,13 @@
 //
 // # Failures
 //
-// A query that fails is asked again for each half of its rules, and so on, so that only
-// those fail that are at fault. Before that, a query that reads nothing shows whether the
-// source answers at all: if not, no rule is to blame.
+// A query that fails is repeated for each half of its rules, and so on, so that only the rules at
+// fault fail. Before that, a query that reads nothing shows whether the source answers at all: if
+// not, no rule is at fault.
 //
-// Where the time is up before the rule at fault is found, the rules of that query are
-// asked one by one for a while, after all others, and none for longer than [aloneMost].
-// Without that, a rule that takes all the time there is would keep its neighbours from
-// ever being evaluated, and nobody would be notified of it.
+// If the time is up before the rule at fault is found, the rules of that query are asked one by one
+// for a while, after all others, and none for longer than [aloneMost]. Otherwise a rule that takes
+// all the time would keep the others from being evaluated, and nobody would be notified of it.
 package window
 
 import (
@@ -64,14 +63,14 @@ import (
 )
 
 const (
-	// maxGroups bounds the groups of one rule, and the alerts that it has open.
+	// maxGroups bounds the groups of one rule, and its open alerts.
 	maxGroups = 1000
-	// batchMost is how many conditions are sent in one query: what ClickHouse spends on
-	// parsing it grows faster than their number.
+	// batchMost is how many conditions are sent in one query, because ClickHouse's time for parsing
+	// grows faster than their number.
 	batchMost = 50
-	// slowFor is how long what took too long comes last.
+	// slowFor is how long a query that took too long comes last.
 	slowFor = 10 * time.Minute
-	// aloneMost is how long a rule that was slow may take when it is asked alone.
+	// aloneMost is how long a slow rule may take when it is asked alone.
 	aloneMost = 3 * time.Second
 )
 
@@ -82,13 +81,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Evaluator evaluates rules over a window. It is safe for concurrent use.
+// Evaluator evaluates window rules. It is safe for concurrent use.
 type Evaluator struct {
 	Options
 
 	mu sync.Mutex
-	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its
-	// key, is not tallied.
+	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its key, is
+	// not tallied.
 	slow map[any]time.Time
 	// learned holds the groups that rules learned.
 	learned map[uuid.UUID]members
@@ -100,26 +99,26 @@ func New(o Options) *Evaluator {
 	return &Evaluator{Options: o, slow: map[any]time.Time{}, learned: map[uuid.UUID]members{}, watcher: watch.New(o.Source)}
 }
 
-// item is a rule at work.
+// item is a rule that is being evaluated.
 type item struct {
 	evaluator.WindowRule
-	// number is its place in the request.
+	// number is its index in the request.
 	number int
 	window alerts.Window
 	query  Query
 	// seconds is the length of the window.
 	seconds int
-	// learns says that the item learns the groups of which exchanges are expected.
+	// learns says that the item learns the groups from which exchanges are expected.
 	learns bool
-	// members are the groups of which a rule on absence expects exchanges, memberProblem
-	// what is wrong with them all the same. server is who counted the groups.
+	// members are the groups from which a rule on absence expects exchanges. memberProblem is a
+	// problem with them that does not prevent an evaluation. server is the server that counted the
+	// groups.
 	members               []string
 	memberProblem, server string
 	// partial says that the window begins before the rule was armed.
 	partial bool
 	open    []evaluator.OpenAlert
-	// groups holds the groups once they are counted, one more than there may be where
-	// they are more.
+	// groups are the counted groups. If there are more than the limit, it has one more than that.
 	groups  []Group
 	changes []change
 	problem string
@@ -130,17 +129,17 @@ type pass struct {
 	*Evaluator
 	request *evaluator.WindowRequest
 	out     evaluator.WindowOutcome
-	// concluding says that what was counted is being concluded, whatever the time: else a
-	// count that takes all the time there is would never raise anything.
+	// concluding says that counts are being concluded, regardless of the time: otherwise a count
+	// that takes all the time would never raise anything.
 	concluding bool
-	// asked says that something was counted. That is done in each pass, whatever the watch
-	// took: else rules that wait for long would wait for ever.
+	// asked says that something was counted. Each pass counts something, however long the watch
+	// took: otherwise rules that wait might wait for ever.
 	asked bool
 	// seen is what the watch came to; the zero value where there is no rule on absence.
 	seen watch.Seen
 }
 
-// Evaluate returns what becomes of the alerts of some rules.
+// Evaluate returns what happens to the alerts of some rules.
 func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
 	p := &pass{Evaluator: e, request: &request, out: evaluator.WindowOutcome{
 		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{}, Watch: request.Watch,
@@ -165,8 +164,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowReques
 	return p.out
 }
 
-// watchFor watches the source where there are rules on absence. Where it answers other
-// questions, but not that one, those rules alone fail.
+// watchFor watches the source if there are rules on absence. If the source answers other queries
+// but not this one, only those rules fail.
 func (p *pass) watchFor(ctx context.Context) error {
 	if !p.request.Watches {
 		return nil
@@ -181,7 +180,7 @@ func (p *pass) watchFor(ctx context.Context) error {
 	return err
 }
 
-// evaluate counts items, by tallies where it can, and concludes.
+// evaluate counts items, by tallies if possible, and concludes.
 func (p *pass) evaluate(ctx context.Context, items []*item) {
 	var rest []*item
 	for _, set := range sets(items) {
@@ -220,8 +219,7 @@ func (p *pass) items() []*item {
 	return items
 }
 
-// batches returns the items that are asked about in one query, those that wait for
-// longest first. What was slow comes last, one by one.
+// batches returns the items for each query, longest waiting first. Slow ones come last, one by one.
 func (p *pass) batches(items []*item) [][]*item {
 	var quick, slow []*item
 	for _, it := range items {
@@ -234,20 +232,20 @@ func (p *pass) batches(items []*item) [][]*item {
 	sortByNames(quick)
 	batches := slices.Collect(slices.Chunk(quick, batchMost))
 	slices.SortStableFunc(batches, func(a, b []*item) int { return first(a) - first(b) })
-	// The one that was slow alone comes after those that were slow in its company.
+	// Rules that were slow alone come after those that were slow together with others.
 	slices.SortStableFunc(slow, func(a, b *item) int {
 		return cmp.Or(p.slowUntil(a.ID).Compare(p.slowUntil(b.ID)), a.number-b.number)
 	})
 	return slices.AppendSeq(batches, slices.Chunk(slow, 1))
 }
 
-// first returns the place of the item that comes first in the request.
+// first returns the index of the item that comes first in the request.
 func first(items []*item) int {
 	return slices.MinFunc(items, func(a, b *item) int { return a.number - b.number }).number
 }
 
-// sortByNames brings together the items that look at the same names, by which a query
-// for several is narrowed; those without names come last.
+// sortByNames groups items that use the same names, because a query for several is narrowed by
+// them. Items without names come last.
 func sortByNames(items []*item) {
 	byNames := func(a, b []string) int {
 		if (len(a) == 0) != (len(b) == 0) {
@@ -261,8 +259,8 @@ func sortByNames(items []*item) {
 	})
 }
 
-// ask asks a question about some items in one query. Where it fails, each half is asked
-// about alone, and so on; an item that fails alone has failed.
+// ask asks about some items in one query. If it fails, each half is asked about separately, and so
+// on. An item that fails alone has failed.
 func (p *pass) ask(ctx context.Context, items []*item, question func(context.Context, []*item) error) {
 	if len(items) == 0 || p.over(ctx) {
 		return
@@ -276,7 +274,7 @@ func (p *pass) ask(ctx context.Context, items []*item, question func(context.Con
 		}
 	case errors.Is(ctx.Err(), context.Canceled):
 	case p.over(ctx) && (len(items) > 1 || ctx.Err() != nil):
-		// There is no time left to find out which of them it was.
+		// There is no time left to find out which rule it was.
 		for _, it := range items {
 			p.remember(it.ID)
 		}
@@ -291,7 +289,7 @@ func (p *pass) ask(ctx context.Context, items []*item, question func(context.Con
 	}
 }
 
-// bounded asks a question, of a rule that was slow for no longer than one rule may take.
+// bounded runs a question. For a slow rule it is bounded to the time that one rule may take.
 func (p *pass) bounded(ctx context.Context, items []*item, question func(context.Context, []*item) error) error {
 	if len(items) > 1 || p.slowUntil(items[0].ID).IsZero() {
 		return question(ctx, items)
@@ -327,14 +325,14 @@ func (p *pass) count(ctx context.Context, items []*item) error {
 	return nil
 }
 
-// byErrorType reports whether the item is a ratio by error type. An exchange that completed
-// has none, so each group is compared with all exchanges of the scope.
+// byErrorType reports whether the item is a ratio by error type. A completed exchange has none, so
+// each group is compared with all exchanges of the scope.
 func (it *item) byErrorType() bool {
 	return it.query.Mode == rules.RatioInWindow && it.query.Grouping.By == rules.GroupByErrorType
 }
 
-// queries returns the query of an item and, of a ratio by error type, one of everything
-// that its groups are compared with.
+// queries returns the query of an item and, for a ratio by error type, a query for everything that
+// its groups are compared with.
 func (it *item) queries() []Query {
 	if !it.byErrorType() {
 		return []Query{it.query}
@@ -344,7 +342,7 @@ func (it *item) queries() []Query {
 	return []Query{it.query, whole}
 }
 
-// compareWith compares all groups with the volume of one that holds everything.
+// compareWith compares all groups with the volume of a group that contains everything.
 func (it *item) compareWith(whole []Group) {
 	for i := range it.groups {
 		if g := &it.groups[i]; len(whole) > 0 {
@@ -353,8 +351,8 @@ func (it *item) compareWith(whole []Group) {
 	}
 }
 
-// answers reports whether the source answers a query that reads nothing. If it does not,
-// the pass ends with the error that it gave before.
+// answers reports whether the source answers a query that reads nothing. If it does not, the pass
+// ends with the previous error.
 func (p *pass) answers(ctx context.Context, before error) bool {
 	to := p.request.WatermarkNS
 	_, err := p.Source.Tally(ctx, TallyQuery{
@@ -367,12 +365,12 @@ func (p *pass) answers(ctx context.Context, before error) bool {
 	return err == nil
 }
 
-// over reports whether nothing more is to be asked.
+// over reports whether nothing more may be asked.
 func (p *pass) over(ctx context.Context) bool {
 	return p.out.SourceErr != nil || ctx.Err() != nil || p.asked && !p.concluding && p.request.Over()
 }
 
-// slowUntil returns the zero instant for what is not slow.
+// slowUntil returns the zero instant if something is not slow.
 func (p *pass) slowUntil(key any) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -395,6 +393,6 @@ func (p *pass) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.slow, func(_ any, until time.Time) bool { return !p.request.Now.Before(until) })
-	// Of rules that are gone.
+	// Removes deleted rules.
 	maps.DeleteFunc(p.learned, func(_ uuid.UUID, m members) bool { return p.request.WatermarkNS-m.atNS > 24*learnedForNS })
 }

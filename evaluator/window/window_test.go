@@ -39,24 +39,24 @@ const (
 	errPoison = failure("poison")
 )
 
-// source counts five exchanges for each rule, which is named by its application. Its
-// groups, where it has some, replace that.
+// source counts five exchanges for each rule, which is identified by its application. If its groups
+// are set, they are returned instead.
 type source struct {
-	// poison makes a query fail, slow makes it wait until its context ends. endless does
-	// that to each tally, down to everything.
+	// poison makes a query fail, slow makes it wait until its context ends. endless does the latter
+	// to each tally, down to everything.
 	poison, slow  string
 	endless, down bool
-	// wide is a tenant that has too many kinds.
+	// wide is a tenant with too many kinds.
 	wide string
-	// values is how many values each attribute has, one where it is 0.
+	// values is the number of values of each attribute; 0 means one.
 	values int
-	// kindsMost is the most kinds of a tally, where it is not 0.
+	// kindsMost is the largest number of kinds in a tally; 0 means the default.
 	kindsMost int
-	// lasted is how long exchanges last at least.
+	// lasted is the least duration of exchanges.
 	lasted  int64
 	inexact []string
 	groups  []window.Group
-	// tallies and counts hold what each query was about, newest how many groups.
+	// tallies and counts record what each query was about, newest the number of groups.
 	tallies []window.TallyQuery
 	counts  [][]string
 	newest  []int
@@ -67,7 +67,7 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies
 		return window.Tallies{}, errDown
 	}
 	if q.FromNS[0] == q.ToNS {
-		return window.Tallies{}, ctx.Err() // as asked to see whether the source answers
+		return window.Tallies{}, ctx.Err() // as when the availability of the source is tested
 	}
 	s.tallies = append(s.tallies, q)
 	if s.endless {
@@ -148,7 +148,7 @@ func (s *source) CountTexts(_ *rules.Rule, c *alerts.Count, e *rules.Exchange) (
 	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
 }
 
-// ruleOf returns the n-th rule, which looks at messages, of a tenant.
+// ruleOf returns the n-th rule of a tenant; it filters by message.
 func ruleOf(n int, tenant string) evaluator.WindowRule {
 	name := fmt.Sprintf("%03d", n)
 	return compiled(&rules.Rule{
@@ -177,7 +177,7 @@ func some(n int) []evaluator.WindowRule {
 	return list
 }
 
-// plain makes rules look at names alone.
+// plain makes rules filter by names only.
 func plain(list []evaluator.WindowRule) []evaluator.WindowRule {
 	for i := range list {
 		list[i].Filter = rules.Filter{}
@@ -213,7 +213,7 @@ func names(ids []uuid.UUID) []string {
 	return list
 }
 
-// upTo names n rules but the one left out.
+// upTo returns the names of n rules without the one left out.
 func upTo(n int, without string) []string {
 	list := []string{}
 	for i := range n {
@@ -250,7 +250,7 @@ func TestQueriesDoNotGrowWithRules(t *testing.T) {
 }
 
 // TestQueriesDoNotGrowWithKindsOfRules mixes 2,000 rules of three modes with two classes of
-// windows: one tally for each set of statuses and class, and for the durations of each.
+// windows: one tally for each set of statuses and class, and one for the durations of each.
 func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 2000 {
@@ -280,7 +280,7 @@ func TestQueriesDoNotGrowWithKindsOfRules(t *testing.T) {
 }
 
 // TestQueriesDoNotGrowWithAttributes has 2,000 rules, most of which group by one of eight
-// attributes: these have a tally of their own, and what few rules name is counted by
+// attributes: these have a tally of their own, and attributes of only a few rules are counted by
 // conditions.
 func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 	var list []evaluator.WindowRule
@@ -311,9 +311,9 @@ func TestQueriesDoNotGrowWithAttributes(t *testing.T) {
 	}
 }
 
-// TestWideTallyIsNotAskedAgain has one tenant's rules group by an attribute that is hardly
-// twice the same: only its neighbours in the last cut are counted by their conditions with
-// them, and no later pass asks for that tally.
+// TestWideTallyIsNotAskedAgain has one tenant whose rules group by an attribute with almost
+// distinct values: only its neighbours in the last division are counted by conditions with them,
+// and no later pass makes that tally.
 func TestWideTallyIsNotAskedAgain(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 160 {
@@ -372,8 +372,8 @@ func TestManyRulesWithManyGroups(t *testing.T) {
 	}
 }
 
-// TestPercentileIsReadWhenAnAlertChanges has a tally show that a bound is reached: what the
-// percentile is, the condition tells.
+// TestPercentileIsReadWhenAnAlertChanges checks that the tally only shows that a bound is reached;
+// the percentile itself is read by the query for the condition.
 func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 	list := some(8)
 	for i := range list {
@@ -393,7 +393,7 @@ func TestPercentileIsReadWhenAnAlertChanges(t *testing.T) {
 	}
 }
 
-// TestTallyThatIsTooLargeIsCutByTenants has a tally fail for more than ten tenants.
+// TestTallyThatIsTooLargeIsCutByTenants has tallies that fail for more than ten tenants.
 func TestTallyThatIsTooLargeIsCutByTenants(t *testing.T) {
 	var list []evaluator.WindowRule
 	for i := range 100 {
@@ -423,7 +423,7 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 	}
 }
 
-// TestSourceThatIsDownFailsNoRule has the source go away before and in mid-pass.
+// TestSourceThatIsDownFailsNoRule makes the source unavailable before and during a pass.
 func TestSourceThatIsDownFailsNoRule(t *testing.T) {
 	s := &source{down: true}
 	for name, list := range map[string][]evaluator.WindowRule{"conditions": some(120), "tallies": plain(some(120))} {
@@ -455,7 +455,7 @@ func TestNothingIsAskedOnceTheTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestWhatWasCountedIsConcluded has the count take all the time that there is.
+// TestWhatWasCountedIsConcluded has a count that takes all the available time.
 func TestWhatWasCountedIsConcluded(t *testing.T) {
 	for name, list := range map[string][]evaluator.WindowRule{"by conditions": some(3), "by a tally": plain(some(10))} {
 		t.Run(name, func(t *testing.T) {
@@ -470,8 +470,7 @@ func TestWhatWasCountedIsConcluded(t *testing.T) {
 	}
 }
 
-// TestSlowRuleKeepsNobodyWaiting lets one rule take all the time that there is, pass
-// after pass.
+// TestSlowRuleKeepsNobodyWaiting has one rule that takes all the available time, pass after pass.
 func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{slow: "000"}
@@ -486,7 +485,7 @@ func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 		if got, outcome := pass(); len(got) != 0 || len(outcome.Failed) != 0 || len(s.counts) != 1 {
 			t.Errorf("at first: %v, %v, %v", got, outcome.Failed, s.counts)
 		}
-		// The 50 that were asked together are asked one by one, after the others.
+		// The 50 that were queried together are queried one by one, after the others.
 		got, outcome := pass()
 		if diff := cmp.Diff(upTo(120, "000"), got); diff != "" || len(s.counts) != 52 || len(s.counts[0]) != 50 || len(s.counts[1]) != 20 {
 			t.Errorf("then: %d queries\n%s", len(s.counts), diff)
@@ -494,7 +493,7 @@ func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 		if err := outcome.Failed[ruleOf(0, "").ID]; err == nil || !strings.Contains(err.Error(), "narrow its scope") {
 			t.Errorf("failed %v", outcome.Failed)
 		}
-		// It has proven to be the one.
+		// It is now known to be the slow one.
 		got, _ = pass()
 		if diff := cmp.Diff(upTo(120, "000"), got); diff != "" || len(s.counts) != 4 || !slices.Equal(s.counts[3], []string{"000"}) {
 			t.Errorf("at last: %d queries\n%s", len(s.counts), diff)
@@ -509,8 +508,8 @@ func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// TestSlowTallyKeepsNobodyWaiting lets a tally take all the time that there is: the
-// conditions are sent instead, until it is tried again.
+// TestSlowTallyKeepsNobodyWaiting has a tally that takes all the available time: the conditions are
+// queried instead, until it is tried again.
 func TestSlowTallyKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{endless: true}
@@ -562,7 +561,7 @@ func steps(t *testing.T, s *source, rule evaluator.WindowRule, open ...evaluator
 	return list
 }
 
-// openAlert returns an alert that has stood for an hour; a resolved one is held.
+// openAlert returns an alert that has been open for an hour; a resolved one is held.
 func openAlert(group string, state alerts.State) evaluator.OpenAlert {
 	return evaluator.OpenAlert{ID: uuid.New(), Group: group, Open: alerts.Open{
 		State: state, Since: time.Unix(0, watermark).Add(-time.Hour), Held: state == alerts.Resolved,
@@ -581,8 +580,8 @@ func TestStepsOfGroups(t *testing.T) {
 	}
 }
 
-// TestRoutedAlertsKeepTheirRoute has a rule use the routing policy: what fires is routed by the
-// group, and what fired before goes where it went.
+// TestRoutedAlertsKeepTheirRoute switches a rule to the routing policy: new alerts are routed by
+// group, and alerts that already fired keep their destination.
 func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	rule := ruleOf(0, "default")
 	rule.GroupBy, rule.NotifyOnResolve, rule.ReNotifyMinutes, rule.UseRoutingPolicy, rule.WebhookIDs = rules.GroupByRoute, true, 1, true, nil
@@ -630,8 +629,7 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	}
 }
 
-// TestServerThatLagsResolvesNothing asks a server that does not see yet what an alert is
-// about.
+// TestServerThatLagsResolvesNothing queries a server that does not show yet what an alert is about.
 func TestServerThatLagsResolvesNothing(t *testing.T) {
 	rule := ruleOf(0, "t")
 	alert := openAlert("", alerts.Firing)
@@ -687,7 +685,7 @@ func TestServerThatLagsResolvesNothing(t *testing.T) {
 	}
 }
 
-// TestEditKeepsWhatFires has the condition edited half a window ago.
+// TestEditKeepsWhatFires edits the condition half a window ago.
 func TestEditKeepsWhatFires(t *testing.T) {
 	for name, c := range map[string]struct {
 		armed time.Duration
@@ -703,7 +701,7 @@ func TestEditKeepsWhatFires(t *testing.T) {
 			s := &source{groups: []window.Group{}}
 			list := []evaluator.WindowRule{rule}
 			if plainly {
-				// Seven others of which the tally counts none: none looks where it fails.
+				// Seven others of which the tally counts none: none of them queries for failures.
 				for i := 1; i < 8; i++ {
 					list = append(list, ruleOf(i, "default"))
 				}
@@ -725,8 +723,8 @@ func TestEditKeepsWhatFires(t *testing.T) {
 	}
 }
 
-// TestTallyDecidesOnPartialWindowsBelow has rules armed within their windows: of those
-// below the threshold the tally decides, the others are counted exactly.
+// TestTallyDecidesOnPartialWindowsBelow has rules that were armed within their windows: the tally
+// decides on those below the threshold, and the others are counted exactly.
 func TestTallyDecidesOnPartialWindowsBelow(t *testing.T) {
 	list := plain(some(10))
 	for i := range list {
@@ -765,7 +763,7 @@ func TestIDsAreDerived(t *testing.T) {
 	}
 }
 
-// TestMoreGroupsThanAlerts has more groups reach the threshold than may have alerts.
+// TestMoreGroupsThanAlerts has more groups that reach the threshold than may have alerts.
 func TestMoreGroupsThanAlerts(t *testing.T) {
 	rule := ruleOf(0, "default")
 	rule.GroupBy = rules.GroupByRoute
@@ -780,7 +778,7 @@ func TestMoreGroupsThanAlerts(t *testing.T) {
 	if len(outcome.Changes) != 999 || !strings.HasPrefix(outcome.Problems[rule.ID], "more than 1000 groups") {
 		t.Errorf("%d changes, %v", len(outcome.Changes), outcome.Problems)
 	}
-	// Where the last one that was counted is below the threshold, so are all others.
+	// If the last one counted is below the threshold, so are all others.
 	s.groups[1000].Observed = 4
 	_, outcome = evaluate(t, newEvaluator(s), r)
 	if last := outcome.Changes[len(outcome.Changes)-1]; len(outcome.Changes) != 1001 || last.Step != alerts.Clear || len(outcome.Problems) != 0 {

@@ -40,28 +40,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// Role is what somebody may do. Each role may do what those before it may.
+// Role is what a person or a program may do. Each role may do what the roles before it may.
 type Role string
 
-// The roles, from the least.
+// The roles, lowest first.
 const (
-	// Viewer reads.
+	// Viewer may read.
 	Viewer Role = "viewer"
-	// Operator acts upon alerts and deliveries, too.
+	// Operator may also act on alerts and deliveries.
 	Operator Role = "operator"
-	// Editor writes rules and webhooks, too.
+	// Editor may also write rules and webhooks.
 	Editor Role = "editor"
-	// Admin manages users and tokens, too.
+	// Admin may also manage users and tokens.
 	Admin Role = "admin"
 )
 
 // Anyone marks what needs no sign-in. Nobody has this role.
 const Anyone Role = "anyone"
 
-// Roles returns the roles, from the least.
+// Roles returns the roles, lowest first.
 func Roles() []Role { return []Role{Viewer, Operator, Editor, Admin} }
 
-// ParseRole reads a role.
+// ParseRole parses a role.
 func ParseRole(text string) (Role, error) {
 	if r := Role(text); slices.Contains(Roles(), r) {
 		return r, nil
@@ -69,8 +69,8 @@ func ParseRole(text string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q; it must be viewer, operator, editor or admin", text)
 }
 
-// Allows reports whether r may do what needs a role. A role that is not known
-// allows nothing but what [Anyone] may, and one that is not known is never met.
+// Allows reports whether r may do what requires a role. An unknown role only allows what [Anyone]
+// may do, and an unknown requirement is never met.
 func (r Role) Allows(need Role) bool {
 	if need == Anyone {
 		return true
@@ -84,16 +84,16 @@ type Account struct {
 	ID       uuid.UUID
 	TenantID string
 	Email    string
-	// Name is how alerts call the person.
+	// Name is the name of the person in alerts.
 	Name     string
 	Role     Role
 	Disabled bool
 	// HasPassword says whether a password has been set.
 	HasPassword bool
-	// Issuer and Subject are who the person is at an OpenID Connect provider;
-	// both are empty where that is not known.
+	// Issuer and Subject identify the person at an OpenID Connect provider; both are empty if that
+	// is unknown.
 	Issuer, Subject string
-	// SignedInAt is the last time; nil means never.
+	// SignedInAt is the time of the last sign-in; nil means never.
 	SignedInAt           *time.Time
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
@@ -106,7 +106,7 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// Token is a program that may call.
+// Token is a token of a program.
 type Token struct {
 	ID       uuid.UUID
 	TenantID string
@@ -116,19 +116,19 @@ type Token struct {
 	Hint      string
 	CreatedBy string
 	CreatedAt time.Time
-	// ExpiresAt is nil for a token that stays until it is revoked.
+	// ExpiresAt is nil for a token that is valid until it is revoked.
 	ExpiresAt *time.Time
 	// UsedAt is the last use, to about a minute; nil means never.
 	UsedAt *time.Time
 }
 
-// Actor is who acts, as the audit log shows it.
+// Actor is a person or a program that acts, as the audit log shows it.
 type Actor struct {
 	Tenant string `json:"tenant"`
 	// Kind is "user", "token" or "program".
 	Kind string `json:"kind"`
 	ID   string `json:"id,omitempty"`
-	// Name is the e-mail address of a person, the name of a program.
+	// Name is the e-mail address of a person, or the name of a program.
 	Name string `json:"name"`
 	// Via says how the actor is known: "session", "token", "link", "password",
 	// "set-up", "oidc", "command" or "open". ViaID names the session.
@@ -137,8 +137,8 @@ type Actor struct {
 	// Address is where the request came from.
 	Address   string `json:"address,omitempty"`
 	RequestID string `json:"requestId,omitempty"`
-	// Operation is the operation of the API; it is empty if there is none. ObjectKind and ObjectID
-	// say what it is about, as far as its path shows.
+	// Operation is the operation of the API; empty if there is none. ObjectKind and ObjectID are
+	// the object of the operation, as far as its path shows.
 	Operation  string `json:"operation,omitempty"`
 	ObjectKind string `json:"objectKind,omitempty"`
 	ObjectID   string `json:"objectId,omitempty"`
@@ -146,11 +146,11 @@ type Actor struct {
 
 type actorKey struct{}
 
-// As returns a context in which a acts: every transaction that a store makes
-// with it is recorded in the audit log in a's name.
+// As returns a context in which a acts: the audit log records every transaction that a store makes
+// with it on behalf of a.
 func As(ctx context.Context, a Actor) context.Context { return context.WithValue(ctx, actorKey{}, a) }
 
-// ActorOf returns who acts, and whether anybody does.
+// ActorOf returns the actor of a context, and whether there is one.
 func ActorOf(ctx context.Context) (Actor, bool) {
 	a, found := ctx.Value(actorKey{}).(Actor)
 	return a, found

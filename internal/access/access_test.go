@@ -35,7 +35,7 @@ func TestRolesAreRanks(t *testing.T) {
 	}
 }
 
-// cheap hashes fast.
+// cheap are parameters with which hashing is fast.
 func cheap() access.Cost { return access.Cost{Time: 1, MemoryKiB: 64, Threads: 1} }
 
 func TestPasswords(t *testing.T) {
@@ -124,7 +124,7 @@ func TestThrottle(t *testing.T) {
 		{7, 0, 10 * time.Second},
 		{1_000_000, 0, 10 * time.Second},
 		{1_000_000, time.Hour, 0},
-		{3, -time.Hour, time.Second}, // a clock that went back
+		{3, -time.Hour, time.Second}, // a clock that was set back
 	} {
 		if got := throttle.Wait(each.failures, now.Add(-each.since), now); got != each.want {
 			t.Errorf("%d failures, %v ago: wait %v, want %v", each.failures, each.since, got, each.want)

@@ -13,8 +13,8 @@ import (
 // ErrRefused says that what was shown lets nobody in. It never says why.
 var ErrRefused = errors.New("the credentials are not valid")
 
-// Store keeps what a [Door] needs. Errors but [ErrRefused], [*ThrottledError]
-// and faults are internal. Instants are of the store's clock.
+// Store is what a [Door] needs to store. Errors other than [ErrRefused], [*ThrottledError] and
+// faults are internal. Instants are by the store's clock.
 type Store interface {
 	Attempts
 	Sessions
@@ -25,87 +25,85 @@ type Store interface {
 
 // Attempts counts attempts to sign in.
 type Attempts interface {
-	// CountAttempt counts an attempt by every subject, or returns a
-	// [*ThrottledError] and counts nothing.
+	// CountAttempt counts an attempt by every subject. It may return a [*ThrottledError] instead,
+	// and then counts nothing.
 	CountAttempt(ctx context.Context, subjects ...Subject) error
-	// TakeBack forgets what was counted by the first subject, and one attempt of
-	// each other one.
+	// TakeBack forgets all attempts of the first subject, and one attempt of each other subject.
 	TakeBack(ctx context.Context, subjects ...Subject) error
 }
 
-// Sessions keeps who is signed in.
+// Sessions stores who is signed in.
 type Sessions interface {
-	// Open begins a session, or returns [ErrRefused] when the account is
-	// disabled, gone, or has another password than the one that was verified.
+	// Open begins a session. It returns [ErrRefused] if the account is disabled or deleted, or has
+	// another password than the verified one.
 	Open(ctx context.Context, o Opening) (Session, error)
-	// Session returns the session if it is neither over nor idle for longer than idle, and if its
-	// account is not disabled; else [ErrRefused].
+	// Session returns the session. It returns [ErrRefused] if the session is over or was idle for
+	// longer than idle, or if its account is disabled.
 	Session(ctx context.Context, secret Hash, idle time.Duration) (Session, error)
-	// Close ends a session. One that there is not is ended already.
+	// Close ends a session. If there is none, it succeeds.
 	Close(ctx context.Context, secret Hash) error
-	// Token returns a token that has not expired, else [ErrRefused].
+	// Token returns a token that has not expired; otherwise [ErrRefused].
 	Token(ctx context.Context, secret Hash) (Token, error)
 }
 
-// Entrances are what people come in through.
+// Entrances are the ways in which people sign in.
 type Entrances interface {
-	// Credentials returns the account of an e-mail address and the hash of its
-	// password; both are zero where there is none.
+	// Credentials returns the account with an e-mail address and the hash of its password; both are
+	// zero if there is none.
 	Credentials(ctx context.Context, email string) (Account, string, error)
-	// Redeem uses a link up, or returns [ErrRefused].
+	// Redeem uses up a link, or returns [ErrRefused].
 	Redeem(ctx context.Context, secret Hash) (Account, error)
 	// SetPassword sets a password and ends every session and link of the account.
 	SetPassword(ctx context.Context, account uuid.UUID, hash string) error
 }
 
-// Beginning is what happens while there is no administrator; one who is disabled
-// is none.
+// Beginning is for the time while there is no administrator; a disabled one does not count.
 type Beginning interface {
 	// SetUpNeeded reports whether there is no administrator.
 	SetUpNeeded(ctx context.Context) (bool, error)
-	// SetUp makes the first administrator. It returns [ErrRefused] when the code
-	// is not a valid one, and a fault when there is an administrator already.
+	// SetUp makes the first administrator. It returns [ErrRefused] if the code is not valid, and a
+	// fault if there is an administrator already.
 	SetUp(ctx context.Context, code Hash, first NewAccount) (Account, error)
 }
 
-// Purger removes what is over.
+// Purger removes what has expired.
 type Purger interface {
-	// Purge removes sessions, links, codes and counts that are over, and entries
-	// of the audit log that are older than the retention; 0 keeps them all.
+	// Purge removes expired sessions, links, codes and counts, and entries of the audit log that
+	// are older than the retention; 0 keeps all of them.
 	Purge(ctx context.Context, idle, auditRetention time.Duration) error
 }
 
-// NewAccount is an account that is to be made.
+// NewAccount is an account to be made.
 type NewAccount struct {
 	TenantID, Email, Name string
 	Role                  Role
-	// PasswordHash is empty where no password is set.
+	// PasswordHash is empty if no password is set.
 	PasswordHash string
-	// Issuer and Subject are empty for who does not come from a provider.
+	// Issuer and Subject are empty for a person who does not come from a provider.
 	Issuer, Subject string
-	// Groups are those that the provider says the person is in.
+	// Groups are the person's groups at the provider.
 	Groups []string
 }
 
-// Opening is a session that is to begin.
+// Opening is a session to be begun.
 type Opening struct {
 	Account uuid.UUID
 	Secret  Hash
 	Address string
 	// Lifetime bounds the session, however much it is used.
 	Lifetime time.Duration
-	// Verified is the hash of the password that was shown, empty where none was.
-	// Rehashed replaces it where it is not empty.
+	// Verified is the hash that the entered password was verified against; empty if there was none.
+	// Rehashed, if not empty, replaces it.
 	Verified, Rehashed string
 }
 
-// Entry is a session that has begun. Secret is what the browser keeps.
+// Entry is a session that has begun. Secret is what the browser stores.
 type Entry struct {
 	Session Session
 	Secret  string
 }
 
-// DoorOptions say how people come in.
+// DoorOptions say how people sign in.
 type DoorOptions struct {
 	Store  Store
 	Hasher *Hasher
@@ -115,7 +113,7 @@ type DoorOptions struct {
 	Logger         *slog.Logger
 }
 
-// Door lets people in. It is safe for concurrent use.
+// Door lets people and programs in. It is safe for concurrent use.
 type Door struct{ DoorOptions }
 
 // NewDoor returns a door.
@@ -139,8 +137,8 @@ func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (
 	var account Account
 	var hash string
 	var err error
-	// A text that is no address belongs to no account, and a store may not even be able to look for
-	// it.
+	// A text that is not an address belongs to no account, and a store may not even be able to
+	// search for it.
 	if CheckEmail(email) == nil {
 		if account, hash, err = d.Store.Credentials(ctx, email); err != nil {
 			return Entry{}, err
@@ -202,13 +200,13 @@ func (d *Door) SetUp(ctx context.Context, from Actor, code, password string, fir
 	return d.open(ctx, from.of(account, "set-up"), account.ID, "", "")
 }
 
-// Admit begins a session for an account that somebody else vouches for.
+// Admit begins a session for an account that an identity provider has confirmed.
 func (d *Door) Admit(ctx context.Context, from Actor, account Account, via string) (Entry, error) {
 	return d.open(ctx, from.of(account, via), account.ID, "", "")
 }
 
-// ChangePassword sets an account's password, ends all of its sessions, and
-// begins another one. The present password is asked for where there is one.
+// ChangePassword sets an account's password, ends all of its sessions, and begins another one. If
+// there is a password, the present one is required.
 func (d *Door) ChangePassword(ctx context.Context, from Actor, account Account, present, password string) (Entry, error) {
 	if account.HasPassword {
 		subject := AccountSubject(account.Email)
@@ -275,13 +273,13 @@ func (d *Door) SignOut(ctx context.Context, secret string) error {
 	return d.Store.Close(ctx, HashOf(secret))
 }
 
-// Expired secrets let nobody in, so that their removal can wait until a replica has started.
+// Expired secrets are not accepted, so their removal can wait until a replica has started.
 const (
 	firstPurge = time.Minute
 	purgeEvery = 10 * time.Minute
 )
 
-// Purge removes what is over until ctx ends, first after a minute, then every ten.
+// Purge removes what has expired until ctx ends, first after a minute, then every ten.
 func (d *Door) Purge(ctx context.Context, auditRetention time.Duration) {
 	pause := time.NewTimer(firstPurge)
 	defer pause.Stop()
@@ -298,14 +296,14 @@ func (d *Door) Purge(ctx context.Context, auditRetention time.Duration) {
 	}
 }
 
-// of completes a with who turned out to act.
+// of completes a with the account that acts.
 func (a Actor) of(account Account, via string) Actor {
 	a.Tenant, a.Kind, a.ID, a.Name, a.Via = account.TenantID, "user", account.ID.String(), account.Email, via
 	return a
 }
 
-// CheckEmail reports whether text can be an e-mail address: it is what people
-// sign in with, and nothing is sent there.
+// CheckEmail reports whether text can be an e-mail address. People sign in with it; nothing is sent
+// there.
 func CheckEmail(text string) error {
 	if !plausibleEmail(text) {
 		return fmt.Errorf("%q is not an e-mail address", text)

@@ -22,7 +22,7 @@ const (
 	MaxPasswordBytes  = 256
 )
 
-// CheckPassword returns what is wrong with a new password. It only asks for length: rules about
+// CheckPassword returns what is wrong with a new password. It only requires a length: rules about
 // digits and signs make passwords worse.
 func CheckPassword(field, password, email string) []fault.Field {
 	switch local, _, _ := strings.Cut(email, "@"); {
@@ -38,7 +38,7 @@ func CheckPassword(field, password, email string) []fault.Field {
 	return nil
 }
 
-// Cost is what a hash costs.
+// Cost is the cost of a hash.
 type Cost struct {
 	// Time is the number of passes, MemoryKiB the memory of each hash under way.
 	Time, MemoryKiB uint32
@@ -48,16 +48,16 @@ type Cost struct {
 // DefaultCost takes about a tenth of a second and 32 MiB.
 func DefaultCost() Cost { return Cost{Time: 3, MemoryKiB: 32 << 10, Threads: 1} }
 
-// Hasher hashes passwords with Argon2id. It is safe for concurrent use, and
-// lets no more than a few hashes be under way: the others wait.
+// Hasher hashes passwords with Argon2id. It is safe for concurrent use, and computes only a few
+// hashes at a time: the others wait.
 type Hasher struct {
 	cost  Cost
 	slots *semaphore.Weighted
-	// decoy is compared with where there is no account.
+	// decoy is the hash to verify against if there is no account.
 	decoy string
 }
 
-// NewHasher returns a hasher that keeps atOnce hashes under way at most.
+// NewHasher returns a hasher that computes at most atOnce hashes at a time.
 func NewHasher(cost Cost, atOnce int) *Hasher {
 	h := &Hasher{cost: cost, slots: semaphore.NewWeighted(int64(atOnce))}
 	h.decoy = h.format(make([]byte, saltBytes), make([]byte, keyBytes))
@@ -67,7 +67,7 @@ func NewHasher(cost Cost, atOnce int) *Hasher {
 const (
 	saltBytes = 16
 	keyBytes  = 32
-	// The maximum cost that a stored hash may ask for; a hash beyond it is not believed.
+	// The maximum cost of a stored hash; a hash with a higher cost is not accepted.
 	maxMemoryKiB = 1 << 20
 	maxTime      = 64
 )
@@ -85,7 +85,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 }
 
 // Verify reports whether password is the one that was hashed, and whether the cost of the hash
-// differs from the cost of new hashes. An empty hash fits no password and takes as long as any
+// differs from the cost of new hashes. An empty hash matches no password and takes as long as any
 // other.
 func (h *Hasher) Verify(ctx context.Context, hash, password string) (fits, outdated bool, err error) {
 	known := hash != ""
@@ -115,7 +115,7 @@ func (h *Hasher) derive(ctx context.Context, password string, salt []byte, cost 
 	return argon2.IDKey([]byte(password), salt, cost.Time, cost.MemoryKiB, cost.Threads, keyBytes), nil
 }
 
-// format writes a hash in the form that other implementations use, too.
+// format writes a hash in the form that other implementations also use.
 func (h *Hasher) format(salt, key []byte) string {
 	encode := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.cost.MemoryKiB, h.cost.Time, h.cost.Threads, encode(salt), encode(key))

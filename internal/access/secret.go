@@ -10,14 +10,14 @@ import (
 const (
 	secretBytes = 32
 	codeBytes   = 10
-	// TokenPrefix begins every token, so that scanners for leaked secrets know it.
+	// TokenPrefix begins every token, so that scanners for leaked secrets recognise it.
 	TokenPrefix = "tcn_"
 	hintLength  = 4
 )
 
 func encoding() *base32.Encoding { return base32.StdEncoding.WithPadding(base32.NoPadding) }
 
-// Hash is what the database keeps of a secret.
+// Hash is the stored form of a secret.
 type Hash [sha256.Size]byte
 
 // HashOf returns the hash of a secret.
@@ -54,7 +54,7 @@ func NewCode() string {
 	return strings.Join(groups, "-")
 }
 
-// CleanCode returns a code as [NewCode] wrote it, however it was typed.
+// CleanCode returns a code in the form of [NewCode], however it was typed.
 func CleanCode(typed string) string {
 	text := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz234567", r) {
@@ -76,9 +76,9 @@ func random(bytes int) string {
 	return strings.ToLower(encoding().EncodeToString(raw))
 }
 
-// LinkURL returns the page on which a link is redeemed. The secret is in the
-// fragment, which browsers keep to themselves: no log and no proxy sees it. It
-// is a path where the public URL is not known.
+// LinkURL returns the page on which a link is redeemed. The secret is in the fragment, which
+// browsers do not send: no log and no proxy sees it. If the public URL is not known, LinkURL
+// returns a path.
 func LinkURL(public, secret string) string {
 	return strings.TrimSuffix(public, "/") + "/sign-in#" + secret
 }

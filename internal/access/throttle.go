@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// Throttle says how long to wait after attempts that did not succeed.
+// Throttle says how long to wait after failed attempts.
 type Throttle struct {
-	// Free attempts cost nothing.
+	// Free is how many attempts need no pause.
 	Free int
-	// First is the pause after the next one; it doubles up to Most.
+	// First is the pause after the next attempt; it doubles up to Most.
 	First, Most time.Duration
-	// Forget is the silence after which everything is forgotten.
+	// Forget is the time without attempts after which everything is forgotten.
 	Forget time.Duration
 }
 
-// AccountThrottle is for attempts on one account. Its longest pause is short:
-// it stops guessing, and keeps nobody from signing in for long whose account
-// somebody else is hammering at.
+// AccountThrottle is for attempts on one account. Its longest pause is short: it prevents guessing,
+// but does not lock a person out for long while somebody else tries passwords for the account.
 func AccountThrottle() Throttle {
 	return Throttle{Free: 5, First: time.Second, Most: time.Minute, Forget: 24 * time.Hour}
 }
@@ -31,8 +30,8 @@ func AddressThrottle() Throttle {
 	return Throttle{Free: 30, First: time.Second, Most: 5 * time.Minute, Forget: time.Hour}
 }
 
-// Wait returns how long after now the next attempt may be made: 0 when it may
-// be made at once. A last attempt in the future counts as made now.
+// Wait returns how long after now the next attempt may be made; 0 if it may be made at once. A last
+// attempt in the future counts as made now.
 func (t Throttle) Wait(failures int, last, now time.Time) time.Duration {
 	since := max(0, now.Sub(last))
 	if failures < t.Free || since >= t.Forget {
@@ -45,7 +44,7 @@ func (t Throttle) Wait(failures int, last, now time.Time) time.Duration {
 	return max(0, min(pause, t.Most)-since)
 }
 
-// Counts returns how many failures there are with one more.
+// Counts returns the number of failures after one more.
 func (t Throttle) Counts(failures int, last, now time.Time) int {
 	if now.Sub(last) >= t.Forget {
 		return 1
@@ -59,14 +58,13 @@ type Subject struct {
 	Throttle Throttle
 }
 
-// AccountSubject counts attempts on the account of an e-mail address, whether
-// there is one or not.
+// AccountSubject counts attempts on the account with an e-mail address, whether it exists or not.
 func AccountSubject(email string) Subject {
 	return Subject{Key: sha256.Sum256([]byte("account\x00" + strings.ToLower(email))), Throttle: AccountThrottle()}
 }
 
-// AddressSubject counts attempts from an address. Addresses of IPv6 are counted by their /64,
-// because the holder of one address has the other 2^64 as well.
+// AddressSubject counts attempts from an address. IPv6 addresses are counted by their /64, because
+// the holder of one address usually has all of them.
 func AddressSubject(address string) Subject {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		ip = ip.Unmap().WithZone("")

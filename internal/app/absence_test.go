@@ -8,7 +8,7 @@ import (
 	"tocsin/rules"
 )
 
-// endedAgo writes an exchange of a route that ended so many seconds ago.
+// endedAgo writes an exchange of a route that ended the given number of seconds ago.
 func (w *world) endedAgo(route string, seconds int64) {
 	w.t.Helper()
 	at := w.ch.Now(w.t) - seconds*1e9
@@ -17,8 +17,8 @@ func (w *world) endedAgo(route string, seconds int64) {
 	})
 }
 
-// watchedUntil has the partitions have watched the source for an hour, until so many seconds
-// ago.
+// watchedUntil sets the partitions' watch as if they had watched the source for an hour, until the
+// given number of seconds ago.
 func (w *world) watchedUntil(seconds int64) (untilNS int64) {
 	w.t.Helper()
 	now := w.ch.Now(w.t)
@@ -27,8 +27,8 @@ func (w *world) watchedUntil(seconds int64) (untilNS int64) {
 	return untilNS
 }
 
-// concludeAfter has a process go on from a watch so many seconds ago, until it has judged what is
-// absent: from its second watch on.
+// concludeAfter lets a process continue from a watch the given number of seconds ago, until it has
+// judged what is absent: from its second watch on.
 func (w *world) concludeAfter(seconds int64) {
 	w.t.Helper()
 	untilNS, e := w.watchedUntil(seconds), w.newEvaluator(evaluator.Options{})
@@ -40,8 +40,8 @@ func (w *world) concludeAfter(seconds int64) {
 	})
 }
 
-// TestAbsenceFiresAndClears has a route be silent, come back, and be silent in an outage. Each
-// process that goes on knows nothing but what the checkpoint holds.
+// TestAbsenceFiresAndClears has a route that is silent, returns, and is silent in an outage. Each
+// process that continues knows only what is in the checkpoint.
 func TestAbsenceFiresAndClears(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

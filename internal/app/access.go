@@ -19,15 +19,15 @@ import (
 	"tocsin/internal/seal"
 )
 
-// AccessMode says who may do what.
+// AccessMode says who is let in.
 type AccessMode string
 
 // The modes.
 const (
-	// AccessSignIn lets in who has signed in, or sends a token.
+	// AccessSignIn lets in people who have signed in, and requests with a token.
 	AccessSignIn AccessMode = "sign-in"
-	// AccessOpen lets everybody do everything. It is for trying out, and refused
-	// unless the server listens on loopback.
+	// AccessOpen lets everybody do everything. It is for trying out Tocsin, and is refused unless
+	// the server listens on loopback.
 	AccessOpen AccessMode = "open"
 )
 
@@ -35,23 +35,22 @@ const (
 type AccessOptions struct {
 	// Mode is [AccessSignIn] by default.
 	Mode AccessMode
-	// Tenant is that of the first administrator, and of everybody where access is
-	// open; "default" by default.
+	// Tenant is the tenant of the first administrator, and of everybody if access is open;
+	// "default" by default.
 	Tenant string
-	// AdminEmail and AdminPassword make the first administrator when there is no
-	// user yet.
+	// AdminEmail and AdminPassword make the first administrator if there is no user yet.
 	AdminEmail, AdminPassword string
-	// PasswordCost is what the hash of a password costs, [access.DefaultCost] by default.
+	// PasswordCost is the cost of a password hash, [access.DefaultCost] by default.
 	PasswordCost access.Cost
 	// SessionIdle and SessionLifetime bound a session; see [access.DoorOptions].
 	SessionIdle, SessionLifetime time.Duration
-	// TrustedProxies may name the client in X-Forwarded-For.
+	// TrustedProxies are the proxies whose X-Forwarded-For is trusted to name the client.
 	TrustedProxies []netip.Prefix
-	// MetricsToken has to be sent to /metrics; empty leaves it open.
+	// MetricsToken is required by /metrics; if it is empty, /metrics is open.
 	MetricsToken string
-	// OIDC lets people sign in elsewhere; an empty issuer means there is no elsewhere.
+	// OIDC lets people sign in through a provider; an empty issuer means that there is none.
 	OIDC OIDCOptions
-	// AuditRetention is how long the audit log is kept; 0 is for ever.
+	// AuditRetention is how long the audit log is kept; 0 means for ever.
 	AuditRetention time.Duration
 }
 
@@ -67,12 +66,12 @@ type OIDCOptions struct {
 	Tenant      string
 }
 
-// set reports whether anything but the issuer is set; scopes have a default.
+// set reports whether an option other than the issuer is set; scopes have a default.
 func (o *OIDCOptions) set() bool {
 	return o.ClientID != "" || o.ClientSecret != "" || o.Name != "" || o.RoleClaim != "" || o.GroupsClaim != "" || len(o.RoleMap) > 0 || o.DefaultRole != "" || o.Tenant != ""
 }
 
-// openElsewhere returns where people sign in elsewhere, nil where nothing is set.
+// openElsewhere returns the sign-in through a provider; nil if none is configured.
 func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, error) {
 	o := a.options.Access.OIDC
 	if o.Issuer == "" {
@@ -161,7 +160,8 @@ func (o *Options) checkOpen(listen string, ip netip.Addr) error {
 	return nil
 }
 
-// openDoor makes the door and, while there is no administrator, a way to the first one.
+// openDoor makes the door. If there is no administrator, it also provides a way to create the first
+// one.
 func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, error) {
 	o := a.options.Access
 	logger := a.options.Logger.With(slog.String("part", "access"))
@@ -197,7 +197,7 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 	return door, nil
 }
 
-// addFirst makes the first user, an administrator. Of several replicas one does.
+// addFirst makes the first user, an administrator. Of several replicas, one succeeds.
 func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o AccessOptions, logger *slog.Logger) error {
 	hash, err := door.Hasher.Hash(ctx, o.AdminPassword)
 	if err != nil {
@@ -213,7 +213,7 @@ func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o 
 	return err
 }
 
-// identify returns how requests are identified; nil is by the door.
+// identify returns how requests are identified; nil means by the door.
 func (o *AccessOptions) identify() func(*http.Request) (api.Identity, error) {
 	if o.Mode != AccessOpen {
 		return nil

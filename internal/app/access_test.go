@@ -25,7 +25,7 @@ const (
 	adminPassword = "correct horse battery"
 )
 
-// guarded runs a replica where people have to sign in, with a first administrator.
+// guarded runs a replica that requires users to sign in, with a first administrator.
 func (w *world) guarded(change ...func(*app.Options)) (base string, logged *log) {
 	w.t.Helper()
 	return w.replica(append([]func(*app.Options){func(o *app.Options) {
@@ -33,16 +33,16 @@ func (w *world) guarded(change ...func(*app.Options)) (base string, logged *log)
 	}}, change...)...)
 }
 
-// cheapPasswords keeps the tests from spending most of their time on hashes.
+// cheapPasswords prevents the tests from spending most of their time on hashes.
 func cheapPasswords() access.Cost { return access.Cost{Time: 1, MemoryKiB: 64, Threads: 1} }
 
-// caller speaks to the API as somebody: with the cookies of a browser, or a token.
+// caller uses the API as a user, with the cookies of a browser or a token.
 type caller struct {
 	t     testing.TB
 	base  string
 	http  *http.Client
 	token string
-	// contract holds every answer against the API's description.
+	// contract checks every response against the API's description.
 	contract *contract
 }
 
@@ -55,14 +55,14 @@ func newCaller(tb testing.TB, base string) *caller {
 	return &caller{t: tb, base: base, http: &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}, contract: newContract(tb)}
 }
 
-// said is an answer of the API.
+// said is a response of the API.
 type said struct {
 	status int
 	header http.Header
 	body   map[string]any
 }
 
-// do makes a request with a JSON body, if any; header holds names and values.
+// do makes a request with a JSON body, if any; header contains alternating names and values.
 func (c *caller) do(method, path string, body any, header ...string) said {
 	c.t.Helper()
 	var content io.Reader
@@ -112,7 +112,7 @@ func (c *caller) do(method, path string, body any, header ...string) said {
 	return got
 }
 
-// must is do, and demands a status.
+// must is do, and checks the status.
 func (c *caller) must(status int, method, path string, body any, header ...string) said {
 	c.t.Helper()
 	got := c.do(method, path, body, header...)
@@ -131,7 +131,7 @@ func (c *caller) signIn(email, password string) *caller {
 	return c
 }
 
-// withToken makes a token of a role and returns who uses it.
+// withToken creates a token with a role and returns a caller that uses it.
 func (c *caller) withToken(name string, role access.Role) *caller {
 	c.t.Helper()
 	made := c.must(http.StatusCreated, http.MethodPost, "/tokens", map[string]any{"name": name, "role": role})
@@ -384,7 +384,7 @@ func TestTheLastAdministratorStays(t *testing.T) {
 	for _, edit := range []map[string]any{{"name": "A", "role": "editor", "disabled": false}, {"name": "A", "role": "admin", "disabled": true}} {
 		admin.must(http.StatusConflict, http.MethodPut, "/users/"+id, edit, "If-Match", `"1"`)
 	}
-	// Two administrators who remove each other, again and again.
+	// Two administrators repeatedly try to remove each other.
 	program := admin.withToken("program", access.Admin)
 	for range 10 {
 		eve := program.must(http.StatusCreated, http.MethodPost, "/users", map[string]any{"email": w.newID().String() + "@example.com", "name": "Eve", "role": "admin"}).text("id")

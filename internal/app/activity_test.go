@@ -15,7 +15,7 @@ func TestActivityCountsTheLastHourByMinuteAndRule(t *testing.T) {
 	if nothing, err := inbox.Raised(t.Context(), tenant); err != nil || len(nothing.Rules) != 0 || !nothing.Complete || time.Since(nothing.From) < 59*time.Minute {
 		t.Fatalf("before there are alerts: %+v, %v", nothing, err)
 	}
-	// A second apart: those of two hours, of which one is counted.
+	// The exchanges of two hours, a second apart; one of the hours is counted.
 	rule := w.rule()
 	w.plenty(rule, 2*60*60)
 	w.exec(`update alert set health = true, execution_id = null where title = 'title 7199'`)
@@ -37,7 +37,7 @@ func TestActivityCountsTheLastHourByMinuteAndRule(t *testing.T) {
 		last += n
 	}
 	// The present minute is under way, and one alert is about the rule's health. Some seconds pass
-	// before it is asked.
+	// before the request.
 	if last < 40 || last > 119 {
 		t.Errorf("the last two minutes have %d alerts", last)
 	}
@@ -124,7 +124,7 @@ func TestAListTellsHowAttemptsEnded(t *testing.T) {
 	if n := wantVerdicts("under way", unknown); !n.History[0].UnderWay {
 		t.Error("the attempt under way is not told as such")
 	}
-	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has lapsed
+	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has expired
 	second := w.claim()[0]
 	if n := wantVerdicts("after a crash", unknown, unknown); n.History[0].UnderWay || !n.History[1].UnderWay {
 		t.Errorf("after a crash: %+v", n.History)

@@ -10,7 +10,7 @@ import (
 	"tocsin/internal/app"
 )
 
-// fences returns the code blocks of a page that are in a language.
+// fences returns the code blocks of a page that are marked with a language.
 func fences(t *testing.T, path, language string) []string {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -28,7 +28,7 @@ func fences(t *testing.T, path, language string) []string {
 	}
 }
 
-// words splits a command as a shell does that knows double quotes alone.
+// words splits a command as a shell does, but knows only double quotes.
 func words(line string) []string {
 	var list []string
 	for i, part := range strings.Split(line, `"`) {
@@ -41,7 +41,8 @@ func words(line string) []string {
 	return list
 }
 
-// TestTheGuideFromAlertmanagerHolds applies the file of the guide, runs its commands, and has ERP fail.
+// TestTheGuideFromAlertmanagerHolds applies the file of the guide, runs its commands, and lets ERP
+// fail.
 func TestTheGuideFromAlertmanagerHolds(t *testing.T) {
 	t.Parallel()
 	const guide = "../../docs/alertmanager.md"
@@ -78,8 +79,8 @@ func TestTheGuideFromAlertmanagerHolds(t *testing.T) {
 		t.Errorf("the guide has %d commands, want 11", ran)
 	}
 
-	// Three orders fail because ERP is unreachable: each has an alert, and one message tells of the cause. Another error
-	// notifies the team meanwhile.
+	// Three orders fail because ERP is unreachable: each has an alert, and one message reports the
+	// cause. Meanwhile another error notifies the team.
 	const notified = `select r.name || ' ' || n.reason || ' ' || coalesce(w.name, 'nobody') || ' ' || count(*)
 		from alert a join rule r using (rule_id) left join notification n using (alert_id) left join webhook w on w.webhook_id = n.webhook_id
 		group by r.name, n.reason, w.name order by r.name, n.reason nulls first, w.name`
@@ -95,7 +96,7 @@ func TestTheGuideFromAlertmanagerHolds(t *testing.T) {
 	w.wantColumn("who was notified", strings.Replace(notified, "n.reason", "coalesce(n.reason, '-')", 1),
 		"ERP unreachable FIRED erp-team 1", "ERP unreachable FIRED pager 1", "Order failed - nobody 3", "Order failed FIRED erp-team 1")
 
-	// The variation raises nothing of the symptom.
+	// The variation raises no alerts for the symptom.
 	f.does(0, []string{"0 created, 1 updated"}, "apply", "-f", f.write("variation.yaml", examples[1]))
 	w.fail(w.ch.Now(t), "e")
 	w.incomplete(w.ch.Now(t), "f")

@@ -1,9 +1,8 @@
-// Package app is the one place where everything meets: it opens the stores and
-// the source, hands them to the evaluator, the dispatcher and the API, runs
-// them, and ends them in the reverse order.
+// Package app connects all parts of a replica. It opens the stores and the source, passes them to
+// the evaluator, the dispatcher and the API, runs these, and closes everything in reverse order.
 //
-// A replica runs any of the roles. A wake-up bus tells dispatchers of all
-// replicas that notifications are waiting; what it loses they find by polling.
+// A replica runs any of the roles. A wake-up bus tells dispatchers of all replicas that
+// notifications are waiting. Lost wake-ups do no harm, because dispatchers also poll.
 package app
 
 import (
@@ -42,7 +41,7 @@ import (
 	"tocsin/web"
 )
 
-// sourceCheckTimeout bounds the look at the source when a replica starts.
+// sourceCheckTimeout bounds the check of the source when a replica starts.
 const sourceCheckTimeout = 10 * time.Second
 
 // App is one replica.
@@ -57,14 +56,14 @@ type App struct {
 	refresher  *refresh.Refresher
 	member     *lease.Member
 	bus        *bus.Bus
-	// dispatchers wakes them; outbox is their store.
+	// dispatchers wakes dispatchers; outbox is their store.
 	dispatchers *dispatchers
 	outbox      *postgres.Outbox
 	sender      *webhook.Sender
 	renderer    *webhook.Renderer
 	receivers   *preset.Set
 	metrics     *metrics
-	// tracer is nil where nothing is traced.
+	// tracer is nil if tracing is off.
 	tracer    *tracing.Tracer
 	watch     *watch
 	resolver  *resolution.Resolver
@@ -74,8 +73,8 @@ type App struct {
 	lifecycle lifecycle
 }
 
-// New opens everything that the roles need and starts nothing. The database
-// must be migrated. The caller closes the app.
+// New opens everything that the roles need and starts nothing. The database must be migrated. The
+// caller closes the app.
 func New(ctx context.Context, o Options) (app *App, err error) {
 	o.applyDefaults()
 	if err := o.validate(); err != nil {
@@ -150,7 +149,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	return a, nil
 }
 
-// openTraces makes what exports traces, if any are exported, and has the log name them.
+// openTraces opens the exporter of traces, if there is one, and adds trace ids to the log.
 func (a *App) openTraces(ctx context.Context) (err error) {
 	if a.options.Traces.URL == "" {
 		return nil
@@ -166,8 +165,8 @@ func (a *App) openTraces(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkSource refuses a mapping that does not suit the table. ClickHouse and the
-// table may still come: without them it says so and goes on.
+// checkSource refuses a mapping that does not fit the table. If ClickHouse or the table is missing,
+// it only logs this, because they may appear later.
 func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error {
 	ctx, cancel := context.WithTimeout(ctx, sourceCheckTimeout)
 	defer cancel()
@@ -252,7 +251,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	return err
 }
 
-// openServer listens, whatever the roles: every replica answers probes and Prometheus.
+// openServer listens, whatever the roles are: every replica answers probes and Prometheus.
 func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", a.options.Listen)
@@ -268,7 +267,7 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 	})
 	o := api.Options{
 		Metrics: a.metrics.handler(db.Reconciliation(), a.options.heartbeat().DeadAfter, a.options.Logger), MetricsToken: a.options.Access.MetricsToken,
-		// Without ClickHouse people read and handle their alerts, and messages are delivered.
+		// Without ClickHouse, people can still handle alerts, and messages are delivered.
 		Checks:        []api.Check{{Name: "postgres", Required: true, Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL, TrustedProxies: a.options.Access.TrustedProxies,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
@@ -294,7 +293,7 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 	return nil
 }
 
-// openAPI completes the options of what every replica answers to those of the API.
+// openAPI adds the options of the API to those of the endpoints of every replica.
 func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box, o *api.Options) (err error) {
 	at, err := netip.ParseAddrPort(a.listener.Addr().String())
 	if err != nil {
@@ -334,7 +333,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	return err
 }
 
-// checkWebhook returns what is wrong with a webhook that somebody wants to save.
+// checkWebhook returns what is wrong with a webhook that is about to be saved.
 func (a *App) checkWebhook(w *notify.Webhook) []fault.Field {
 	if w.Preset != "" {
 		fields := append(webhook.CheckPreset(a.receivers, w), webhook.CheckHeaders(w.Headers)...)
@@ -351,11 +350,10 @@ func (a *App) checkWebhook(w *notify.Webhook) []fault.Field {
 // /readyz and /metrics.
 func (a *App) Addr() string { return a.listener.Addr().String() }
 
-// Run does the work of the roles until ctx ends or one of them fails, then
-// lets what is under way come to its end: the tick at hand is committed, the
-// attempts under way are settled, the requests under way are answered. The
-// replica beats until then, and leaves when nothing is under way any more; what
-// did not end in time keeps its claims, because it may still come to its end.
+// Run does the work of the roles until ctx ends or one of them fails. Then it lets work under way
+// complete: the current tick is committed, attempts are settled, and requests are answered. The
+// replica sends heartbeats until then, and leaves when nothing is under way. Work that did not end
+// in time keeps its claims, because it may still complete.
 func (a *App) Run(ctx context.Context) error {
 	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -375,7 +373,7 @@ func (a *App) Run(ctx context.Context) error {
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	var sender sync.WaitGroup
 	sender.Go(func() { a.bus.Send(sending) })
-	// Wake-ups of the last tick, and for what is released at the end, are sent.
+	// This still sends the wake-ups of the last tick, and of what is released at the end.
 	defer sender.Wait()
 	defer stopSending()
 	if a.dispatcher != nil {
@@ -414,8 +412,7 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, serveErr)
 }
 
-// drain lets load balancers notice that the server is about to end, while it
-// still answers.
+// drain keeps the server answering while load balancers notice that it is about to end.
 func (a *App) drain(ctx context.Context) {
 	a.api.Drain()
 	if a.options.ShutdownDelay > 0 && a.options.has(RoleAPI) {
@@ -432,11 +429,11 @@ func (a *App) shutdownServer(ctx context.Context) error {
 	return nil
 }
 
-// Close releases everything, the last opened first.
+// Close closes everything, in the reverse order of opening.
 func (a *App) Close(ctx context.Context) error { return a.lifecycle.close(ctx) }
 
-// self describes this process. Its id is host, process and a random part, so
-// that a process number used again is somebody else.
+// self describes this process. Its id contains the host, the process id and a random part, so that
+// a reused process id is a different replica.
 func (o *Options) self() lease.Replica {
 	host, err := os.Hostname()
 	if err != nil {

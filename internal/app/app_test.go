@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Most of the time tests wait for other processes, for leases and for ticks.
+	// Tests mostly wait: for other processes, leases and ticks.
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// log collects what a replica logs.
+// log collects the log of a replica.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -57,7 +57,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// replica runs the whole app in this process, with some options changed.
+// replica runs the whole application in this process, with some options changed.
 func (w *world) replica(change ...func(*app.Options)) (address string, logged *log) {
 	w.t.Helper()
 	w.giveUp()
@@ -190,8 +190,8 @@ func TestNewRefusesADatabaseThatIsNotMigrated(t *testing.T) {
 	}
 }
 
-// TestANewerSchemaSaysWhoWorksWithIt starts a program on a database that a later
-// one has migrated.
+// TestANewerSchemaSaysWhoWorksWithIt starts a program on a database that a later version has
+// migrated.
 func TestANewerSchemaSaysWhoWorksWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +231,8 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestEveryReplicaIsWatched asks replicas that serve no API what probes and Prometheus ask.
+// TestEveryReplicaIsWatched makes the requests of probes and Prometheus to replicas that do not
+// serve the API.
 func TestEveryReplicaIsWatched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,8 +15,8 @@ import (
 	"tocsin/internal/app"
 )
 
-// wiretap stands between a replica and Postgres, and counts what is asked: by the
-// name of the query or, where it has none, by its first words. Preparing counts too.
+// wiretap is a proxy between a replica and Postgres that counts queries: by the query's name or, if
+// it has none, by its first words. Preparing a statement counts as well.
 type wiretap struct {
 	url   string
 	mu    sync.Mutex
@@ -80,7 +80,7 @@ func (w *wiretap) serve(t *testing.T, client net.Conn, server string) {
 	}
 }
 
-// spoken reads what a client says. What it says first has no type.
+// spoken reads the messages of a client. The first one has no type.
 func spoken(from io.Reader, typed bool) (kind byte, body, raw []byte, err error) {
 	head := make([]byte, 4, 5)
 	if typed {
@@ -126,14 +126,14 @@ func (w *wiretap) counts() map[string]int {
 	return maps.Clone(w.asked)
 }
 
-// TestIdleReplicaAsksSeldom holds everything that a replica asks Postgres that has nothing
-// to do, with eight partitions to hold and rules in one of them: each tick looks at its
-// leases, and commits how far the partition has come. What is not named here is not asked.
+// TestIdleReplicaAsksSeldom lists all queries of a replica that has nothing to do, with eight
+// partitions to hold and rules in one of them: each tick looks at its leases, and commits the
+// position of the partition. There are no other queries.
 func TestIdleReplicaAsksSeldom(t *testing.T) {
 	t.Parallel()
 	const watched = 12 * time.Second
-	// What is asked once each so often, and how often besides: at the start, and after
-	// it listens.
+	// every is the interval of a query, more is how often it is made besides: at the start, and
+	// after the replica listens.
 	type share struct {
 		every time.Duration
 		more  int
@@ -142,26 +142,28 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// The schema is read on a connection of its own.
 		"SELECT EXISTS": {0, 1}, "SELECT max(version_id)": {0, 1}, "LookBackLongest": {0, 1},
 		"ReplicaBeat": {10 * time.Second, 1}, "ReplicaSilent": {30 * time.Second, 0}, "SlackUpdateWebhooks": {15 * time.Second, 1}, "SlackUpdateTrim": {time.Minute, 1},
-		// Once by itself and once because it listens from here on; once more after five quiet seconds.
+		// Once in any case and once because it listens from here on; once more after five quiet
+		// seconds.
 		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxLook": {30 * time.Second, 3},
 		"BreakersOpenFor": {15 * time.Second, 0}, "OutboxExpire": {15 * time.Second, 0}, "SnoozeDue": {15 * time.Second, 0}, "EscalationDue": {15 * time.Second, 0},
-		// A look whether the minute has a sample, and the sample that one of all replicas takes: at the start, and
-		// in each minute that begins.
+		// A query whether the minute has a sample, and the sample that one of all replicas takes:
+		// at the start, and in each minute that begins.
 		"SampleMissing": {20 * time.Second, 1}, "PartitionList": {time.Minute, 2}, "SampleInsert": {time.Minute, 2},
 		"SampleOutbox": {time.Minute, 2}, "SampleSweep": {time.Minute, 2}, "SampleSweepOutbox": {time.Minute, 2},
 		"begin; set": {time.Minute, 2}, "commit -": {time.Minute, 2},
 		// With each look, and in its transaction.
 		"select set_config('enable_seqscan',": {10 * time.Second, 3},
-		// Of each connection that listens.
+		// Of each listening connection.
 		"-- ping": {15 * time.Second, 0},
-		// A connection is told once what it will be asked; how many there are is left to the pool.
+		// Each connection prepares its statements once; how many connections there are is up to the
+		// pool.
 		"prepare": {0, 60},
 	}
 	withAPI := map[string]share{"AdministratorExists": {0, 1}}
 	tick := time.Second
 	evaluating := map[string]share{
 		"CheckpointsFor": {tick, 2}, "CheckpointTake": {0, 1}, "CheckpointRenew": {5 * time.Second, 1}, "ReplicaEvaluates": {5 * time.Second, 2},
-		// The first passes of all partitions, and then of the one with rules.
+		// The first passes of all partitions, and then those of the one with rules.
 		"RulesRevision": {0, 9}, "RulesChanged": {0, 9}, "RulesRemoved": {0, 1}, "RuleBackfills": {0, 9}, "RuleReplays": {0, 9},
 		"ResolutionTake":   {30 * time.Second, 0},
 		"CheckpointCommit": {tick, 12}, "BackfillWrite": {0, 2}, "BackfillDelete": {0, 2}, "begin; set": {time.Minute, 6}, "commit -": {time.Minute, 6},
@@ -169,7 +171,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	for name, c := range map[string]struct {
 		roles []app.Role
 		more  []map[string]share
-		// perSecond is how much is asked in a second.
+		// perSecond is the number of queries per second.
 		perSecond int
 	}{
 		"dispatch":                {[]app.Role{app.RoleDispatch}, nil, 1},
@@ -188,7 +190,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 			began := time.Now()
 			w.replica(func(o *app.Options) {
 				o.PostgresURL, o.Roles, o.TickInterval = tap.url, c.roles, tick
-				// However slow the machine is, no pass falls into the time that is watched.
+				// However slow the machine is, no pass is made in the period that is watched.
 				o.SweepInterval = time.Hour
 			})
 			w.until("it listens", func() bool {
@@ -221,8 +223,8 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	}
 }
 
-// sum returns how much was asked, but for what is asked once for each connection, and
-// for the settings that are sent with a query.
+// sum returns the number of queries, without those that each connection makes once and without the
+// settings sent along with a query.
 func sum(asked map[string]int) (all int) {
 	for query, count := range asked {
 		if query != "prepare" && query != "select set_config('enable_seqscan'," {

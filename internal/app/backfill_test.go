@@ -12,8 +12,8 @@ import (
 	"tocsin/rules"
 )
 
-// outage pauses the partition of a rule for five hours, with exchanges that became
-// visible an hour behind its cursor. It returns how many, and a cursor of an hour ago.
+// outage pauses the partition of a rule for five hours, with exchanges that became visible an hour
+// behind its cursor. It returns the number of exchanges, and a cursor of an hour ago.
 func (w *world) outage() (late int, present string) {
 	w.t.Helper()
 	now := w.ch.Now(w.t)
@@ -32,9 +32,9 @@ func (w *world) outage() (late int, present string) {
 	return len(rows), cursor.Position{StartTimeNS: now - time.Hour.Nanoseconds()}.String()
 }
 
-// TestKilledBeforeTheLookBackIsJudged kills replicas after an outage, the first one once
-// its cursor has come to the present and before it has looked back: what was to be found
-// there has one alert in the end, and what is new is alerted meanwhile.
+// TestKilledBeforeTheLookBackIsJudged kills replicas after an outage, the first one when its cursor
+// has reached the present but the look-back has not been judged: in the end there is one alert for
+// each exchange in it, and new exchanges have alerts meanwhile.
 func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,15 +64,15 @@ func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	w.wantColumn("notifications", `select count(*)::text from notification where reason = 'FIRED'`, fmt.Sprint(late+2))
 }
 
-// TestBackfillIsShownAndNotMissing has a partition with a look-back to judge: status and
-// health say so, and reconciliation does not call it missing.
+// TestBackfillIsShownAndNotMissing has a partition with a look-back to judge: status and health
+// report it, and reconciliation does not count it as missing.
 func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	made := w.namedRules("a", "b")
 	w.tick()
 	late, _ := w.outage()
-	// A pass without time reads what is new, and one page of the rest.
+	// A pass without spare time reads what is new, and one page of the backfill.
 	hurried := w.newEvaluator(evaluator.Options{PageSize: 1, Interval: time.Nanosecond})
 	if _, err := w.tickWith(hurried); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	}
 }
 
-// wantLookingBack checks whether status and health say that rules have a look-back to judge.
+// wantLookingBack checks whether status and health report rules with a look-back to judge.
 func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	w.t.Helper()
 	status, err := w.db.Record(nil).Status(w.t.Context(), tenant)
@@ -121,8 +121,9 @@ func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	}
 }
 
-// TestRetentionKeepsOffBackfills has a partition with a look-back to judge that reaches
-// behind old alerts: they stay, or else it would raise them again.
+// TestRetentionKeepsOffBackfills has a partition whose look-back, still to be judged, reaches to
+// before old alerts: retention keeps these alerts, as the backfill would otherwise raise them
+// again.
 func TestRetentionKeepsOffBackfills(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"tocsin/notify"
 )
 
-// batch begins an attempt at each of some notifications of a webhook.
+// batch begins an attempt at each of n notifications of a webhook.
 func (w *world) batch(n int) []notify.Delivery {
 	w.t.Helper()
 	w.owed(w.webhook("ops"), names(n)...)
@@ -47,8 +47,8 @@ func TestSettledTogether(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 10", "FAILED 10", "RETRYING 20")
 }
 
-// TestOutcomeIsStoredTwice stores outcomes once more, as a process does that has not
-// heard whether they are, and the third time beside others: they are recorded once.
+// TestOutcomeIsStoredTwice stores outcomes a second time, like a process that has not learned
+// whether they are stored, and a third time together with others: they are recorded once.
 func TestOutcomeIsStoredTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,8 +75,8 @@ func TestOutcomeIsStoredTwice(t *testing.T) {
 		join notification o using (notification_id) where notification_id = '`+claimed[0].NotificationID.String()+`'`, "1 DELIVERED true")
 }
 
-// TestBatchOfAClaimAndItsSuccessor settles the outcomes of a claim that has passed
-// on and of the one that it passed to at once.
+// TestBatchOfAClaimAndItsSuccessor settles in one batch outcomes of a claim that has passed to
+// another process and of the claim that replaced it.
 func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -109,8 +109,8 @@ func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestOneHarmsNoBatch locks the row of one notification: a batch gives up soon, and
-// the dispatcher settles all others one by one.
+// TestOneHarmsNoBatch locks the row of one notification: a batch soon fails, and the dispatcher
+// settles all others one by one.
 func TestOneHarmsNoBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -144,9 +144,9 @@ func TestOneHarmsNoBatch(t *testing.T) {
 	w.wantColumn("attempts", `select verdict || ' ' || count(*) from attempt_history group by verdict`, "DELIVERED 6")
 }
 
-// TestEveryAttemptIsRecorded takes a message away from a claimant that has begun an
-// attempt, in each of the ways there are: the attempt is recorded without outcome,
-// as it was begun, and its outcome follows.
+// TestEveryAttemptIsRecorded takes a message away from a process that has begun an attempt, in each
+// possible way: the attempt is recorded without an outcome when it begins, and its outcome is added
+// later.
 func TestEveryAttemptIsRecorded(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(w *world, former, present *notify.Delivery){

@@ -18,24 +18,24 @@ import (
 
 const (
 	bodyDay = 24 * time.Hour
-	// Where bodies are: in partitions, and in none of their own.
+	// The tables that hold bodies: partitions, and the default partition.
 	inPartitions  = `select count(*)::text from notification_body where tableoid <> 'notification_body_rest'::regclass`
 	inTheRest     = `select count(*)::text from notification_body_rest`
 	bodyPartition = `select name from body_partitions() order by ends_at`
 )
 
-// sweepBodies sweeps them as it would be done in so many days, of what is kept for none.
+// sweepBodies sweeps bodies as if the given number of days had passed, with a retention of 0.
 func (w *world) sweepBodies(inDays int) {
 	w.t.Helper()
-	for range len(w.column(bodyPartition)) + 1 { // others are made meanwhile
+	for range len(w.column(bodyPartition)) + 1 { // others are created meanwhile
 		if _, err := w.db.Retention().Bodies(w.t.Context(), -time.Duration(inDays)*bodyDay, bodyDay, 100); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 }
 
-// TestBodiesGoWithTheirPartition drops partitions beside a message that is still open: its
-// body stays, and is what the next attempt sends.
+// TestBodiesGoWithTheirPartition drops partitions while a message is still open: its body stays,
+// and is what the next attempt sends.
 func TestBodiesGoWithTheirPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,8 +71,8 @@ func TestBodiesGoWithTheirPartition(t *testing.T) {
 	}
 }
 
-// TestBodiesWithoutPartition has no partition made for some time, and one that cannot be
-// made, because a clock has jumped.
+// TestBodiesWithoutPartition creates no partition for some time, and has one that cannot be
+// created, because a clock has jumped.
 func TestBodiesWithoutPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -110,8 +110,8 @@ func TestBodiesWithoutPartition(t *testing.T) {
 	}
 }
 
-// TestBodiesAreKeptAsLongAsSaid drops a partition when its end is older than what is kept,
-// whatever was kept before.
+// TestBodiesAreKeptAsLongAsSaid drops a partition when its end is older than the retention,
+// whatever the retention was before.
 func TestBodiesAreKeptAsLongAsSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -129,8 +129,8 @@ func TestBodiesAreKeptAsLongAsSaid(t *testing.T) {
 	}
 }
 
-// TestAReportKeepsAPartitionAndNothingElse has a session read an old partition for long: it is not
-// dropped, but new ones are made.
+// TestAReportKeepsAPartitionAndNothingElse has a session that reads an old partition for long: it
+// is not dropped, but new ones are created.
 func TestAReportKeepsAPartitionAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,8 @@ func TestAReportKeepsAPartitionAndNothingElse(t *testing.T) {
 	w.wantColumn("kept", `select name from body_partitions() where ends_at <= now()`, "notification_body_first")
 }
 
-// TestTwoReplicasPartition has two make and drop partitions while messages are delivered.
+// TestTwoReplicasPartition lets two replicas create and drop partitions while messages are
+// delivered.
 func TestTwoReplicasPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

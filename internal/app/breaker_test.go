@@ -28,7 +28,7 @@ func names(n int) []string {
 	return list
 }
 
-// status lets the receiver answer with a status.
+// status makes the receiver respond with a status.
 func (w *world) status(code int) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) })
 }
@@ -45,7 +45,7 @@ func (w *world) forgive() {
 	w.exec(`update webhook_state set failures = 0, openings = 0, opened_at = null, open_until = null, probe_id = null, probe_token = null`)
 }
 
-// both lets two dispatchers make a pass at once, and returns how much each claimed.
+// both lets two dispatchers make a pass at the same time, and returns how much each claimed.
 func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 	w.t.Helper()
 	hooks := w.hooks()
@@ -63,7 +63,7 @@ func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 	return []int{results[0].Claimed, results[1].Claimed}
 }
 
-// open lets the breaker of a webhook open with more owed than was attempted.
+// open opens the breaker of a webhook, with more messages queued than were attempted.
 func (w *world) open(owed int) (hook uuid.UUID) {
 	w.t.Helper()
 	hook = w.webhook("ops")
@@ -95,7 +95,7 @@ func TestBreakerOpensForAllReplicas(t *testing.T) {
 	}
 }
 
-// TestOneProbeOnly lets two replicas race for the probe of each of many pauses.
+// TestOneProbeOnly lets two replicas compete for the probe of each of many pauses.
 func TestOneProbeOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestOneProbeOnly(t *testing.T) {
 	if got := len(w.receiver.received()); got != 8+rounds {
 		t.Errorf("received %d, want 8 and a probe of each round", got)
 	}
-	// Its success lets everything flow, from either replica.
+	// After its success everything is delivered, by either replica.
 	w.receiver.respond(nil)
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.pauseIsOver()
@@ -151,8 +151,7 @@ func TestRefusalClosesAndHoldsDoNotOpen(t *testing.T) {
 	w.wantColumn("a hold is no failure", breakers, "0 failures, opening 0")
 }
 
-// TestProbeOfTheDeadLapses claims a probe and never settles it, as a replica
-// that was killed.
+// TestProbeOfTheDeadLapses claims a probe and never settles it, like a replica that was killed.
 func TestProbeOfTheDeadLapses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,7 +166,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 		t.Fatalf("%d claimed, want one probe", len(probes))
 	}
 	dead := probes[0]
-	w.exec(`update outbox set ready_at = due_at where claim_token is not null`) // others come before it
+	w.exec(`update outbox set ready_at = due_at where claim_token is not null`) // others are due before it
 	w.until("the probe lapses, and another one goes out", func() bool {
 		w.deliver()
 		return len(w.receiver.received()) > 8
@@ -176,14 +175,14 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 		t.Errorf("another probe went out after %v, within the lease", after)
 	}
 	w.wantColumn("closed by the other probe", breakers, "0 failures, opening 0")
-	// What the dead one tells when it wakes up is no probe's word any more.
+	// An outcome that the paused process reports when it resumes no longer counts as a probe's.
 	if err := w.settle(w.unanswered(&dead)); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("still closed", breakers, "1 failures, opening 0")
 }
 
-// unanswered is what a dispatcher settles when there was no answer.
+// unanswered returns the settlement of an attempt without a response.
 func (w *world) unanswered(d *notify.Delivery) notify.Settlement {
 	s := settlement(d, notify.VerdictRetry, notify.Retrying)
 	s.Breaker = func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
@@ -193,8 +192,8 @@ func (w *world) unanswered(d *notify.Delivery) notify.Settlement {
 	return s
 }
 
-// TestSlowProbeStaysTheOnlyOne lets a probe take longer than its lease, and than
-// the pause after which it went out.
+// TestSlowProbeStaysTheOnlyOne has a probe that takes longer than its lease, and than the pause
+// after which it was sent.
 func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -257,7 +256,7 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 	w.wantColumn("for the first pause", pauseOpen, "true")
 }
 
-// claimFor takes what is due of a webhook under a lease.
+// claimFor claims what is due for a webhook under a lease.
 func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery {
 	w.t.Helper()
 	request := w.claimRequest()
@@ -270,8 +269,8 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 	return claimed.Deliveries
 }
 
-// TestBreakerKeepsNoSettlementWaiting holds the lock on a breaker, as a replica
-// does that is paused: outcomes are stored all the same.
+// TestBreakerKeepsNoSettlementWaiting locks a breaker, as a paused replica does: outcomes are
+// stored all the same.
 func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -288,8 +287,8 @@ func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	w.wantColumn("not counted", breakers, "0 failures, opening 0")
 }
 
-// TestAVerdictAboutTheFormerReceiver has a person move a webhook to another address
-// while the former one is asked: its answer says nothing of the new one.
+// TestAVerdictAboutTheFormerReceiver changes a webhook's address during a call to the former one:
+// the outcome of that call does not count for the new address.
 func TestAVerdictAboutTheFormerReceiver(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusGone, http.StatusTooManyRequests, http.StatusInternalServerError} {

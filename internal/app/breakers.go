@@ -9,16 +9,19 @@ import (
 )
 
 const (
-	// breakerOpenFor is how long a receiver does not answer before operators are notified,
-	// and breakersEvery how often a replica looks for such.
+	// breakerOpenFor is how long a receiver must not answer before operators are notified, and
+	// breakersEvery how often a replica checks.
 	breakerOpenFor = 10 * time.Minute
 	breakersEvery  = 15 * time.Second
 )
 
-// watchBreakers notifies operators of webhooks that have not answered for long, ends messages
-// whose receivers have asked for pauses for too long, and frees those that wait for one which
-// is gone, or for the end of quiet hours. It also ends the snoozes of alerts, and
-// escalates those that nobody has acknowledged.
+// watchBreakers does several regular tasks:
+//
+//   - It notifies operators of webhooks that have not answered for long.
+//   - It ends messages whose receivers have asked for pauses for too long.
+//   - It frees messages that wait for one that is gone, or for the end of quiet hours.
+//   - It ends the snoozes of alerts.
+//   - It escalates alerts that nobody has acknowledged.
 func (a *App) watchBreakers(ctx context.Context) {
 	ticker := time.NewTicker(breakersEvery)
 	defer ticker.Stop()

@@ -19,8 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// plenty raises n alerts of a rule, as many days as that takes, a second apart,
-// the newest now. Each tenth is resolved.
+// plenty raises n alerts of a rule, one second apart, the newest now. Every tenth is resolved.
 func (w *world) plenty(rule rules.Rule, n int) {
 	w.t.Helper()
 	w.exec(`
@@ -56,7 +55,7 @@ func (w *world) undo(id uuid.UUID) (restored, skipped int64) {
 	return done.Restored, done.Skipped
 }
 
-// wantCounts compares changed, already, refused and unknown.
+// wantCounts compares the numbers of changed, unchanged, rejected and unknown alerts.
 func wantCounts(t *testing.T, got api.BulkCounts, changed, already, refused, unknown int64) {
 	t.Helper()
 	if want := (api.BulkCounts{Changed: changed, Already: already, Refused: refused, Unknown: unknown, UndoableUntil: got.UndoableUntil}); got != want {
@@ -161,7 +160,7 @@ select gen_random_uuid(), tenant_id, rule_id, 1, 'CRITICAL', 'FIRING', 't', 'm',
 	w.wantColumn("states", `select execution_id || ' ' || state from alert order by 1`, "before RESOLVED", "meanwhile FIRING")
 }
 
-// tickUntil ticks until so many alerts fire.
+// tickUntil ticks until n alerts fire.
 func (w *world) tickUntil(n int) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -393,7 +392,7 @@ func TestAnActionIDIsOfOneSelection(t *testing.T) {
 	ask(http.StatusConflict, filter(map[string]any{"application": []string{"app-3", "app-4"}, "mine": true}, now), byFilter)
 	w.wantColumn("resolved", `select count(*)::text from alert where state = 'RESOLVED'`, "4")
 
-	// One that an older replica has entered.
+	// One that an older replica has written.
 	w.exec(`update alert_action set selection = null`)
 	ask(http.StatusOK, map[string]any{"ids": ids[2:3]}, byIDs)
 }

@@ -17,7 +17,7 @@ import (
 	"tocsin/notify/bus/redis"
 )
 
-// BusProvider carries wake-ups between replicas.
+// BusProvider is the system that carries wake-ups between replicas.
 type BusProvider string
 
 // The providers. Memory reaches only its own process.
@@ -35,14 +35,14 @@ func BusProviders() []BusProvider { return []BusProvider{BusPostgres, BusMemory,
 type BusOptions struct {
 	// Provider is [BusPostgres] by default.
 	Provider BusProvider
-	// URL is required by Redis and NATS. For Postgres it is Options.PostgresURL by
-	// default; another one to the same database is needed where that leads
-	// through a pooler in transaction mode.
+	// URL is required by Redis and NATS. For Postgres it is Options.PostgresURL by default. It must
+	// be another URL of the same database if Options.PostgresURL leads through a pooler in
+	// transaction mode.
 	URL string
-	// Name is that of the channel, or of the stream: letters, digits, - and _, at
-	// most 60; "tocsin-wake-ups" by default.
+	// Name is the name of the channel or of the stream: letters, digits, - and _, at most 60;
+	// "tocsin-wake-ups" by default.
 	Name string
-	// Length is the most messages that a stream keeps, 10,000 by default.
+	// Length is how many messages a stream keeps, 10,000 by default.
 	Length int
 }
 
@@ -61,8 +61,8 @@ func (o *BusOptions) applyDefaults(postgresURL string) {
 	}
 }
 
-// poll is the longest pause of a dispatcher that the bus wakes. What happens in
-// other processes does not reach the one in memory.
+// poll is the longest pause of a dispatcher that the bus wakes. The bus in memory does not carry
+// wake-ups of other processes.
 func (o *BusOptions) poll() time.Duration {
 	if o.Provider == BusMemory {
 		return time.Second
@@ -96,8 +96,8 @@ func (o *BusOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// openBus opens the bus and connects to nothing yet: a server that is away must
-// not keep a replica from starting.
+// openBus opens the bus and does not connect: a server that is away must not keep a replica from
+// starting.
 func (a *App) openBus(db *postgres.DB) error {
 	driver, err := a.busDriver(db, a.options.Bus.Name)
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 	"tocsin/rules"
 )
 
-// busServer is the server of a wake-up bus that can be ended and brought back.
+// busServer is the server of a wake-up bus that can be stopped and started again.
 type busServer struct {
 	options     app.BusOptions
 	stop, start func()
 }
 
-// buses returns a server of each provider that has one.
+// buses returns a server for each provider that has one.
 func (w *world) buses(provider app.BusProvider) busServer {
 	w.t.Helper()
 	switch provider {
@@ -43,7 +43,7 @@ func (w *world) buses(provider app.BusProvider) busServer {
 			options: app.BusOptions{Provider: provider, URL: s.URL()}, stop: func() { s.Stop(w.t) }, start: func() { s.Start(w.t) },
 		}
 	case app.BusPostgres:
-		// The way of the listener is cut; the database itself stays.
+		// The listener's connection is cut; the database itself stays up.
 		c := newCable(w)
 		return busServer{options: app.BusOptions{Provider: provider, URL: c.url}, stop: c.stop, start: c.start}
 	case app.BusMemory:
@@ -51,7 +51,7 @@ func (w *world) buses(provider app.BusProvider) busServer {
 	return busServer{options: app.BusOptions{Provider: provider}}
 }
 
-// cable is a way to Postgres that can be cut.
+// cable is a connection to Postgres that can be cut.
 type cable struct {
 	w        *world
 	url      string
@@ -118,8 +118,8 @@ func (c *cable) stop() {
 	c.relays.Wait()
 }
 
-// claimedAfter returns how long after their commit began messages were claimed
-// and their attempts written, in order of the commits, by Postgres's clock.
+// claimedAfter returns how long after their commit began messages were claimed and their attempts
+// written, in the order of the commits, by Postgres's clock.
 func (w *world) claimedAfter() []time.Duration {
 	w.t.Helper()
 	var all []time.Duration
@@ -135,8 +135,8 @@ func (w *world) claimedAfter() []time.Duration {
 	return all
 }
 
-// parted runs one replica that evaluates and one that delivers, or one for both
-// where the bus reaches only its process. It returns what the last one logs.
+// parted runs one replica that evaluates and one that delivers, or a single one for both if the bus
+// only reaches its own process. It returns the log of the last one.
 func (w *world) parted(o app.BusOptions, poll time.Duration) *log {
 	w.t.Helper()
 	roles := [][]app.Role{{app.RoleEvaluate}, {app.RoleDispatch}}
@@ -153,8 +153,8 @@ func (w *world) parted(o app.BusOptions, poll time.Duration) *log {
 	return logged
 }
 
-// TestBusWakesTheDispatcher finds each message claimed at once, on every bus,
-// although the dispatcher looks by itself but once an hour.
+// TestBusWakesTheDispatcher checks that each message is claimed at once, on every bus, although the
+// dispatcher polls only once an hour.
 func TestBusWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	for _, provider := range app.BusProviders() {
@@ -175,14 +175,15 @@ func TestBusWakesTheDispatcher(t *testing.T) {
 	}
 }
 
-// TestBusIsAwayAndComesBack ends the server of the bus: messages arrive by
-// polling, and at once when it is back.
+// TestBusIsAwayAndComesBack stops the server of the bus: messages are delivered by polling, and at
+// once when it is back.
 func TestBusIsAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
 		t.Run(string(provider), func(t *testing.T) {
 			t.Parallel()
-			// Most of the messages that come with the bus must not wait for it.
+			// Most of the messages that come with the bus must be delivered without waiting for the
+			// poll.
 			const poll, back = 6 * time.Second, 4
 			w := newWorld(t)
 			w.rule(w.webhook("ops"))
@@ -196,7 +197,8 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 			w.untilDelivered(2)
 			server.start()
 			w.until("it listens again", func() bool { return strings.Contains(dispatcher.String(), "listening for wake-ups again") })
-			// Publishing tries again within its longest pause, and the last poll must not help.
+			// Publishing is tried again within its longest pause, and the last poll must not
+			// contribute.
 			w.fail(w.ch.Now(t), "warm")
 			w.untilDelivered(3)
 			want := []string{"before", "warm", "without"}
@@ -207,7 +209,8 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 			}
 			took := w.claimedAfter()
 			t.Logf("%s: before %v, without %v, back %v, after %v", provider, took[0], took[1], took[2], took[3:])
-			// Each that a poll finds waits for a whole one: it comes right after the one before.
+			// A message that a poll finds waits for a whole poll interval, as it is written right
+			// after the one before.
 			if slices.Min(took[3:]) > poll/2 {
 				t.Errorf("messages were claimed after %v, want them at once where the bus is back, and not by the poll of %v", took, poll)
 			}
@@ -219,8 +222,8 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// TestAProcessWakesItself ends the server of the bus of a replica that evaluates and delivers: its
-// messages wait for no poll.
+// TestAProcessWakesItself stops the bus of a replica that evaluates and delivers: its messages are
+// delivered without waiting for a poll.
 func TestAProcessWakesItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,8 +241,8 @@ func TestAProcessWakesItself(t *testing.T) {
 	w.untilDelivered(2)
 }
 
-// TestOneWakeUpDrainsByAllReplicas owes more than one replica has room for: those
-// whom the one wake-up does not reach are woken by those who have their hands full.
+// TestOneWakeUpDrainsByAllReplicas queues more than one replica has slots for: the replicas that
+// the wake-up does not reach are woken by those whose slots are full.
 func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 	t.Parallel()
 	const messages, replicas = 1000, 3
@@ -258,8 +261,8 @@ func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 				hooks = append(hooks, hook.ID)
 			}
 			rule := w.ruleOf(rules.Definition{WebhookIDs: hooks})
-			// Until every replica has a hand in it, nothing is answered: none of them
-			// gets free to take the rest, and none looks by itself.
+			// No request is answered until every replica has claimed some: none of them gets free
+			// slots for the rest, and none polls.
 			together := make(chan struct{})
 			w.receiver.respond(func(_ http.ResponseWriter, r *http.Request) {
 				select {
@@ -321,7 +324,7 @@ func TestNewRefusesABusThatCannotBe(t *testing.T) {
 	}
 }
 
-// What a person makes due goes out at once, too.
+// What becomes due by a user's action is also sent at once.
 func TestAPersonsWorkWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

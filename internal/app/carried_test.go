@@ -16,8 +16,8 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// The schema before partitions stops with a look-back that is not finished, and an alert that
-// it has raised. What follows raises the rest, and that one not again.
+// The schema before partitions has an unfinished look-back, and an alert that was raised by it. The
+// new schema raises the rest, and not that one again.
 func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 	w := newWorld(t)
 	url := pgtest.Empty(t)
@@ -35,8 +35,7 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 	exec(`insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
 			interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds, threshold, window_seconds)
 		values ($1, $2, 'every failure', true, 'PER_EXCHANGE', 'INFO', '{}', '{"statuses": ["FAILED"]}', '', '', '[]', 1, 60, 0, 0, 0, 0)`, rule, tenant)
-	// It looked back as far as half an hour, and has come to the last quarter of it: to 5 s ago
-	// in what is new.
+	// Its cursor is at 5 s ago, and the look-back is still to be judged from half an hour ago on.
 	at := cursor.Position{StartTimeNS: ago(5 * time.Second)}
 	exec(`insert into rule_state (rule_id, armed_since_ns, next_run_at, cursor, owed_from_ns) values ($1, $2, now(), $3, $4)`,
 		rule, ago(3*time.Hour), at.String(), ago(30*time.Minute))
@@ -69,7 +68,7 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 		return ids
 	}
 	want := []string{"left to judge", "new", "raised before", "within the look-back"}
-	// The first process dies with the commit of its first page, the second one goes on.
+	// The first process dies with the commit of its first page, the second one continues.
 	for _, replica := range []string{"dies", "goes on"} {
 		store := evaluator.Store(db.Evaluation(time.Minute))
 		if replica == "dies" {
@@ -88,7 +87,7 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 	}
 }
 
-// dying is a store of a process that dies after its first commit with an alert.
+// dying is a store whose process dies after its first commit that contains an alert.
 type dying struct {
 	evaluator.Store
 	dead bool

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkChangedSecond makes passes over a second that has a thousand alerts, and one
-// exchange more each time: what one that becomes visible late costs beside many.
+// BenchmarkChangedSecond makes passes over a second that has a thousand alerts, with one more
+// exchange each time: the cost of one exchange that becomes visible late among many.
 func BenchmarkChangedSecond(b *testing.B) {
 	w := newWorld(b)
 	w.armed(w.rule(), time.Now().Add(-time.Hour).UnixNano())

@@ -17,12 +17,12 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// searched is a Jira that holds the answer to the first search.
+// searched is a Jira that delays the response to the first search.
 type searched struct {
 	*presettest.Jira
 
 	once sync.Once
-	// first is closed when the search was made, and open has it be answered.
+	// first is closed when the search has been made, and closing open releases the response.
 	first, open chan struct{}
 }
 
@@ -43,7 +43,7 @@ func (s *searched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// jiraHook stores a webhook for a Jira that holds the answer to the first search.
+// jiraHook stores a webhook for a Jira that delays the response to the first search.
 func (w *world) jiraHook() (*searched, uuid.UUID) {
 	w.t.Helper()
 	set, err := preset.Load()
@@ -63,7 +63,7 @@ func (w *world) jiraHook() (*searched, uuid.UUID) {
 	return s, hook.ID
 }
 
-// jiraSender returns what sends to receivers on this machine.
+// jiraSender returns a sender to receivers on this machine.
 func (w *world) jiraSender() (notify.Sender, notify.Renderer) {
 	w.t.Helper()
 	set, err := preset.Load()
@@ -82,9 +82,9 @@ func (w *world) jiraSender() (notify.Sender, notify.Renderer) {
 	return sender, renderer
 }
 
-// TestPausedBetweenASearchAndAnIssue pauses a process that has searched Jira for an issue, until another
-// one has taken its message over and created it. It creates no second one when it goes on, whether its lease has
-// lapsed or was released.
+// TestPausedBetweenASearchAndAnIssue pauses a process that has searched Jira for an issue, until
+// another one has taken its message over and created the issue. It creates no second one when it
+// continues, whether its lease has expired or was released.
 func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{"lapsed": {"TOCSIN_LEASE=2s", "TOCSIN_HEARTBEAT_INTERVAL=5s", "TOCSIN_DEAD_AFTER=1m"}, "released": brisk()} {
@@ -94,7 +94,7 @@ func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 			jira, hook := w.jiraHook()
 			rule := w.rule(hook)
 			w.fail(rule.ArmedSinceNS+1000, "a")
-			// Whoever is taken for dead is so for partitions as well.
+			// A replica that is considered dead loses its partitions, too.
 			settings := append(settings, "TOCSIN_PARTITION_LEASE=10m")
 			first := w.serve(settings...)
 			w.wait("the first one searches", jira.first)
@@ -112,8 +112,8 @@ func TestPausedBetweenASearchAndAnIssue(t *testing.T) {
 	}
 }
 
-// TestCutOffBetweenASearchAndAnIssue has the renewals of a dispatcher fail while it searches Jira, until
-// another one has created the issue.
+// TestCutOffBetweenASearchAndAnIssue makes the lease renewals of a dispatcher fail while it
+// searches Jira, until another dispatcher has created the issue.
 func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -144,8 +144,8 @@ func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	w.wantColumn("settlements", settlements, "DELIVERED 1")
 }
 
-// TestAnOutageDuringASearch has Postgres be away for longer than a lease while Jira is searched: nobody could
-// take the message over, and one attempt later the issue is there, once.
+// TestAnOutageDuringASearch stops Postgres for longer than a lease during a search in Jira: no
+// other replica could take the message over, and after one more attempt the issue exists, once.
 func TestAnOutageDuringASearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,8 @@ import (
 	"tocsin/internal/access"
 )
 
-// TestTheClientSpeaksToTheServer makes, reads and refuses things through the generated client.
+// TestTheClientSpeaksToTheServer creates and reads objects through the generated client, and gets
+// errors.
 func TestTheClientSpeaksToTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,11 +21,11 @@ import (
 	"tocsin/rules"
 )
 
-// load is 200 clients of one server, and what they were told.
+// load is 200 clients of one server, and the responses they received.
 type load struct {
 	base, token string
 	client      *http.Client
-	// alerts are handed out by next, each to one client.
+	// alerts are distributed by next, each to one client.
 	alerts []string
 	next   atomic.Int64
 	shared []string
@@ -34,7 +34,7 @@ type load struct {
 	took  map[string][]time.Duration
 	acked []string
 	made  []string
-	// wins counts the edits of a shared rule that succeeded, by rule and version.
+	// wins counts the successful edits of a shared rule by rule and version.
 	wins map[string]int
 	lost int
 	bad  []string
@@ -42,7 +42,7 @@ type load struct {
 
 const loadClients = 200
 
-// do makes a request, tells how long it took, and returns status, tag and body.
+// do makes a request, records how long it took, and returns status, tag and body.
 func (l *load) do(kind, method, path string, body any, tag string) (status int, etag string, answer map[string]any) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *load) fault(format string, args ...any) {
 	l.bad = append(l.bad, fmt.Sprintf(format, args...))
 }
 
-// run has every client take steps until the time is over.
+// run lets every client make steps until the time is over.
 func (l *load) run(length time.Duration, step func(client, i int)) {
 	over := time.Now().Add(length)
 	var all sync.WaitGroup
@@ -164,10 +164,10 @@ func (l *load) report(b *testing.B, length time.Duration, kinds ...string) {
 	}
 }
 
-// BenchmarkTwoHundredClients has 200 clients list and acknowledge alerts, and
-// create and edit rules, on the real server and engines, for TOCSIN_BENCH_FOR (10 s
-// by default), and /healthz for a sixth of that as the floor. No answer is a 5xx,
-// and nothing that was answered is lost.
+// BenchmarkTwoHundredClients has 200 clients that list and acknowledge alerts, and create and edit
+// rules, on the real server and engines, for TOCSIN_BENCH_FOR (10 s by default), and request
+// /healthz for a sixth of that as a reference. No response is a 5xx, and nothing that was confirmed
+// is lost.
 func BenchmarkTwoHundredClients(b *testing.B) {
 	length := 10 * time.Second
 	if text := os.Getenv("TOCSIN_BENCH_FOR"); text != "" {
@@ -214,7 +214,7 @@ func BenchmarkTwoHundredClients(b *testing.B) {
 	w.holdLoad(b, l)
 }
 
-// holdLoad compares what clients were told with what stands.
+// holdLoad compares the responses that clients received with what is stored.
 func (w *world) holdLoad(b *testing.B, l *load) {
 	b.Helper()
 	slices.Sort(l.acked)

@@ -14,9 +14,9 @@ import (
 	"tocsin/rules"
 )
 
-// TestClockThatIsAheadPassesOverNothing puts ClickHouse's clock ahead: nothing is judged
-// meanwhile, no cursor moves, and everything is found when the clock is right again. A
-// clock that is ahead by less than a minute changes nothing.
+// TestClockThatIsAheadPassesOverNothing sets ClickHouse's clock ahead: nothing is judged meanwhile,
+// no cursor moves, and everything is found when the clock is right again. A clock that is ahead by
+// less than a minute changes nothing.
 func TestClockThatIsAheadPassesOverNothing(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{2 * time.Minute, 2 * time.Hour} {
@@ -69,8 +69,8 @@ func TestClockThatIsAheadPassesOverNothing(t *testing.T) {
 	}
 }
 
-// TestProcessThatStoodStillFindsNoFaultInTheClock has an hour lie between a lease and the
-// look at ClickHouse's clock, which is right.
+// TestProcessThatStoodStillFindsNoFaultInTheClock has an hour between a lease and the check of
+// ClickHouse's clock, which is right.
 func TestProcessThatStoodStillFindsNoFaultInTheClock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,14 +95,14 @@ func TestProcessThatStoodStillFindsNoFaultInTheClock(t *testing.T) {
 	}
 }
 
-// aheadBy puts all cursors ahead, as a clock did that was ahead.
+// aheadBy moves all cursors ahead, as a clock that was ahead would have.
 func (w *world) aheadBy(d time.Duration) {
 	w.t.Helper()
 	w.exec(`update checkpoint set cursor = $1 where cursor is not null`, cursor.Position{StartTimeNS: w.ch.Now(w.t) + d.Nanoseconds()}.String())
 }
 
-// TestCursorThatIsAheadGoesBack stores a cursor of a time that is yet to come: the
-// partition judges from the present on, with its look-back.
+// TestCursorThatIsAheadGoesBack stores a cursor in the future: the partition judges from the
+// present on, with its look-back.
 func TestCursorThatIsAheadGoesBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,8 +126,8 @@ func TestCursorThatIsAheadGoesBack(t *testing.T) {
 	}
 }
 
-// TestNoWatermarkFollowsACursorThatIsAhead sweeps while a cursor is ahead, and puts it
-// right after that: what begins from then on is raised.
+// TestNoWatermarkFollowsACursorThatIsAhead sweeps while a cursor is ahead, and corrects the cursor
+// afterwards: what begins from then on is raised.
 func TestNoWatermarkFollowsACursorThatIsAhead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

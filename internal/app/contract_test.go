@@ -9,9 +9,9 @@ import (
 	"tocsin/internal/access"
 )
 
-// TestEveryOperationAnswersAsDescribed has each operation succeed and fail once
-// on a real replica. What the callers are told is held against the description;
-// this test sees to it that nothing described is left out.
+// TestEveryOperationAnswersAsDescribed makes each operation succeed and fail once on a real
+// replica. The responses are checked against the description; this test also checks that everything
+// described occurs.
 func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -32,7 +32,7 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 	}
 }
 
-// issue returns the parameters that name the issue of the stage's alert.
+// issue returns the parameters that identify the issue of the stage's alert.
 func (s *stage) issue() string {
 	s.t.Helper()
 	alert := s.admin.must(http.StatusOK, http.MethodGet, "/alerts/"+s.ids["alerts"], nil)
@@ -45,7 +45,7 @@ func (s *stage) issue() string {
 	return "?" + named.Encode()
 }
 
-// exchange returns the parameter that names the exchange of the stage's alert.
+// exchange returns the parameter that identifies the exchange of the stage's alert.
 func (s *stage) exchange() string {
 	s.t.Helper()
 	alert := s.admin.must(http.StatusOK, http.MethodGet, "/alerts/"+s.ids["alerts"], nil)
@@ -54,7 +54,7 @@ func (s *stage) exchange() string {
 	return "?" + url.Values{"executionId": {id}}.Encode()
 }
 
-// success returns a call of an operation that succeeds.
+// success returns a successful call of an operation.
 func (s *stage) success(op operation, tries map[string]func() try) try {
 	s.t.Helper()
 	var call try

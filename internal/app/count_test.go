@@ -15,8 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// counting stores a COUNT_IN_WINDOW rule for every failure within a minute, or another rule
-// over that window.
+// counting stores a COUNT_IN_WINDOW rule for every failure within a minute, or another rule over
+// that window.
 func (w *world) counting(d rules.Definition) rules.Rule {
 	w.t.Helper()
 	if d.FireMode == "" {
@@ -45,7 +45,7 @@ func (w *world) failIn(route string, ids ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// unseen has the source show no exchange, as a server does that lags.
+// unseen makes the source show no exchange, as a lagging server does.
 func (w *world) unseen() {
 	w.t.Helper()
 	if err := w.ch.Conn.Exec(w.t.Context(), `TRUNCATE TABLE exchanges`); err != nil {
@@ -53,14 +53,15 @@ func (w *world) unseen() {
 	}
 }
 
-// empty takes every exchange out of the window: those that alerts are about ended long ago.
+// empty moves every exchange out of the window: the exchanges that alerts are about then ended long
+// ago.
 func (w *world) empty() {
 	w.t.Helper()
 	w.unseen()
 	w.exec(`update alert set start_time_ns = 0, exchange = (exchange::jsonb - 'endTimeNs')::json where group_key is not null`)
 }
 
-// pass makes a pass as a process does that has just started: all window rules are due.
+// pass makes a pass like a process that has just started: all window rules are due.
 func (w *world) pass() evaluator.Result {
 	w.t.Helper()
 	result, err := w.tickWith(w.newEvaluator(evaluator.Options{}))
@@ -101,7 +102,8 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
 }
 
-// TestServerThatLagsResolvesNoCount has the source show nothing of what an alert is about.
+// TestServerThatLagsResolvesNoCount lets the source show none of the exchanges that an alert is
+// about.
 func TestServerThatLagsResolvesNoCount(t *testing.T) {
 	w := newWorld(t)
 	w.counting(rules.Definition{NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
@@ -117,7 +119,7 @@ func TestServerThatLagsResolvesNoCount(t *testing.T) {
 	w.wantColumn("notified", owed, "FIRED 0", "RESOLVED 0")
 }
 
-// runIn writes exchanges of a route that end now, each after so many milliseconds.
+// runIn writes exchanges of a route that end now, each with a duration of the given milliseconds.
 func (w *world) runIn(route string, status rules.Status, durationsMS ...int64) {
 	w.t.Helper()
 	at := w.ch.Now(w.t)
@@ -130,7 +132,7 @@ func (w *world) runIn(route string, status rules.Status, durationsMS ...int64) {
 	w.ch.Insert(w.t, list...)
 }
 
-// measured is what alerts tell of what was measured.
+// measured reads the measured values of alerts.
 const measured = `select state || ' ' || group_key || ' ' || (count->>'observed') || '/' || (count->>'volume') || ' ' || coalesce(count->>'durationNs', '') || ' ' || title
 	from alert where not health order by fired_at, group_key`
 
@@ -170,8 +172,8 @@ func TestPercentileFiresAndClears(t *testing.T) {
 	w.wantColumn("the second of four", measured, "RESOLVED slow 2/4 1000000 slow: p50 is 2.4 s over 3 exchanges within 1 min")
 }
 
-// A step that would be owed to a webhook that is deleted is not made, and made once
-// the rule is bound to no such webhook.
+// A step with a message to a deleted webhook is not made, and is made once the rule has no such
+// webhook any more.
 func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -253,7 +255,7 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 	w.wantColumn("without a word, as the rule says", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
 }
 
-// TestResolvedCountIsHeld has a person resolve a count that stays above its threshold.
+// TestResolvedCountIsHeld lets a user resolve a count that stays above its threshold.
 func TestResolvedCountIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -277,7 +279,7 @@ func TestResolvedCountIsHeld(t *testing.T) {
 	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
 }
 
-// TestResolvedCountIsHeldForAsLongAsAPersonChose has the value go to and fro meanwhile.
+// TestResolvedCountIsHeldForAsLongAsAPersonChose lets the value rise and fall meanwhile.
 func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -319,7 +321,7 @@ func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
 	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
 }
 
-// TestEditKeepsACountThatFires edits the condition of a rule whose alert fires.
+// TestEditKeepsACountThatFires edits the condition of a rule whose alert is firing.
 func TestEditKeepsACountThatFires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

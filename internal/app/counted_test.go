@@ -49,7 +49,7 @@ func TestMessagesAreCountedAndSearched(t *testing.T) {
 	if len(ends) != 0 {
 		t.Fatalf("%d messages were not claimed", len(ends))
 	}
-	// That of the other webhook is under way.
+	// The message of the other webhook is under way.
 	wantCounts("settled", api.NotificationFilter{}, map[notify.Status]int64{notify.Pending: 1, notify.Delivered: 2, notify.Failed: 1})
 	wantCounts("of one webhook", api.NotificationFilter{Webhooks: []uuid.UUID{ops}}, map[notify.Status]int64{notify.Delivered: 2, notify.Failed: 1})
 	later := time.Now().Add(time.Hour)

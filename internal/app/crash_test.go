@@ -23,8 +23,8 @@ type process struct {
 	logged      log
 }
 
-// serve starts a replica on the world's databases, with more settings, and
-// waits until it runs.
+// serve starts a replica on the world's databases, with additional settings, and waits until it
+// runs.
 func (w *world) serve(settings ...string) *process {
 	w.t.Helper()
 	p := w.start(settings...)
@@ -80,7 +80,7 @@ func (w *world) start(settings ...string) *process {
 	return p
 }
 
-// last returns the end of a text.
+// last returns the last part of a text.
 func last(text string, bytes int) string { return text[max(0, len(text)-bytes):] }
 
 // kill ends the process as kill -9 does.
@@ -91,7 +91,8 @@ func (p *process) kill() {
 	}
 }
 
-// patience bounds every wait. What is waited for usually takes a moment; a busy machine may take long.
+// patience limits every wait. What is waited for usually takes a moment; a busy machine may take
+// long.
 const patience = 3 * time.Minute
 
 // until waits for a condition.
@@ -110,9 +111,9 @@ func (w *world) until(what string, holds func() bool) {
 	}
 }
 
-// TestKilledInTheCommit holds the replica inside a statement by a trigger
-// that waits for a lock, kills it there, and lets another one go on. Before and after each
-// call internal/simulate kills it.
+// TestKilledInTheCommit blocks the replica inside a statement by a trigger that waits for a lock,
+// kills it there, and lets another one continue. internal/simulate covers kills before and after
+// each call.
 func TestKilledInTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
@@ -144,8 +145,8 @@ func TestKilledInTheCommit(t *testing.T) {
 	}
 }
 
-// TestKilledDuringTheCall shows the one window in which a crash may send a
-// message twice, and that it is visible.
+// TestKilledDuringTheCall covers the only point at which a crash may send a message twice, and
+// checks that this is visible.
 func TestKilledDuringTheCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -178,7 +179,7 @@ func TestKilledDuringTheCall(t *testing.T) {
 	}
 }
 
-// TestRestartsInOrder ends a replica by a signal and starts it again.
+// TestRestartsInOrder stops a replica by a signal and starts it again.
 func TestStoppedAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

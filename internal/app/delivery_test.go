@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// owed raises alerts for failures of an application of the webhook's own, and
-// so notifications for this webhook alone.
+// owed raises alerts for failures of an application that only the webhook's own rule watches, and
+// so queues notifications for this webhook only.
 func (w *world) owed(webhook uuid.UUID, ids ...string) {
 	w.t.Helper()
 	application := webhook.String()
@@ -39,7 +39,7 @@ func (w *world) owed(webhook uuid.UUID, ids ...string) {
 	w.tick()
 }
 
-// deliver has the dispatcher make a pass, as after a wake-up.
+// deliver makes the dispatcher make a pass, as after a wake-up.
 func (w *world) deliver() {
 	w.t.Helper()
 	w.dispatcher.Wake(w.hooks())
@@ -57,7 +57,7 @@ func (w *world) hooks() (ids []uuid.UUID) {
 	return ids
 }
 
-// claim takes everything that is due, as a dispatcher does.
+// claim claims everything that is due, as a dispatcher does.
 func (w *world) claim() []notify.Delivery {
 	w.t.Helper()
 	return w.claimed().Deliveries
@@ -68,7 +68,7 @@ func (w *world) claimed() notify.Claimed {
 	return w.claimedFrom(w.db)
 }
 
-// claimRequest is one for as much as there is.
+// claimRequest is a request for everything that is due.
 func (w *world) claimRequest() notify.ClaimRequest {
 	renderer, err := webhook.NewRenderer(webhook.RendererOptions{})
 	if err != nil {
@@ -237,7 +237,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	if again := w.claim(); len(again) != 0 {
 		t.Fatalf("claimed twice: %+v", again)
 	}
-	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has lapsed
+	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has expired
 	owner := w.claim()[0]
 	if owner.Token == stale.Token || owner.Attempt != 2 {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
@@ -259,8 +259,8 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	w.wantColumn("attempts", attempts, "1 RETRY", "2 DELIVERED")
 }
 
-// TestClaimLostByAFailover has a failover take a claim back: the message is claimed again
-// with the same number, and the outcome of either is stored.
+// TestClaimLostByAFailover has a failover that reverts a claim: the message is claimed again with
+// the same number, and the outcome of either is stored.
 func TestClaimLostByAFailover(t *testing.T) {
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
@@ -311,7 +311,7 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 		ended <- err
 	}()
 	<-called
-	// A lease later, the row is still not to be had.
+	// A lease later, the row is still not available.
 	began := time.Now()
 	w.until("a lease has passed", func() bool {
 		if claimed := w.claim(); len(claimed) > 0 {
@@ -418,7 +418,7 @@ func TestDeletingAWebhook(t *testing.T) {
 	w.wantColumn("secrets", `select length(secrets)::text from webhook`, "0")
 }
 
-// What the webhook does not want any more right before the call is not sent.
+// A message that the webhook no longer accepts right before the call is not sent.
 func TestCheckedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	const open = `update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now() + interval '1 h'`
@@ -473,8 +473,8 @@ func TestAProbeIsWanted(t *testing.T) {
 	}
 }
 
-// TestEditedBetweenClaimAndCall has a person move a webhook while its messages are being
-// claimed: nothing goes to the former address, which costs no attempt of the schedule.
+// TestEditedBetweenClaimAndCall changes a webhook's address while its messages are being claimed:
+// nothing goes to the former address, and no attempt of the schedule is used up.
 func TestEditedBetweenClaimAndCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// lose runs f and then takes everything from Postgres that f has committed, as a failover
-// to a standby that was behind does.
+// lose runs f and then removes everything from Postgres that f has committed, like a failover to a
+// standby that was behind.
 func (w *world) lose(f func()) {
 	w.t.Helper()
 	tables := w.column(`select tablename::text from pg_tables where schemaname = current_schema() and tablename not like 'notification_body%' and tablename not like 'goose%'`)
@@ -27,8 +27,8 @@ func (w *world) lose(f func()) {
 	w.exec(`set session_replication_role = origin`)
 }
 
-// TestNoticesOfOperatorsKeepTheirIDs has what operators are notified of lost by a failover,
-// and raised again: receivers can drop the repeat. The next incident has ids of its own.
+// TestNoticesOfOperatorsKeepTheirIDs has notifications of operators that are lost by a failover and
+// written again: receivers can recognise the repetition. The next incident has other ids.
 func TestNoticesOfOperatorsKeepTheirIDs(t *testing.T) {
 	t.Parallel()
 	const ids = `select reason || ' ' || notification_id || ' ' || coalesce(alert_id::text, '') from notification where reason in
@@ -88,7 +88,7 @@ func TestNoticesOfOperatorsKeepTheirIDs(t *testing.T) {
 	}
 }
 
-// readable says that the source cannot be read, or can be again.
+// readable sets whether the source can be read.
 func (w *world) readable(replica string, again bool) {
 	w.t.Helper()
 	store := w.db.Evaluation(time.Minute)

@@ -20,7 +20,7 @@ import (
 	"tocsin/notify/slack"
 )
 
-// digesting stores a webhook that leads to the world's receiver.
+// digesting stores a webhook of the world's receiver, with digests.
 func (w *world) digesting(kind notify.WebhookKind, above int, rate float64) uuid.UUID {
 	w.t.Helper()
 	hook, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{
@@ -33,7 +33,7 @@ func (w *world) digesting(kind notify.WebhookKind, above int, rate float64) uuid
 	return hook.ID
 }
 
-// storm owes n notifications of alerts that a rule raised, all at once.
+// storm queues n notifications of alerts that a rule raised, all at once.
 func (w *world) storm(webhook uuid.UUID, n int) {
 	w.t.Helper()
 	rule := w.rule(webhook)
@@ -60,11 +60,11 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 	}
 }
 
-// counted are the messages of each kind that the receiver got: their number and
-// how many notifications they tell, as they say themselves.
+// counted are the messages of each kind that the receiver got: their number, and how many
+// notifications they contain by their own account.
 type counted struct{ singles, digests, told int }
 
-// judging makes the receiver one that takes what Slack would, and counts.
+// judging makes the receiver one that accepts what Slack would, and counts.
 func (w *world) judging() func() counted {
 	var mu sync.Mutex
 	var got counted
@@ -100,11 +100,11 @@ func between(text, from, to string) string {
 	return text
 }
 
-// Queries of what belongs together. A notification is told by one message: its
-// own or its digest's.
+// Queries for notifications and their messages. A notification is in exactly one message: its own
+// or its digest's.
 const (
 	digestSizes = `select size::text from digest order by size desc`
-	// loose are notifications that no message tells, or two.
+	// loose are notifications that are in no message, or in two.
 	loose = `select n.notification_id::text from notification n
 		where n.reason <> 'DIGEST' and 1 <> (select count(*) from digest_member m where m.notification_id = n.notification_id)
 			+ (select count(*) from (select notification_id from outbox union all select notification_id from settlement) own
@@ -113,7 +113,7 @@ const (
 		where size <> (select count(*) from digest_member m where m.digest_id = d.notification_id)`
 )
 
-// wantWhole holds that each notification is told by exactly one message.
+// wantWhole checks that each notification is in exactly one message.
 func (w *world) wantWhole() {
 	w.t.Helper()
 	w.wantColumn("notifications told by none or two", loose)
@@ -276,7 +276,7 @@ func TestDigestPayload(t *testing.T) {
 		len(d.Rules) != 1 || d.Rules[0].Count != 30 || len(d.Places) != notify.DigestTop || d.Places[0].Count != 3 {
 		t.Errorf("%s", body)
 	}
-	// Errors that differ by a number are one.
+	// Errors that differ by a number count as one.
 	if len(d.Errors) != 1 || d.Errors[0].Count != 30 || d.Errors[0].ErrorType != "ConnectException" {
 		t.Errorf("errors %+v", d.Errors)
 	}
@@ -288,19 +288,18 @@ func TestDigestPayload(t *testing.T) {
 	w.wantColumn("alerts", `select alert_id::text from alert order by alert_id`, d.Alerts...)
 }
 
-// stillOwed is a row while anything is owed.
+// stillOwed returns a row while anything is queued.
 const stillOwed = `select 'yes' where exists (select from outbox)`
 
-// TestStormBecomesDigests sends more than a channel can take, kills a replica in
-// the midst, lets two more go on, and holds that each notification is told by
-// exactly one message.
+// TestStormBecomesDigests sends more than a channel can take, kills a replica in the middle, lets
+// two more continue, and checks that each notification is in exactly one message.
 func TestStormBecomesDigests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := w.judging()
 	const n = 2*notify.DigestSize + 2000
 	w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, 4), n)
-	// A claim ends with its lease, and one of so many takes its time on a busy machine.
+	// A claim ends with its lease, and one of that many takes long on a busy machine.
 	settings := []string{"TOCSIN_ROLES=dispatch", "TOCSIN_LEASE=1m"}
 	first := w.serve(settings...)
 	w.until("a digest is on its way", func() bool { return got().digests > 0 })
@@ -310,7 +309,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
-	// The one message that the kill may have repeated is an attempt of unknown outcome.
+	// The one message that may be repeated after the kill has an attempt of unknown outcome.
 	repeats := w.column(`select d.size::text from attempt_history join digest d using (notification_id) where verdict is null`)
 	want := n
 	for _, size := range repeats {
@@ -345,8 +344,8 @@ func BenchmarkStorm(b *testing.B) {
 	}
 }
 
-// TestKilledWhileGathering holds a replica inside the statement, kills it there,
-// and lets another one go on.
+// TestKilledWhileGathering blocks a replica inside the statement, kills it there, and lets another
+// one continue.
 func TestKilledWhileGathering(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
@@ -438,7 +437,7 @@ func TestOutageTellsOperatorsOnce(t *testing.T) {
 	w.wantWhole()
 }
 
-// TestDigestOfAWebhookThatWentOff keeps what is owed.
+// TestDigestOfAWebhookThatWentOff keeps what is queued.
 func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -457,7 +456,7 @@ func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 	w.wantColumn("webhook", `select enabled::text from webhook`, "false")
 }
 
-// TestDigestOfWebhooksThatWentOff tells operators how many did, and why.
+// TestDigestOfWebhooksThatWentOff notifies operators how many webhooks were switched off, and why.
 func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,7 +28,8 @@ func TestAScreenShowsPagesWithATokenThatOnlyReads(t *testing.T) {
 	}
 	screen.must(http.StatusForbidden, http.MethodPost, "/alerts/acknowledge", map[string]any{"filter": map[string]any{}})
 
-	// Neither a token that may do more, nor what is no token, nor a person's session gives way.
+	// Neither a token with more rights nor something that is no token is accepted, and a user's
+	// session is not replaced.
 	more, _ := token("more", "operator")
 	other := newCaller(t, base)
 	other.must(http.StatusForbidden, http.MethodPost, "/session/display", map[string]any{"token": more})
@@ -37,7 +38,7 @@ func TestAScreenShowsPagesWithATokenThatOnlyReads(t *testing.T) {
 	admin.must(http.StatusConflict, http.MethodPost, "/session/display", map[string]any{"token": secret})
 	admin.must(http.StatusOK, http.MethodGet, "/users", nil)
 
-	// Another token may take the place of the screen's; a revoked one shows nothing from then on.
+	// Another token may replace the display's; after its revocation nothing is shown.
 	second, _ := token("wall 2", "viewer")
 	screen.must(http.StatusNoContent, http.MethodPost, "/session/display", map[string]any{"token": second})
 	screen.must(http.StatusNoContent, http.MethodPost, "/session/display", map[string]any{"token": secret})

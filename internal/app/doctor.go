@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// leastPostgres is the oldest version of Postgres that is supported, as server_version_num says it.
+	// leastPostgres is the oldest supported version of Postgres, in the form of server_version_num.
 	leastPostgres = 140000
-	// leastClickHouseYear and leastClickHouseMonth are the oldest version of ClickHouse that is supported.
+	// leastClickHouseYear and leastClickHouseMonth are the oldest supported version of ClickHouse.
 	leastClickHouseYear, leastClickHouseMonth = 24, 3
 	// lookTimeout bounds each part of an examination.
 	lookTimeout = 15 * time.Second
-	// clockTolerance is by how much ClickHouse's clock may be ahead of Postgres's.
+	// clockTolerance is how far ClickHouse's clock may be ahead of Postgres's.
 	clockTolerance = time.Minute
-	// clockWarning is a difference of clocks that somebody should know of.
+	// clockWarning is the difference of clocks from which there is a warning.
 	clockWarning = 5 * time.Second
 )
 
-// Doctor looks at everything that a replica with these options needs: settings, databases,
-// schema, clocks, table, keys, wake-up bus, and whether receivers can be reached. It changes
-// nothing; through the bus it sends one wake-up for nothing. Findings are handed to tell in
-// turn. It reports whether a replica would work.
+// Doctor checks everything that a replica with these options needs: settings, databases, schema,
+// clocks, table, keys, wake-up bus, and whether receivers can be reached. It changes nothing; on
+// the bus it sends one wake-up without an effect. It passes findings to tell one by one. It reports
+// whether a replica would work.
 func Doctor(ctx context.Context, o Options, tell func(clickhouse.Finding) error) (healthy bool, err error) {
 	d := &examination{Options: o, healthy: true}
 	d.applyDefaults()
@@ -70,7 +70,7 @@ func Doctor(ctx context.Context, o Options, tell func(clickhouse.Finding) error)
 	}
 }
 
-// examination collects what a doctor finds out.
+// examination collects the findings of a doctor.
 type examination struct {
 	Options
 
@@ -78,8 +78,8 @@ type examination struct {
 	healthy  bool
 	// db is nil unless Postgres has the right schema.
 	db *postgres.DB
-	// postgresAhead and clickhouseAhead are by how much a database's clock is ahead of this
-	// machine's, nil while that is not known.
+	// postgresAhead and clickhouseAhead are how far a database's clock is ahead of this machine's;
+	// nil while unknown.
 	postgresAhead, clickhouseAhead *time.Duration
 	// receivers are the addresses of enabled webhooks.
 	receivers []string
@@ -90,7 +90,7 @@ func (d *examination) add(v clickhouse.Verdict, about, text, remedy string) {
 	d.findings = append(d.findings, clickhouse.Finding{Verdict: v, About: about, Text: text, Remedy: remedy})
 }
 
-// failed adds an error that names its remedy itself, or none is known.
+// failed adds an error as a finding. The remedy is empty if the error contains it or none is known.
 func (d *examination) failed(about string, err error, remedy string) {
 	d.add(clickhouse.Broken, about, err.Error(), remedy)
 }
@@ -107,7 +107,7 @@ type server struct {
 }
 
 func (d *examination) postgres(ctx context.Context) {
-	// The product's own way to connect, which explains what it cannot.
+	// This connects in the way of the product, whose errors explain themselves.
 	schema, err := postgres.CheckSchema(ctx, d.PostgresURL)
 	s, seen := d.askPostgres(ctx)
 	if seen == nil {
@@ -257,8 +257,8 @@ func (d *examination) judgeClickHouse(version string) {
 	d.add(clickhouse.OK, "clickhouse", "version "+version, "")
 }
 
-// aheadOf returns by how much a clock that was read now, by a question that was asked
-// before, is ahead of this machine's.
+// aheadOf returns how far a clock is ahead of this machine's. before is when it was asked for, and
+// read is what it showed.
 func aheadOf(before, read time.Time) time.Duration {
 	now := time.Now()
 	return read.Sub(before.Add(now.Sub(before) / 2))

@@ -22,10 +22,10 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// mostReceivers is how many receivers are tried.
+// mostReceivers is how many receivers are tested.
 const mostReceivers = 50
 
-// keys tries to open what is sealed of each webhook.
+// keys tries to open the sealed secrets of each webhook.
 func (d *examination) keys(ctx context.Context) {
 	if d.db == nil {
 		return
@@ -53,7 +53,7 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 	}
 	defer closeConn(ctx, conn)
 	rows, err := conn.Query(ctx,
-		// A schema before receivers has no such column.
+		// A schema older than receivers has no such column.
 		`select webhook_id, secrets, enabled, coalesce(to_jsonb(w)->>'preset', '') from webhook w where deleted_at is null`)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read webhooks: %w", err)
@@ -93,7 +93,7 @@ func (d *examination) openWebhooks(ctx context.Context) (opened, sealed int, err
 	return opened, sealed, nil
 }
 
-// presetURL returns where the messages for a preset's receiver go, "" where that is not known.
+// presetURL returns where messages for a preset's receiver are sent; "" if unknown.
 func (d *examination) presetURL(id string, inputs map[string]string) string {
 	set, err := preset.Load(d.Receivers...)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *examination) presetURL(id string, inputs map[string]string) string {
 	return to.URL.String()
 }
 
-// bus sends a wake-up for nothing. Through Postgres it is also heard.
+// bus sends a wake-up without an effect. With Postgres, it also checks that the wake-up arrives.
 func (d *examination) bus(ctx context.Context) {
 	if d.db == nil {
 		return
@@ -143,7 +143,8 @@ func (d *examination) judgeBus(err error) {
 	d.add(clickhouse.OK, "wake-up bus", string(d.Bus.Provider), "")
 }
 
-// egress connects to the receivers of the enabled webhooks as deliveries do, and sends nothing.
+// egress connects to the receivers of the enabled webhooks in the same way as deliveries, and sends
+// nothing.
 func (d *examination) egress(ctx context.Context) {
 	sender, err := webhook.New(webhook.Options{Now: time.Now, AllowedNetworks: d.OutgoingAllow, RootCAs: d.OutgoingCAs, Proxy: d.OutgoingProxy})
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// patient is what a doctor looks at: real databases, and a receiver on loopback.
+// patient is what a doctor checks: real databases, and a receiver on loopback.
 type patient struct {
 	app.Options
 
@@ -51,7 +51,7 @@ func newPatient(t *testing.T) *patient {
 	}
 }
 
-// webhook stores one whose secrets are sealed with a key.
+// webhook stores a webhook whose secrets are encrypted with a key.
 func (p *patient) webhook(t *testing.T, key, address string) {
 	t.Helper()
 	box, err := seal.New(key)
@@ -150,7 +150,7 @@ func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPatient(t)
-			// Nothing outside this machine is asked.
+			// No request leaves this machine.
 			p.webhook(t, p.EncryptionKey, p.receiver)
 			if name == "another key" {
 				p.exec(t, `delete from webhook`)
@@ -172,8 +172,8 @@ func (p *patient) exec(t *testing.T, statement string) {
 	}
 }
 
-// TestDoctorGoesOutAsDeliveriesDo has the only way out lead through a proxy, to a receiver whose certificate an authority of
-// one's own signed.
+// TestDoctorGoesOutAsDeliveriesDo has a network in which only a proxy leads to the receiver, whose
+// certificate is signed by a private authority.
 func TestDoctorGoesOutAsDeliveriesDo(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -203,7 +203,7 @@ func TestDoctorGoesOutAsDeliveriesDo(t *testing.T) {
 	}))
 	t.Cleanup(func() { proxy.Close(); tunnels.Wait() })
 	p := newPatient(t)
-	// It resolves to nothing that answers here.
+	// It resolves to an address at which nothing answers here.
 	p.webhook(t, p.EncryptionKey, "https://example.com/s3cret")
 	p.OutgoingProxy = webhook.Proxy{URL: strings.Replace(proxy.URL, "http://", "http://user:s3cret@", 1), Resolves: true}
 	lines, _ := p.examined(t)

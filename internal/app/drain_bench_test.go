@@ -16,9 +16,8 @@ import (
 	"tocsin/notify"
 )
 
-// BenchmarkDrain delivers 20,000 notifications that wait, over 64 connections,
-// and compares that with a bare loop that sends as many bodies of the same size
-// to the same receiver, in the same run.
+// BenchmarkDrain delivers 20,000 queued notifications over 64 connections, and compares that with a
+// plain loop that sends as many bodies of the same size to the same receiver, in the same run.
 func BenchmarkDrain(b *testing.B) {
 	const messages, connections = 20_000, 64
 	var drained, posted time.Duration
@@ -68,7 +67,7 @@ func (w *world) oweMany(hook uuid.UUID, n int) {
 	w.exec(`analyze`)
 }
 
-// postAll sends bodies over some connections, and nothing else.
+// postAll only sends bodies over a number of connections.
 func postAll(b *testing.B, url string, n, connections int) time.Duration {
 	b.Helper()
 	body := bytes.Repeat([]byte("x"), 900)

@@ -8,13 +8,13 @@ import (
 	"tocsin/notify"
 )
 
-// A claim tells when to look again, by Postgres's clock.
+// A claim returns when to look again, by Postgres's clock.
 func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	want := func(what string, claims int, next time.Duration) {
 		t.Helper()
-		// A process that has just begun passes over nothing, and so looks no earlier.
+		// A process that has just started skips nothing, and so looks no earlier.
 		db, err := postgres.Open(t.Context(), w.pgURL, w.box)
 		if err != nil {
 			t.Fatal(err)
@@ -46,8 +46,9 @@ func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
 	want("all is due", 2, 0)
 }
 
-// No column that claims, renewals and settlements write is in an index: otherwise each of them would write to all
-// indexes. What waits for another message, or for the end of quiet hours, is in no queue and is never claimed.
+// No index contains a column that claims, renewals and settlements write: otherwise each of them
+// would write to all indexes. What waits for another message, or for the end of quiet hours, is in
+// no queue and is never claimed.
 func TestClaimsWriteToNoIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -58,7 +59,7 @@ func TestClaimsWriteToNoIndex(t *testing.T) {
 		where indrelid = 'outbox'::regclass and indpred is not null order by indexrelid`, "digest", "(ready_at IS NOT NULL)", "(after_id IS NOT NULL)", "(quiet_until IS NOT NULL)")
 }
 
-// A row whose lease lapses is taken before what became due after it.
+// A row whose lease expires is claimed before what became due after it.
 func TestLapsedLeaseKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

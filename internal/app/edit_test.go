@@ -11,9 +11,9 @@ import (
 	"tocsin/rules"
 )
 
-// TestPeopleChangeARuleInTheMidstOfAPass does to one of two rules what people do, after
-// exchanges were read and before what they raise is committed. Nothing of that commit is
-// written, and the next pass raises by the rules as they are.
+// TestPeopleChangeARuleInTheMidstOfAPass changes one of two rules after exchanges were read and
+// before their alerts are committed. Nothing of that commit is written, and the next pass raises
+// alerts by the changed rules.
 func TestPeopleChangeARuleInTheMidstOfAPass(t *testing.T) {
 	t.Parallel()
 	both := []string{"a x", "a y", "b x", "b y"}
@@ -89,9 +89,9 @@ func TestPeopleChangeARuleInTheMidstOfAPass(t *testing.T) {
 	}
 }
 
-// TestTheFormerApplicationIsStillScanned moves a rule to another application:
-// what failed before the edit and shows up after it is found, although scans
-// name the applications of their rules.
+// TestTheFormerApplicationIsStillScanned changes the application of a rule: exchanges that failed
+// before the edit and become visible afterwards are found, although scans contain the applications
+// of their rules.
 func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,9 +117,9 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 	w.wantColumn("alerts", alertIDs, "billing after", "orders before")
 }
 
-// TestALongerLookBackReachesFormerConditions edits a scope twice under a short
-// look-back, which is then made longer: what the first condition decides on, and
-// shows up only now, is found.
+// TestALongerLookBackReachesFormerConditions edits a scope twice with a short look-back, which is
+// then made longer: an exchange to which the first condition applies, and which becomes visible
+// only now, is found.
 func TestALongerLookBackReachesFormerConditions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestFormerConditionsAreKept(t *testing.T) {
 	t.Parallel()
 	const hour, day = int64(time.Hour), 24 * int64(time.Hour)
 	for name, c := range map[string]struct {
-		// The conditions stood for a second each, the last one until so long ago.
+		// The conditions held for a second each, the last one until the given time ago.
 		agoNS int64
 		owed  bool
 		want  string
@@ -184,8 +184,8 @@ func TestFormerConditionsAreKept(t *testing.T) {
 	}
 }
 
-// TestAnotherFireModeArmsAnew has a rule that counts raise an alert for each
-// exchange, and count again: each time, what failed before the edit is history.
+// TestAnotherFireModeArmsAnew has a rule that counts, then raises an alert for each exchange, and
+// counts again: each time, what failed before the edit is ignored.
 func TestAnotherFireModeArmsAnew(t *testing.T) {
 	t.Parallel()
 	const all = `select coalesce(execution_id, 'count') || ' ' || state from alert order by fired_at, execution_id`
@@ -233,8 +233,8 @@ func TestAnotherFireModeArmsAnew(t *testing.T) {
 	w.wantColumn("and what was counted before counts no more", all, "d FIRING", "e FIRING", "f FIRING", "count RESOLVED")
 }
 
-// TestAnEditThatWaitedArmsWhenItsTurnComes holds the checkpoint of a rule, as a commit
-// does, while its fire mode is edited: what the commit judged is not judged again.
+// TestAnEditThatWaitedArmsWhenItsTurnComes locks the checkpoint of a rule, as a commit does, while
+// its fire mode is edited: what the commit judged is not judged again.
 func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

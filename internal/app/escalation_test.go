@@ -15,8 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestAlertsEscalate follows alerts from a policy that is written by the API, through the evaluator, to
-// what the receivers of each step get.
+// TestAlertsEscalate follows alerts from a policy that is written by the API, through the
+// evaluator, to what the receivers of each step get.
 func TestAlertsEscalate(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -54,7 +54,7 @@ func TestAlertsEscalate(t *testing.T) {
 	escalate(3)
 	w.doTo(of("taken"), alerts.Acknowledge)
 	escalate(6)
-	// What the alert keeps, no edit changes.
+	// An edit does not change what is stored with the alert.
 	put("/routing", map[string]any{"defaultWebhookIds": []string{first.String()}})
 	escalate(16)
 	w.doTo(of("left"), alerts.Resolve)
@@ -79,8 +79,8 @@ func TestAlertsEscalate(t *testing.T) {
 	}
 }
 
-// TestAPagerThatWasOffGetsWhatIsStillOfUse has alerts escalate to a webhook that is off, and somebody look after
-// two of them, long ago and just now.
+// TestAPagerThatWasOffGetsWhatIsStillOfUse escalates alerts to a webhook that is off; some of them
+// were handled long ago and one just now.
 func TestAPagerThatWasOffGetsWhatIsStillOfUse(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)

@@ -9,8 +9,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestExplainAgreesWithEvaluation asks about exchanges before and after they are evaluated, and
-// about one that became visible too late.
+// TestExplainAgreesWithEvaluation explains exchanges before and after they are evaluated, and one
+// that became visible too late.
 func TestExplainAgreesWithEvaluation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,7 +59,7 @@ func TestExplainAgreesWithEvaluation(t *testing.T) {
 	}
 }
 
-// explained returns what each rule makes of the exchange of an id.
+// explained returns how each rule judges the exchange with the given id.
 func (w *world) explained(id string) map[string]explain.Verdict {
 	w.t.Helper()
 	found, err := w.source().Search(w.t.Context(), rules.ExchangeQuery{

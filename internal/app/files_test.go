@@ -12,7 +12,7 @@ import (
 	"tocsin/notify"
 )
 
-// does runs a command about files, and holds its code and parts of its output in their order.
+// does runs a command on files, and checks its exit code and parts of its output in order.
 func (f *files) does(code int, parts []string, command string, args ...string) {
 	f.t.Helper()
 	out, got := f.command(append([]string{command, "--url", f.base, "--token", f.token}, args...)...)
@@ -30,7 +30,7 @@ func (f *files) does(code int, parts []string, command string, args ...string) {
 	}
 }
 
-// allKinds is a file with all kinds. The secrets are in files beside it.
+// allKinds is a file with objects of all kinds. Its secrets are in files next to it.
 const allKinds = `
 webhooks:
   - name: ops
@@ -53,7 +53,7 @@ rules:
     webhooks: [ops, bot]
 `
 
-// withSecrets writes files with secrets, and returns what a file says with their names.
+// withSecrets writes files with secrets, and returns a document that refers to them.
 func (f *files) withSecrets(content string) string {
 	f.t.Helper()
 	for name, secret := range map[string]string{
@@ -88,7 +88,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	f.does(0, []string{"4 unchanged"}, "diff", "-f", path)
 	f.wantColumn("webhooks applied twice", hooks, "bot v1", "ops v1")
 
-	// What is exported changes nothing, and has no secret.
+	// What is exported changes nothing when applied, and contains no secret.
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "webhooks,users,rules", "-f", out)
 	exported, err := os.ReadFile(out)
@@ -97,7 +97,7 @@ func TestOneFileHasEverything(t *testing.T) {
 	}
 	f.does(0, []string{"0 created, 0 updated, 0 deleted; 5 unchanged, 0 not in the files"}, "apply", "--prune", "-f", out)
 
-	// Each edit says why; what people have done to a webhook's state stays.
+	// Each edit lists its reasons; changes that users have made to a webhook's state are kept.
 	if _, err := f.db.Webhooks().SetEnabled(t.Context(), tenant, f.hook("ops").ID, false); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestOneFileHasEverything(t *testing.T) {
 		t.Errorf("an edit of the channel lost the token: %+v", bot)
 	}
 
-	// Another secret cannot be seen: --secrets writes it.
+	// A changed secret cannot be detected: --secrets writes it.
 	f.write("KEY", "SECRET-other")
 	f.does(0, []string{"4 unchanged"}, "apply", "-f", path)
 	f.does(0, []string{"~ webhook ops", "url: written again", "headers: written again", "signingSecret: written again", "~ webhook bot", "slack.botToken: written again"}, "apply", "--secrets", "-f", path)
@@ -190,7 +190,7 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 	}
 	f.wantColumn("webhooks", `select name from webhook`, "ops")
 	f.wantColumn("users", `select count(*)::text from account`, "1")
-	// What only the server can tell comes after the plan, and says what was done.
+	// Errors that only the server finds come after the plan, and say what was done.
 	f.does(1, []string{"+ webhook a", `webhook "a": url: `, "nothing was changed"}, "apply", "-f", f.write("late.yaml", "webhooks:\n  - { name: a, kind: generic, url: nonsense }\n"))
 	f.token = f.admin.withToken("reader", access.Editor).token
 	f.does(1, []string{"403", "needs the role admin"}, "apply", "-f", f.write("users.yaml", "users: []"))

@@ -28,8 +28,8 @@ func (w *world) failOn(from, to, each int) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// TestManyGroupsAreRaisedAtOnce has as many groups reach the threshold as a rule may
-// have: their newest exchanges are read together.
+// TestManyGroupsAreRaisedAtOnce has as many groups that reach the threshold as a rule may have:
+// their newest exchanges are read together.
 func TestManyGroupsAreRaisedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -46,8 +46,8 @@ func TestManyGroupsAreRaisedAtOnce(t *testing.T) {
 	}
 }
 
-// TestGroupsBeyondTheBoundDoNotClear has more groups reach the threshold than a rule may
-// have: those that are left out have not fallen below it.
+// TestGroupsBeyondTheBoundDoNotClear has more groups that reach the threshold than a rule may have:
+// those that are left out do not count as below it.
 func TestGroupsBeyondTheBoundDoNotClear(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,9 +71,9 @@ func TestGroupsBeyondTheBoundDoNotClear(t *testing.T) {
 	w.wantColumn("problems", problems, "")
 }
 
-// TestGroupsOfAnAttribute has attributes hold what names of routes hardly do. Each value has an
-// alert of its own under a text that any store can hold, and no value and an empty one share
-// the group without a name. What is counted next belongs to the alerts that are open.
+// TestGroupsOfAnAttribute has attribute values that names of routes hardly ever have. Each value
+// has an alert of its own under a text that any store accepts, and no value and an empty one share
+// the group without a name. What is counted next belongs to the open alerts.
 func TestGroupsOfAnAttribute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,8 +115,9 @@ func TestGroupsOfAnAttribute(t *testing.T) {
 	w.wantColumn("of an empty window", alertStates, fmt.Sprint("RESOLVED ", len(want)))
 }
 
-// TestEditOfGroupingEndsAlerts has a rule count by another field, and then no more, while alerts
-// fire, wait and hold their groups: none is left that nobody decides on.
+// TestEditOfGroupingEndsAlerts changes the field by which a rule groups, and then removes the
+// grouping, while alerts fire, are pending and hold their groups: no alert is left that no
+// evaluation decides on.
 func TestEditOfGroupingEndsAlerts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// operators stores a webhook that hears of Tocsin itself.
+// operators stores a webhook that is notified about Tocsin itself.
 func (w *world) operators() {
 	w.t.Helper()
 	_, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{
@@ -44,9 +44,9 @@ func (w *world) blind(replica string) *evaluator.Evaluator {
 
 const healthAlerts = `select state from alert where health order by fired_at, alert_id`
 
-// TestSourceThatIsAwayIsAnnouncedOnce has two replicas that cannot reach ClickHouse, with
-// rules of several tenants and partitions: each tenant's operators get one message about
-// the source when it has failed for a while, and one when it is back.
+// TestSourceThatIsAwayIsAnnouncedOnce has two replicas that cannot reach ClickHouse, with rules of
+// several tenants and partitions: each tenant's operators get one message about the source when it
+// has failed for a while, and one when it is back.
 func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,8 +101,8 @@ func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 	w.wantColumn("announced anew", announced, "SOURCE_FAILING 2", "SOURCE_RECOVERED 1")
 }
 
-// TestRecoveryOfManyRulesIsAHandfulOfStatements has 2,000 rules fail and recover with
-// their source: what Postgres is asked does not grow with their number.
+// TestRecoveryOfManyRulesIsAHandfulOfStatements has 2,000 rules that fail and recover with their
+// source: the number of statements does not depend on that of the rules.
 func TestRecoveryOfManyRulesIsAHandfulOfStatements(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,14 +163,14 @@ func TestReplicasAnnounceAtOnceAndOnce(t *testing.T) {
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 }
 
-// No webhook of operators that is deleted meanwhile gets an announcement.
+// An operators' webhook that is deleted meanwhile gets no announcement.
 func TestAnnouncingWhileTheWebhookIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.operators()
 	w.rule()
 	hook := uuid.MustParse(w.column(`select webhook_id::text from webhook`)[0])
-	// Both wait for the webhook, and get it in this order.
+	// Both wait for the webhook's lock, and get it in this order.
 	held, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +203,8 @@ func TestAnnouncingWhileTheWebhookIsDeleted(t *testing.T) {
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 }
 
-// TestRefusedRuleFailsAlone lets the database refuse what one of many rules wants to
-// write: it is announced once, left out, and recovers without losing anything.
+// TestRefusedRuleFailsAlone makes the database reject what one of many rules writes: the rule is
+// announced once, left out, and recovers without losing anything.
 func TestRefusedRuleFailsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"tocsin/notify"
 )
 
-// TestThrottlingEnds has a receiver ask for a second's pause for ever: the pauses grow, one
-// message goes first after each, and what has waited for longer than the schedule ends.
+// TestThrottlingEnds has a receiver that always asks for a pause of a second: the pauses grow, one
+// message is sent first after each, and what has waited for longer than the schedule ends.
 func TestThrottlingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -37,7 +37,7 @@ func TestThrottlingEnds(t *testing.T) {
 	w.wantColumn("the pause", `select (held_until - now() between interval '40 min' and interval '1 h')::text from webhook`, "true")
 	w.wantColumn("no attempt counts", `select distinct counted::text from outbox`, "0")
 	w.wantColumn("all wait", `select count(*)::text from outbox`, "20")
-	// Not how old messages are counts, but for how long the receiver has asked for pauses.
+	// What counts is not the age of messages, but for how long the receiver has asked for pauses.
 	span := notify.DefaultPolicy().Span()
 	w.exec(`update outbox set since = now() - interval '27 h' where notification_id in (select notification_id from outbox order by notification_id limit 15)`)
 	if ended, err := w.db.Outbox().ExpireHeld(t.Context(), span); err != nil || ended != 0 {
@@ -58,8 +58,8 @@ func TestThrottlingEnds(t *testing.T) {
 	w.wantColumn("in the end", `select status || ' ' || count(*) from settlement group by status order by status`, "DELIVERED 5", "EXHAUSTED 15")
 }
 
-// TestOneThrottlingEndsNothingOld has the receiver of a webhook that was off for days ask for one
-// pause: its messages wait for it, as they waited for the webhook.
+// TestOneThrottlingEndsNothingOld lets the receiver of a webhook that was off for days ask for one
+// pause: its messages wait for the end of the pause, as they waited for the webhook.
 func TestOneThrottlingEndsNothingOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +77,7 @@ func TestOneThrottlingEndsNothingOld(t *testing.T) {
 	w.wantColumn("ended", `select status from settlement`)
 }
 
-// TestAllThatIsHeldForTooLongEnds has more messages wait for a receiver that asks for pauses
+// TestAllThatIsHeldForTooLongEnds has more messages waiting for a receiver that asks for pauses
 // than one transaction ends, while another replica ends them, too; operators are notified of each.
 func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	t.Parallel()
@@ -101,8 +101,8 @@ func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	w.wantColumn("operators", toldOfMessages, "operators 2500")
 }
 
-// TestAHoldOutlivesWhatCannotEnd refuses to end messages: the pause that a receiver asks for is
-// kept all the same.
+// TestAHoldOutlivesWhatCannotEnd makes ending messages fail in the database: the pause that a
+// receiver asks for is kept all the same.
 func TestAHoldOutlivesWhatCannotEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +124,7 @@ func TestAHoldOutlivesWhatCannotEnd(t *testing.T) {
 	w.wantColumn("all wait", `select count(*)::text from outbox`, "2")
 }
 
-// TestALongPauseIsKept has a receiver ask for a pause of hours.
+// TestALongPauseIsKept has a receiver that asks for a pause of hours.
 func TestALongPauseIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// meter is between an evaluator and ClickHouse, and counts requests and
-// the bytes of the answers, as they are on the wire.
+// meter is a proxy between an evaluator and ClickHouse that counts requests and the bytes of the
+// responses on the wire.
 type meter struct {
 	url             string
 	requests, bytes atomic.Int64
@@ -59,9 +59,9 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestIdleLookBackOverManyAlerts lets the look-back of an hour hold 20,000 exchanges that
-// match and have their alerts. A tick in which nothing is new then reads next to nothing,
-// and asks Postgres for no alert.
+// TestIdleLookBackOverManyAlerts has 20,000 matching exchanges with alerts within the look-back of
+// an hour. A tick without new exchanges then reads next to nothing, and does not query Postgres for
+// alerts.
 func TestIdleLookBackOverManyAlerts(t *testing.T) {
 	t.Parallel()
 	const exchanges, second = 20_000, int64(1_000_000_000)
@@ -77,7 +77,7 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Without the check of as many foreign keys.
+	// Without checking as many foreign keys.
 	w.exec(`set session_replication_role = replica`)
 	w.exec(`
 		insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
@@ -109,7 +109,7 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 	}
 	// A process that starts judges everything once.
 	w.until("everything is judged", func() bool { return tick().Scanned == 0 })
-	// From here on the rule wants all of them: it was armed before they failed.
+	// From here on the rule matches all of them: it was armed before they failed.
 	w.exec(`update rule_state set armed_since_ns = $1`, begin)
 	w.changed()
 
@@ -132,7 +132,7 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 		}
 	}
 
-	// What is late is found among them, and raises one alert.
+	// A late exchange is found among them, and raises one alert.
 	w.ch.Insert(t, rules.Exchange{TenantID: tenant, StartTimeNS: now - 1000*second, EndTimeNS: &now, ExecutionID: "late", Status: rules.Failed})
 	source.ahead = 30 * time.Second
 	if result := tick(); result.Alerts != 1 || result.Scanned > 10_000 {
@@ -140,8 +140,8 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 	}
 }
 
-// TestEachOnceWhateverItsClock lets rows come from the future, be replaced and
-// be repeated: each exchange that failed has one alert, when its time has come.
+// TestEachOnceWhateverItsClock has rows with times in the future, replaced rows and repeated rows:
+// each failed exchange has one alert, when its time has come.
 func TestEachOnceWhateverItsClock(t *testing.T) {
 	t.Parallel()
 	const second = int64(1_000_000_000)
@@ -163,12 +163,12 @@ func TestEachOnceWhateverItsClock(t *testing.T) {
 		return e
 	}
 	now := rule.ArmedSinceNS + 1000
-	future := now + 20*second // and less than a minute, by which clocks may differ
+	future := now + 20*second // and less than the minute by which clocks may differ
 	w.ch.Insert(t,
 		row("running", now, 0, rules.Running), row("future", future, future+second, rules.Failed),
 		row("future, running", future, 0, rules.Running), row("ends before it starts", now, now-second/2, rules.Failed),
 		row("now", now, now, rules.Failed), row("now", now, now, rules.Failed))
-	tick(1) // now; what ended before the rule was armed is history
+	tick(1) // now; what ended before the rule was armed is ignored
 	w.ch.Insert(t,
 		row("running", now, now+second, rules.Failed), row("running", now, now+second, rules.Failed),
 		row("future", future, future+second, rules.Failed), row("now", now, now, rules.Failed))
@@ -183,7 +183,7 @@ func TestEachOnceWhateverItsClock(t *testing.T) {
 	}
 	w.ch.Insert(t, row("future", future, future+second, rules.Failed), row("running", now, now+second, rules.Failed))
 	tick(0)
-	// The clock steps back: nothing is raised again, and nothing is lost.
+	// The clock is set back: nothing is raised again, and nothing is lost.
 	source.ahead = 0
 	w.ch.Insert(t, row("after the step", future-second, future, rules.Failed))
 	tick(0)

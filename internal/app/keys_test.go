@@ -12,8 +12,8 @@ import (
 	"tocsin/internal/seal"
 )
 
-// TestKeysAreRotated has secrets sealed with an old key be sealed anew, while one is
-// edited: then the old key is no longer needed.
+// TestKeysAreRotated re-encrypts secrets that were encrypted with an old key, while one of them is
+// edited: afterwards the old key is no longer needed.
 func TestKeysAreRotated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,7 +72,7 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 }
 
-// TestKeysCommands runs what people run to be done with an old key.
+// TestKeysCommands runs the commands with which an old key is retired.
 func TestKeysCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

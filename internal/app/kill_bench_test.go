@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkKillDuring drains 5,000 messages to four webhooks by the real
-// program, which is killed each time after 0.2 to 1.2 s of work, and counts what
-// arrives more than once. The receiver takes 5 to 25 ms.
+// BenchmarkKillDuring drains 5,000 messages to four webhooks with the real program, which is killed
+// each time after 0.2 to 1.2 s of work, and counts what arrives more than once. The receiver takes
+// 5 to 25 ms.
 func BenchmarkKillDuring(b *testing.B) {
 	const messages = 5000
 	var kills, repeats, unknown float64

@@ -9,20 +9,19 @@ import (
 	"testing"
 )
 
-// TestKilledAroundTheCall kills a replica from the claim of a
-// message to its settlement, and lets another one go on. Nothing is lost; the
-// message is sent twice only where the first process died after the request had
-// left and before its outcome was handed to Postgres, which stores it though
-// nobody hears of that.
+// TestKilledAroundTheCall kills a replica at a point between the claim of a message and its
+// settlement, and lets another one continue. Nothing is lost; the message is sent twice only if the
+// first process died after the request had left and before its outcome was sent to Postgres, which
+// stores it although no process receives the answer.
 func TestKilledAroundTheCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trigger string
-		// attempts are those on record in the end.
+		// attempts are those that are recorded in the end.
 		attempts []string
 	}{
 		"in the claim": {`create trigger pause before update on outbox for each row when (old.claim_token is distinct from new.claim_token) execute function pause()`, []string{"1 DELIVERED"}},
-		// The commit has been sent with the bodies, and Postgres obeys it.
+		// The commit has been sent with the bodies, and Postgres executes it.
 		"freezing the body":              {`create trigger pause after insert on notification_body for each row execute function pause()`, []string{"1 unknown", "2 DELIVERED"}},
 		"begun, before the call":         {`create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`, []string{"1 unknown", "2 DELIVERED"}},
 		"answered, not settled":          {`create trigger pause before insert on settlement for each row execute function pause()`, []string{"1 DELIVERED"}},
@@ -53,9 +52,8 @@ func TestKilledAroundTheCall(t *testing.T) {
 	}
 }
 
-// TestKilledWhileTheReceiverReads kills a replica whose request has reached the
-// receiver in part. What the receiver makes of that is its own affair; the
-// message is offered again under the same webhook-id.
+// TestKilledWhileTheReceiverReads kills a replica whose request has partly arrived at the receiver.
+// How the receiver treats that is up to it; the message is sent again with the same webhook-id.
 func TestKilledWhileTheReceiverReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

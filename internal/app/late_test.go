@@ -10,7 +10,7 @@ import (
 	"tocsin/rules"
 )
 
-// TestAlertsTellHowLateTheyAre raises alerts in time and by the look-back.
+// TestAlertsTellHowLateTheyAre raises alerts in time and through the look-back.
 func TestAlertsTellHowLateTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -25,7 +25,7 @@ func TestAlertsTellHowLateTheyAre(t *testing.T) {
 	w.ch.Insert(t,
 		row("in time", ago(0), ago(0)), row("ends in the future", ago(0), ago(-time.Hour)),
 		row("late", ago(30*time.Minute), ago(20*time.Minute)), row("no end", ago(10*time.Minute), nil))
-	// Another process, which has seen nothing of the look-back.
+	// Another process, which has not read the look-back before.
 	if _, err := w.tickWith(w.newEvaluator(evaluator.Options{})); err != nil {
 		t.Fatal(err)
 	}

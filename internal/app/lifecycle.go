@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// lifecycle holds what has to be undone, in the order in which it was done.
+// lifecycle holds the clean-ups, in the order in which their resources were opened.
 type lifecycle struct{ cleanUps []cleanUp }
 
 type cleanUp struct {
@@ -21,7 +21,7 @@ func (l *lifecycle) add(name string, run func(context.Context) error) {
 	l.cleanUps = append(l.cleanUps, cleanUp{name, run})
 }
 
-// close runs every clean-up once, the last one first, and joins their errors.
+// close runs every clean-up once, in reverse order, and joins their errors.
 func (l *lifecycle) close(ctx context.Context) error {
 	var errs []error
 	for _, c := range slices.Backward(l.cleanUps) {
@@ -33,7 +33,7 @@ func (l *lifecycle) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// wait waits until parts have ended, as long as ctx stands.
+// wait waits until parts have ended, or ctx ends.
 func wait(ctx context.Context, parts *sync.WaitGroup) error {
 	ended := make(chan struct{})
 	go func() {

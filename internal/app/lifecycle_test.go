@@ -25,7 +25,7 @@ import (
 	"tocsin/rules"
 )
 
-// told is what a receiver was sent of an event.
+// told is what a receiver was sent about an event.
 type told struct {
 	Type      string `json:"type"`
 	Timestamp string `json:"timestamp"`
@@ -38,7 +38,7 @@ type told struct {
 	} `json:"data"`
 }
 
-// listener is a receiver that keeps the events in their order, by path and alert.
+// listener is a receiver that records the events in order, by path and alert.
 type listener struct {
 	url string
 
@@ -76,7 +76,7 @@ func (l *listener) fails(down func(path string, t told) bool) {
 	l.down = down
 }
 
-// types returns the types of the events that came to a path.
+// types returns the types of the events that were sent to a path.
 func (l *listener) types(path string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *listener) types(path string) []string {
 	return types
 }
 
-// chooses stores a webhook of a listener with its events.
+// chooses stores a webhook of a listener with its chosen events.
 func (w *world) chooses(l *listener, name string, change func(*notify.Webhook), events ...notify.Reason) uuid.UUID {
 	w.t.Helper()
 	hook := notify.Webhook{
@@ -127,7 +127,7 @@ func (w *world) doTo(alert uuid.UUID, action alerts.Action) {
 	}
 }
 
-// undone does an action and undoes it.
+// undone performs an action and undoes it.
 func (w *world) undone(action alerts.Action, alert uuid.UUID) {
 	w.t.Helper()
 	id, _ := w.act(action, alerts.Filter{IDs: []uuid.UUID{alert}})
@@ -137,7 +137,8 @@ func (w *world) undone(action alerts.Action, alert uuid.UUID) {
 // deliverAll makes passes until nothing is due any more.
 func (w *world) deliverAll() {
 	w.t.Helper()
-	// Whoever writes messages wakes dispatchers; a look of its own may come later.
+	// A process that writes messages wakes dispatchers; they may also find them later by
+	// themselves.
 	for {
 		w.dispatcher.Wake(w.hooks())
 		result, err := w.dispatcher.Tick(w.t.Context())
@@ -150,7 +151,7 @@ func (w *world) deliverAll() {
 	}
 }
 
-// hasten makes due what waits for its next attempt.
+// hasten makes messages that wait for their next attempt due.
 func (w *world) hasten() {
 	w.t.Helper()
 	w.exec(`update outbox set due_at = now(), ready_at = now() where after_id is null`)
@@ -198,7 +199,8 @@ func TestEventsReachThoseWhoChoseThem(t *testing.T) {
 	w.wantColumn("left", unsettledOutbox)
 }
 
-// A snooze ends in one message to whoever was notified of the alert, whatever events they chose.
+// The end of a snooze is one message to each webhook that was notified of the alert, whatever
+// events it chose.
 func TestASnoozeEndsInAMessage(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -231,7 +233,7 @@ func TestASnoozeEndsInAMessage(t *testing.T) {
 	w.wantColumn("left", unsettledOutbox)
 }
 
-// A webhook that was bound later was not notified of the alert, and hears nothing of it.
+// A webhook that was assigned later was not notified of the alert, and is not notified of this.
 func TestEventsGoToThoseWhoWereNotified(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -281,7 +283,7 @@ func TestEventsWaitForEarlierMessages(t *testing.T) {
 	}
 }
 
-// What leaves the outbox in any other way lets the next one go, too.
+// A message that leaves the outbox in any other way also releases the next one.
 func TestEventsFollowWhateverEndsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world, first, second uuid.UUID){
@@ -332,8 +334,8 @@ func TestEventsFollowWhateverEndsTheOneBefore(t *testing.T) {
 	}
 }
 
-// An event waits for the digest into which the message before it is gathered, and is of no
-// use to anybody where that was too long ago.
+// An event waits for the digest that contains the message before it, and is not sent if that was
+// too long ago.
 func TestEventsWaitForDigestsAndGrowOld(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -358,7 +360,7 @@ func TestEventsWaitForDigestsAndGrowOld(t *testing.T) {
 	w.wantColumn("ended", `select status || ' by ' || coalesce(discarded_by, '') || ' ' || coalesce(verdict, '') || ' ' || count(*) from settlement group by status, discarded_by, verdict order by 1`,
 		"DELIVERED by  DELIVERED 1", "DISCARDED by Tocsin NOT_MADE 3")
 	w.wantColumn("nobody is bothered", `select reason from notification where reason = 'UNDELIVERED'`)
-	// A person who wants such a message gets it.
+	// A message that a user has requested is sent all the same.
 	id := notify.ID(raised[2], hook, notify.ReasonResolved, 0)
 	if err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
 		t.Fatal(err)
@@ -369,8 +371,8 @@ func TestEventsWaitForDigestsAndGrowOld(t *testing.T) {
 	}
 }
 
-// An alert over a window that resolves by itself notifies whom the rule says and who chose
-// it, once each, also where a person had resolved it before and undone that.
+// A window alert that resolves by itself notifies the webhooks of the rule that chose the event,
+// once each, also if a user had resolved it before and undone that.
 func TestEventsOfWindows(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -408,8 +410,8 @@ func TestEventsAreWrittenWithTheState(t *testing.T) {
 	w.wantColumn("messages", `select reason from notification order by created_at`, "FIRED", "ACKNOWLEDGED")
 }
 
-// Somebody who changes an alert waits for its open message while whoever holds that waits for
-// the alert. Postgres ends the transaction of the first, who begins again and succeeds.
+// A user's change to an alert waits for the lock on its open message while the holder of that lock
+// waits for the alert. Postgres ends the first transaction, which is repeated and succeeds.
 func TestActionThatEndsInADeadlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -446,8 +448,8 @@ func TestActionThatEndsInADeadlockIsRepeated(t *testing.T) {
 	w.wantColumn("messages", `select reason from notification order by created_at`, "FIRED", "RESOLVED")
 }
 
-// Many people change many alerts while dispatchers deliver to a receiver that fails now and
-// then: the messages of each alert arrive in the order of the changes, and none is left.
+// Many users change many alerts while dispatchers deliver to a receiver that fails from time to
+// time: the messages of each alert arrive in the order of the changes, and none remains.
 func TestEventsArriveInOrderUnderRetries(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -514,7 +516,7 @@ func TestEventsArriveInOrderUnderRetries(t *testing.T) {
 	}
 }
 
-// The database derives ids as Go does.
+// The database derives ids in the same way as Go.
 func TestDerivedIDsAgree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -529,7 +531,7 @@ func TestDerivedIDsAgree(t *testing.T) {
 	})
 }
 
-// The end of what operators were notified of is an event, too.
+// The end of a problem that operators were notified of is an event, too.
 func TestEventsOfAlertsAboutWebhooks(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// resident returns the memory of the process that is resident, in bytes.
+// resident returns the resident memory of the process in bytes.
 func (p *process) resident(tb testing.TB) int {
 	tb.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
@@ -27,9 +27,8 @@ func (p *process) resident(tb testing.TB) int {
 	return kib << 10
 }
 
-// TestMemoryDoesNotGrowWithWhatIsStored holds the replica to 70 MB while nothing
-// happens, and to the same, but for a little, while 100,000 alerts are in the
-// inbox and as many notifications wait.
+// TestMemoryDoesNotGrowWithWhatIsStored checks that the replica uses at most 70 MB while idle, and
+// only a little more with 100,000 alerts in the inbox and as many queued notifications.
 func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	t.Parallel()
 	const megabyte, most, growth = 1_000_000, 70, 8
@@ -37,8 +36,8 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 	hook := w.webhook("ops")
 	rule := w.rule(hook)
 	w.exec(`update webhook set held_until = now() + interval '1 hour'`)
-	// What is collected late is not kept: with the headroom that a replica gives its
-	// heap, this has it collected after some 10 MB.
+	// Memory that is garbage for long would be counted as used: with the headroom that a replica
+	// leaves its heap, this setting makes it collect after some 10 MB.
 	p := w.serve("GOGC=25")
 	look := func() {
 		t.Helper()
@@ -48,7 +47,7 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 			w.until("the rule has been evaluated", func() bool { return w.column(committed)[0] != since })
 			since = w.column(committed)[0]
 			for _, path := range []string{"/api/v1/alerts?limit=200", "/api/v1/alerts/counts", "/api/v1/notifications?limit=200", "/api/v1/status", "/metrics"} {
-				// A busy machine may have no answer in time.
+				// A busy machine may not respond in time.
 				w.until(path+" answers", func() bool {
 					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
 					if err != nil {

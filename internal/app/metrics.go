@@ -19,8 +19,8 @@ import (
 	"tocsin/notify/bus"
 )
 
-// metrics counts what this process does. Numbers that belong to all replicas are measured in the
-// database when they are asked for.
+// metrics counts what this process does. Numbers over all replicas are measured in the database on
+// each scrape.
 type metrics struct {
 	registry *prometheus.Registry
 	passes   *prometheus.HistogramVec
@@ -45,7 +45,7 @@ type metrics struct {
 	emptySteps prometheus.Counter
 }
 
-// newMetrics returns the metrics of a process of a version.
+// newMetrics returns the metrics of a process, labelled with its version.
 func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -112,7 +112,7 @@ func newMetrics(version string) *metrics {
 	build.Set(1)
 	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.emptySteps, m.unjudged, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// So that each series is there before its first event.
+	// So that each series exists before its first event.
 	m.raised.WithLabelValues("false")
 	m.raised.WithLabelValues("true")
 	for _, e := range bus.Events() {
@@ -122,7 +122,7 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
-// durations are the buckets of what takes milliseconds, in seconds.
+// durations are histogram buckets for durations of milliseconds, in seconds.
 func durations() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 }
@@ -145,7 +145,7 @@ func (m *metrics) Passed(partition int, r evaluator.Result) {
 	m.Suppressed(r.Suppressed)
 }
 
-// GaveUp forgets a partition that this replica does not hold any more.
+// GaveUp removes the series of a partition that this replica does not hold any more.
 func (m *metrics) GaveUp(partition int) {
 	name := strconv.Itoa(partition)
 	m.lag.DeleteLabelValues(name)
@@ -163,7 +163,7 @@ func (m *metrics) Committed(t evaluator.Timing) {
 // Attempted counts an attempt.
 func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
 
-// timed returns a sender whose calls are timed.
+// timed returns a sender that measures its calls.
 func (m *metrics) timed(s notify.Sender) notify.Sender { return timedSender{s, m.calls} }
 
 type timedSender struct {
@@ -175,13 +175,13 @@ type timedSender struct {
 // Send makes an attempt.
 func (s timedSender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	o := s.Sender.Send(ctx, d)
-	if o.Duration > 0 { // else no call was made
+	if o.Duration > 0 { // otherwise no call was made
 		s.calls.Observe(o.Duration.Seconds())
 	}
 	return o
 }
 
-// WakeUp counts what happened to a wake-up.
+// WakeUp counts an event of a wake-up.
 func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }
 
 // Suppressed counts messages that a silence suppressed.
@@ -190,10 +190,10 @@ func (m *metrics) Suppressed(messages int) { m.suppressed.Add(float64(messages))
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
 
-// Unjudged counts outcomes that were not judged for their webhooks.
+// Unjudged counts outcomes that were not applied to their webhooks.
 func (m *metrics) Unjudged() { m.unjudged.Inc() }
 
-// Reaped counts what a dead replica held.
+// Reaped counts what dead replicas held.
 func (m *metrics) Reaped(held lease.Released) {
 	m.reaped.WithLabelValues("partition").Add(float64(held.Partitions))
 	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
@@ -211,11 +211,11 @@ func (m *metrics) Swept(alerts, trails int) {
 // SweepFailed counts a batch that could not be deleted.
 func (m *metrics) SweepFailed() { m.unswept.Inc() }
 
-// gaugesTimeout bounds the measuring for one request.
+// gaugesTimeout bounds the measurement for one request.
 const gaugesTimeout = 5 * time.Second
 
-// handler answers /metrics with what was counted and what is measured. While the database does not
-// answer, measured numbers are absent.
+// handler answers /metrics with the counters and the measurements. While the database does not
+// answer, measurements are absent.
 func (m *metrics) handler(store *postgres.Reconciliation, deadAfter time.Duration, logger *slog.Logger) http.Handler {
 	options := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +232,7 @@ func (m *metrics) handler(store *postgres.Reconciliation, deadAfter time.Duratio
 	})
 }
 
-// gauges returns what was measured.
+// gauges returns the measurements.
 func gauges(measured postgres.Gauges) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	for _, g := range []struct {

@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// metrics returns what a replica measures, by name and labels.
+// metrics returns the metrics of a replica by name and labels.
 func (p *process) metrics(t *testing.T) map[string]string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/metrics", nil)
@@ -36,8 +36,8 @@ func (p *process) metrics(t *testing.T) map[string]string {
 	return values
 }
 
-// TestMetricsTellWhatIsMissing runs a replica, takes an alert away behind its
-// back, and waits until its reconciliation tells.
+// TestMetricsTellWhatIsMissing runs a replica, deletes an alert in the database, and waits until
+// its reconciliation reports that.
 func TestMetricsTellWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,7 +27,7 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 			w.status(http.StatusGone)
 			w.owed(hook, "a", "b", "c")
 			both := w.claim()
-			// All three find it gone, from different replicas.
+			// All three get the answer that it is gone, from different replicas.
 			var ended sync.WaitGroup
 			errs := make([]error, len(both))
 			for i := range both {
@@ -40,7 +40,7 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.wantColumn("inbox", healthAlerts, "FIRING")
-			// Told once, and never to the webhook that is off.
+			// Reported once, and never to the webhook that is off.
 			w.wantColumn("told", `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'WEBHOOK_OFF'`, "operators")
 			alert := w.firing()[slices.IndexFunc(w.firing(), func(a alerts.Instance) bool { return a.WebhookID == hook })]
 			if !alert.Health || alert.Title != "Webhook ops is switched off" || alert.Severity != "CRITICAL" {
@@ -55,7 +55,7 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.wantColumn("resolved", `select state from alert where webhook_id is not null`, "RESOLVED")
-			// Once it is switched off again, that is told anew.
+			// When it is switched off again, that is reported again.
 			w.status(http.StatusGone)
 			w.owed(hook, "d")
 			w.exec(`delete from outbox where webhook_id <> $1`, hook)
@@ -82,7 +82,7 @@ func TestDeletingResolvesTheAlertAboutTheWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantColumn("inbox", healthAlerts, "RESOLVED")
-	// Who looks at the inbox is told, as of any other change.
+	// Open inboxes are notified, as of any other change.
 	if now := w.column(`select max(change)::text from alert`)[0]; now == seen {
 		t.Errorf("the last change is still %s", now)
 	}

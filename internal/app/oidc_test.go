@@ -26,8 +26,8 @@ import (
 	"tocsin/internal/pgtest"
 )
 
-// provider is an OpenID Connect provider at which everybody is signed in
-// already: discovery, keys, authorization codes with PKCE, tokens.
+// provider is an OpenID Connect provider at which every user is already signed in: discovery, keys,
+// authorization codes with PKCE, tokens.
 type provider struct {
 	t      testing.TB
 	url    string
@@ -35,7 +35,7 @@ type provider struct {
 	client struct{ id, secret string }
 
 	mu sync.Mutex
-	// claims are those of whoever comes next; change may spoil a token.
+	// claims are those of the next user; change may break a token.
 	claims map[string]any
 	change func(claims map[string]any)
 	codes  map[string]url.Values
@@ -140,14 +140,14 @@ func (p *provider) sign(claims map[string]any) string {
 	return text + "." + encode(signature)
 }
 
-// next says who comes next.
+// next sets the next user.
 func (p *provider) next(claims map[string]any, change func(map[string]any)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.claims, p.change = claims, change
 }
 
-// elsewhere runs a replica whose people may come from p.
+// elsewhere runs a replica that trusts p.
 func (w *world) elsewhere(p *provider, o app.OIDCOptions, change ...func(*app.Options)) string {
 	w.t.Helper()
 	listener, err := new(net.ListenConfig).Listen(w.t.Context(), "tcp", "127.0.0.1:0")
@@ -163,7 +163,7 @@ func (w *world) elsewhere(p *provider, o app.OIDCOptions, change ...func(*app.Op
 	return base
 }
 
-// comeIn goes through the provider and returns where the browser ends up.
+// comeIn signs in at the provider and returns the page on which the browser ends up.
 func (c *caller) comeIn(returnTo string) *url.URL {
 	c.t.Helper()
 	return c.visit(c.base + "/api/auth/oidc/start?return=" + url.QueryEscape(returnTo))
@@ -220,7 +220,8 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 		t.Errorf("me, later: %v", me.body)
 	}
 	w.wantColumn("groups that can be kept", `select array_to_string(groups, ' ') from account where email = 'grace@example.com'`, "integration sre")
-	// The provider says who may; nobody gets round it by a password of their own.
+	// The provider decides who may sign in; a password of their own does not get a user around
+	// that.
 	again.must(http.StatusConflict, http.MethodPut, "/me/password", map[string]any{"newPassword": "my very own password"})
 	w.wantColumn("passwords", `select email from account where issuer is not null and password_hash is not null`)
 	ada := newCaller(t, base).signIn(adminEmail, adminPassword)
@@ -237,8 +238,8 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 		"grace@example.com oidc create user", "grace@example.com oidc request session")
 }
 
-// TestASignInUndoesNoEditOfItsUser has a provider give somebody another role while an
-// administrator disables them: they stay disabled, and named as they are named then.
+// TestASignInUndoesNoEditOfItsUser lets a provider give a user another role while an administrator
+// disables the user: they stay disabled, and keep the name they then have.
 func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -276,7 +277,7 @@ func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	w.wantColumn("the account", `select name || ' ' || role || ' ' || disabled from account where email = 'eve@example.com'`, "Eve, gone editor true")
 }
 
-// TestNobodyIsRecognisedWithoutPostgres takes away what tells who somebody is.
+// TestNobodyIsRecognisedWithoutPostgres takes away the database that holds sessions.
 func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -312,8 +313,8 @@ func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 	ada.must(http.StatusOK, http.MethodGet, "/me", nil)
 }
 
-// TestACodeHoldsWhoeverComesInBefore has a colleague come from the provider
-// before there is an administrator.
+// TestACodeHoldsWhoeverComesInBefore has a user who signs in at the provider before there is an
+// administrator.
 func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -333,7 +334,7 @@ func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
 		}
 	}
 	needed(true)
-	// What is set makes the first user, and nobody later.
+	// The settings create the first user, and none later.
 	_, logged := w.guarded()
 	code := regexp.MustCompile(`set_up_code=(\S+)`).FindStringSubmatch(logged.String())
 	if code == nil {
@@ -346,7 +347,7 @@ func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
 		t.Errorf("set up once more: %v", got.body)
 	}
 	w.wantColumn("users", `select email || ' ' || role from account order by email`, adminEmail+" admin", "grace@example.com viewer")
-	// One who is disabled cannot sign in.
+	// A disabled user cannot sign in.
 	w.exec(`update account set disabled = true where role = 'admin'`)
 	needed(true)
 }
@@ -383,7 +384,7 @@ func TestWhomAProviderCannotLetIn(t *testing.T) {
 	}
 	p.denies = false
 
-	// The answer to one browser is brought to another one, which has begun, too.
+	// The response for one browser is used in another one that has begun to sign in, too.
 	begin := func(c *caller) string {
 		c.http.CheckRedirect = func(req *http.Request, _ []*http.Request) error {
 			if strings.HasPrefix(req.URL.String(), base+"/api/auth/oidc/callback") {

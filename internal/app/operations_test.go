@@ -15,7 +15,7 @@ import (
 	"tocsin/internal/access"
 )
 
-// operation is what these tests read of the API's description.
+// operation is what these tests read from the API's description.
 type operation struct {
 	ID      string      `json:"operationId"`
 	Role    access.Role `json:"x-tocsin-role"`
@@ -24,7 +24,7 @@ type operation struct {
 	method, path string
 }
 
-// operations returns every operation of the API, as it is described.
+// operations returns every operation in the API's description.
 func operations(tb testing.TB) []operation {
 	tb.Helper()
 	text, err := api.GetSpecJSON()
@@ -108,19 +108,19 @@ func TestRolesHoldForEveryOperation(t *testing.T) {
 	}
 }
 
-// try is a call of an operation that succeeds.
+// try is a successful call of an operation.
 type try struct {
 	path   string
 	body   any
 	header []string
-	// by is the world's administrator unless it says otherwise.
+	// by defaults to the world's administrator.
 	by *caller
-	// actor is whom the audit log names, where it is not by.
+	// actor is the user in the audit log, if it is not by.
 	actor string
 }
 
-// stage is a world with one thing of each kind, and a call of each operation
-// that changes something.
+// stage is a world with one object of each kind, and a call of each operation that changes
+// something.
 type stage struct {
 	*world
 	base  string
@@ -153,13 +153,13 @@ func newStage(tb testing.TB) *stage {
 	return s
 }
 
-// view returns a saved view of the administrator's.
+// view returns a saved view that belongs to the administrator.
 func (s *stage) view() string {
 	s.t.Helper()
 	return s.admin.must(http.StatusOK, http.MethodPost, "/views", map[string]any{"name": s.newID().String(), "search": "app=orders"}).text("id")
 }
 
-// lastHour is the range of a replay and, where given, its messages.
+// lastHour is the time range of a replay and, if given, its messages.
 func lastHour(messages string) map[string]any {
 	now := time.Now().UTC()
 	body := map[string]any{"from": now.Add(-time.Hour).Format(time.RFC3339), "to": now.Format(time.RFC3339)}
@@ -169,7 +169,7 @@ func lastHour(messages string) map[string]any {
 	return body
 }
 
-// noteText returns what a note on the issue of the stage's alert is written with.
+// noteText returns the request body of a note on the issue of the stage's alert.
 func (s *stage) noteText() map[string]any {
 	s.t.Helper()
 	key, err := url.ParseQuery(strings.TrimPrefix(s.issue(), "?"))
@@ -210,7 +210,7 @@ func (s *stage) tag(path string) string {
 	return s.admin.must(http.StatusOK, http.MethodGet, path, nil).header.Get("ETag")
 }
 
-// alert returns an alert that fires.
+// alert returns a firing alert.
 func (s *stage) alert() string {
 	s.t.Helper()
 	id := s.newID().String()
@@ -220,7 +220,7 @@ func (s *stage) alert() string {
 	return found()[0]
 }
 
-// given returns a notification that was given up.
+// given returns a notification that has run out of attempts.
 func (s *stage) given() string {
 	s.t.Helper()
 	alert := s.alert()
@@ -231,8 +231,8 @@ func (s *stage) given() string {
 	return s.column(`select notification_id::text from notification where alert_id = $1::text::uuid`, alert)[0]
 }
 
-// tries returns a call of each operation that is no GET, by its id. An operation
-// that is new has its line here.
+// tries returns a call of each operation that is no GET, by its id. A new operation needs a line
+// here.
 func (s *stage) tries() map[string]func() try {
 	rule := func(name string) map[string]any {
 		return map[string]any{"name": name, "fireMode": "PER_EXCHANGE", "severity": "INFO", "webhookIds": []string{s.ids["webhooks"]}}
@@ -436,8 +436,8 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 	}
 }
 
-// TestAnotherTenantSeesNothing calls every operation on one thing with the
-// rights of another tenant's administrator.
+// TestAnotherTenantSeesNothing calls every operation on an object with the rights of another
+// tenant's administrator.
 func TestAnotherTenantSeesNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -491,7 +491,8 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 	}
 }
 
-// byIDs calls every operation that takes ids with those of another tenant's things: nothing changes.
+// byIDs calls every operation that takes ids with those of another tenant's objects: nothing
+// changes.
 func (s *stage) byIDs(elsewhere *caller, tries map[string]func() try) {
 	s.t.Helper()
 	tried := 0

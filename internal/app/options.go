@@ -19,7 +19,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// Role is a part of the work that a replica takes on.
+// Role is a part of the work of a replica.
 type Role string
 
 // The roles.
@@ -35,11 +35,10 @@ func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
 // OutgoingProxy says through which proxy webhooks are called.
 type OutgoingProxy = webhook.Proxy
 
-// Breaker says when a webhook is left alone.
+// Breaker says when messages to a webhook are paused.
 type Breaker = notify.BreakerPolicy
 
-// Options says what an [App] is made of. PostgresURL, ClickHouseURL,
-// EncryptionKey and Logger are required.
+// Options configures an [App]. PostgresURL, ClickHouseURL, EncryptionKey and Logger are required.
 type Options struct {
 	PostgresURL   string
 	ClickHouseURL string
@@ -47,21 +46,21 @@ type Options struct {
 	Source clickhouse.Mapping
 	// EncryptionKey is base64 of 32 bytes; former keys may follow, separated by commas.
 	EncryptionKey string
-	// Roles are all by default.
+	// Roles are all roles by default.
 	Roles []Role
 	// Listen is the address of the HTTP server, "127.0.0.1:8080" by default.
 	// Port 0 takes a free one; see [App.Addr].
 	Listen string
-	// PublicURL is how people reach the server, for links in messages.
+	// PublicURL is the address of the server for people, used in links in messages.
 	PublicURL string
-	// ExchangeURL is where people see an exchange, for links in messages; see
+	// ExchangeURL is the address of exchanges for people, used in links in messages; see
 	// [webhook.CheckExchangeURL].
 	ExchangeURL string
-	// Access says who may do what.
+	// Access says who is let in.
 	Access AccessOptions
 	// OutgoingAllow are networks that webhooks may call although they are not public.
 	OutgoingAllow []netip.Prefix
-	// OutgoingCAs verify receivers, those of the system by default.
+	// OutgoingCAs are used to verify receivers; those of the system by default.
 	OutgoingCAs *x509.CertPool
 	// OutgoingProxy is the forward proxy through which webhooks are called; none by default.
 	OutgoingProxy webhook.Proxy
@@ -70,17 +69,16 @@ type Options struct {
 	DispatchSlots int
 	// Receivers are files, or folders of files, of presets that operators add.
 	Receivers []string
-	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
+	// SlackAPIURL is the base URL of Slack's Web API, [webhook.DefaultSlackAPI] by default.
 	SlackAPIURL string
 
 	// TickInterval is the time between ticks, 1 s by default.
 	TickInterval time.Duration
 	// Settle is how far behind ClickHouse's clock exchanges are judged.
 	Settle time.Duration
-	// PageSize is the most exchanges read at once, 1,000 by default.
+	// PageSize is how many exchanges are read at once, 1,000 by default.
 	PageSize int
-	// PartitionLease is how long a partition stays with a replica that does not commit,
-	// 15 s by default.
+	// PartitionLease is how long a replica keeps a partition without a commit, 15 s by default.
 	PartitionLease time.Duration
 	// Workers is how many partitions a replica evaluates at once, 8 by default.
 	Workers int
@@ -96,26 +94,26 @@ type Options struct {
 	// RetrySchedule holds the pauses after the first, second … failed attempt of
 	// a message, that of [notify.DefaultPolicy] by default.
 	RetrySchedule []time.Duration
-	// Breaker says when a webhook is left alone; what it leaves out is that of
-	// [notify.DefaultPolicy].
+	// Breaker says when messages to a webhook are paused. Fields that are not set have the values
+	// of [notify.DefaultPolicy].
 	Breaker Breaker
 	// Bus says how dispatchers are woken.
 	Bus BusOptions
-	// PollInterval is the longest pause between looks at the outbox: 30 s by
-	// default, 1 s with a bus in memory. What is known to become due earlier ends it.
+	// PollInterval is the longest pause between looks at the outbox: 30 s by default, 1 s with a
+	// bus in memory. The pause ends earlier if a message is known to become due.
 	PollInterval time.Duration
-	// ReconcileInterval is the time between comparisons of exchanges with alerts,
-	// by one of all replicas, 10 min by default.
+	// ReconcileInterval is the time between comparisons of exchanges with alerts, which one replica
+	// makes, 10 min by default.
 	ReconcileInterval time.Duration
-	// Keep is how long what has come to its end is kept, 90 d for alerts and 30 d
-	// for the trails of attempts by default.
+	// Keep is how long data is kept after its end, 90 d for alerts and 30 d for the trails of
+	// attempts by default.
 	Keep retention.Keep
-	// SweepInterval is the time between deletions of what is older, 1 min by default.
+	// SweepInterval is the time between deletions of older data, 1 min by default.
 	SweepInterval time.Duration
-	// ShutdownDelay is how long the HTTP server goes on answering, and /readyz says
-	// that it is about to end, before it takes no more connections; 0 by default.
+	// ShutdownDelay is how long the HTTP server continues to accept connections while /readyz says
+	// that it is about to end; 0 by default.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout bounds an orderly end after that delay, 30 s by default.
+	// ShutdownTimeout bounds the orderly end after that delay, 30 s by default.
 	ShutdownTimeout time.Duration
 
 	// Traces says where traces are exported.
@@ -128,7 +126,7 @@ type Options struct {
 
 // TraceOptions say where traces are exported, and how many.
 type TraceOptions struct {
-	// URL is a collector that takes OTLP over HTTP; empty is nowhere.
+	// URL is a collector that accepts OTLP over HTTP; empty means that no traces are exported.
 	URL string
 	// Share is the share of the traces that are exported, from 0 to 1.
 	Share float64

@@ -11,7 +11,7 @@ import (
 	"tocsin/notify"
 )
 
-// awayStore is an outbox whose database answers nobody for a while.
+// awayStore is an outbox whose database does not answer for a while.
 type awayStore struct {
 	notify.Store
 	away atomic.Bool
@@ -40,8 +40,8 @@ func (s *awayStore) Settle(ctx context.Context, settlements []notify.Settlement)
 	return s.Store.Settle(ctx, settlements)
 }
 
-// TestAnOutageOfPostgresRepeatsNothing has Postgres be away for longer than a lease while
-// calls end well: they are recorded, and not made again, when it is back.
+// TestAnOutageOfPostgresRepeatsNothing stops Postgres for longer than a lease while calls succeed:
+// when it is back, they are recorded, and not repeated.
 func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,7 +22,7 @@ import (
 	"tocsin/rules"
 )
 
-// ruleIn stores a rule of a tenant for every failure.
+// ruleIn stores a rule of a tenant that matches every failure.
 func (w *world) ruleIn(tenantID, name string) rules.Rule {
 	w.t.Helper()
 	rule, err := w.db.Rules().Create(w.t.Context(), tenantID, rules.Definition{
@@ -34,7 +34,8 @@ func (w *world) ruleIn(tenantID, name string) rules.Rule {
 	return rule
 }
 
-// tenantsEverywhere stores a rule of so many tenants that each of the partitions has one.
+// tenantsEverywhere stores a rule for each of as many tenants as are needed for each partition to
+// have one.
 func (w *world) tenantsEverywhere() (tenants []string) {
 	w.t.Helper()
 	for len(w.column(`select partition::text from checkpoint where partition not in (select partition from tenant_partition)`)) > 0 {
@@ -44,7 +45,7 @@ func (w *world) tenantsEverywhere() (tenants []string) {
 	return tenants
 }
 
-// failAt writes a failed exchange of each of some tenants that begins and ends at an instant.
+// failAt writes a failed exchange for each of some tenants that begins and ends at an instant.
 func (w *world) failAt(ns int64, id string, tenants ...string) {
 	w.t.Helper()
 	exchanges := make([]rules.Exchange, len(tenants))
@@ -54,7 +55,7 @@ func (w *world) failAt(ns int64, id string, tenants ...string) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// wantShares waits until the partitions are shared among some replicas as they should be.
+// wantShares waits until each of some replicas has its share of the partitions.
 func (w *world) wantShares(what string, replicas ...*process) {
 	w.t.Helper()
 	var want []string
@@ -80,13 +81,13 @@ func (w *world) wantShares(what string, replicas ...*process) {
 const owners = `select partition || ' ' || coalesce(owner, 'nobody') from checkpoint order by partition`
 
 // TestPartitionsAreSharedLikeAConsumerGroup runs three replicas while exchanges fail in all
-// partitions. Each holds its share and keeps it. One is stopped in order, one is killed and
-// one is paused: the others take over, and each exchange is alerted once.
+// partitions. Each holds its share and keeps it. One is stopped in an orderly way, one is killed
+// and one is paused: the others take over, and each exchange has one alert.
 func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tenants := w.tenantsEverywhere()
-	// Leases outlast the test but for the end of a process that is killed.
+	// Leases outlast the test, except at the end of a process that is killed.
 	settings := []string{
 		"TOCSIN_ROLES=evaluate", "TOCSIN_PARTITION_LEASE=3s", "TOCSIN_HEARTBEAT_INTERVAL=500ms", "TOCSIN_DEAD_AFTER=9s", "TOCSIN_REAP_INTERVAL=1s",
 	}
@@ -132,7 +133,7 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	everybodyCommits("each partition has made ten passes", 10)
 	w.wantColumn("owners are the same", owners, before...)
 
-	// Leases of the replica that ends are given up, not left to expire.
+	// The leases of a replica that ends are released; they do not have to expire.
 	gone := one.id(t)
 	ended := one.terminate(t)
 	w.until("it has given up its partitions", func() bool {
@@ -159,8 +160,8 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	w.wantColumn("exchanges without one alert of each tenant", `select execution_id from alert group by execution_id having count(distinct tenant_id) <> `+strconv.Itoa(len(tenants))+` or count(*) <> count(distinct tenant_id)`)
 }
 
-// TestAReplicaThatEndsSlowlyKeepsNoPartition ends a replica that waits for a receiver for
-// long: another one evaluates its partitions meanwhile.
+// TestAReplicaThatEndsSlowlyKeepsNoPartition stops a replica that waits long for a receiver:
+// another one evaluates its partitions meanwhile.
 func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,10 +191,10 @@ func TestAReplicaThatEndsSlowlyKeepsNoPartition(t *testing.T) {
 	w.untilDelivered(1)
 }
 
-// TestChangesUnderLoad has three replicas tick, tenants move to partitions of their own and
-// back, the number of partitions change, people edit, retry, disable and enable rules, and
-// exchanges fail, all at once. Nobody is refused, and in the end each rule that stood
-// throughout has alerted each exchange once.
+// TestChangesUnderLoad lets three replicas tick, tenants move to partitions of their own and back,
+// the number of partitions change, users edit, retry, disable and enable rules, and exchanges fail,
+// all at once. No request fails, and in the end each rule that existed throughout has one alert for
+// each exchange.
 func TestChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	const tenantCount, wantExchanges, wantMoves = 8, 25, 25
@@ -255,7 +256,7 @@ func TestChangesUnderLoad(t *testing.T) {
 			err = w.db.Partitions().Count(ctx, 1+random.IntN(9))
 		}
 		if fault.KindOf(err) == fault.Conflict {
-			return nil // it is as it should become
+			return nil // it is already as intended
 		}
 		moves.Add(1)
 		return err
@@ -272,7 +273,7 @@ func TestChangesUnderLoad(t *testing.T) {
 			return err
 		}
 		now.TitleTemplate = fmt.Sprint("broken ", random.IntN(1000))
-		// The scope matches the same, and is another one.
+		// The scope matches the same, but is another one.
 		now.Scope.Environments = [][]string{nil, {"production"}, {"production", "test"}}[random.IntN(3)]
 		_, err = db.Update(ctx, rule.TenantID, api.RuleEdit{ID: rule.ID, Version: now.Version, Definition: now.Definition})
 		return err
@@ -331,7 +332,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	w.wantColumn("alerts about health", `select message from alert where health`)
 }
 
-// without returns what of a is not in b, at most ten.
+// without returns the elements of a that are not in b, at most ten.
 func without(a, b []string) []string {
 	var out []string
 	for _, s := range a {

@@ -15,33 +15,34 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// Pooling says what is between this process and Postgres.
+// Pooling is the kind of pooler between this process and Postgres.
 type Pooling string
 
-// The ways to be connected.
+// The kinds of pooling.
 const (
-	// PoolingNone is a connection to Postgres itself, or through something that passes bytes on.
+	// PoolingNone means a connection to Postgres itself, or through a proxy that only forwards
+	// bytes.
 	PoolingNone Pooling = "none"
-	// PoolingSession is a pooler that keeps a server connection for each client connection.
+	// PoolingSession means a pooler that keeps a server connection for each client connection.
 	PoolingSession Pooling = "session"
-	// PoolingTransaction is a pooler that gives each transaction any server connection.
+	// PoolingTransaction means a pooler that gives each transaction any server connection.
 	PoolingTransaction Pooling = "transaction"
 )
 
-// Pooler is what was found out about the way to Postgres.
+// Pooler describes the connection to Postgres.
 type Pooler struct {
 	Mode Pooling
-	// Statements is nil unless prepared statements break in transaction mode.
+	// Statements is nil unless prepared statements fail in transaction mode.
 	Statements error
 }
 
 // errCrowded says that a pooler lets a client have one connection and no second one.
 var errCrowded = errors.New("the pooler provides no second connection; allow more connections to Postgres (PgBouncer: default_pool_size)")
 
-// FindPooler finds out what is between this process and the database at url. Each
-// answer is proved: there is no pooler where the process of Postgres that answers is
-// the one that the connection was made to; a pooler is in session mode where a listener
-// hears what another connection publishes; otherwise it is in transaction mode.
+// FindPooler finds out what is between this process and the database at url. Each answer is proved.
+// There is no pooler if the answering process of Postgres is the one that the connection was made
+// to. A pooler is in session mode if a listener receives what another connection publishes.
+// Otherwise it is in transaction mode.
 func FindPooler(ctx context.Context, url string) (Pooler, error) {
 	pool, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -56,7 +57,7 @@ func FindPooler(ctx context.Context, url string) (Pooler, error) {
 	if err != nil {
 		return Pooler{}, err
 	}
-	// A pooler gives its clients keys of its own for cancelling.
+	// A pooler gives its clients its own keys for cancelling.
 	if first == conn.PgConn().PID() {
 		return Pooler{Mode: PoolingNone}, nil
 	}
@@ -68,7 +69,7 @@ func FindPooler(ctx context.Context, url string) (Pooler, error) {
 		return Pooler{}, err
 	}
 	if !shared {
-		// Others may have been quicker to take the server connection that was free.
+		// Another client may have taken the free server connection first.
 		heard, err := hears(ctx, conn, pool.ConnConfig)
 		if err != nil {
 			return Pooler{}, err
@@ -80,7 +81,8 @@ func FindPooler(ctx context.Context, url string) (Pooler, error) {
 	return transaction(prepareAgain(ctx, conn, pool.ConnConfig))
 }
 
-// transaction is a pooler in transaction mode through which a prepared statement ended with err.
+// transaction returns a pooler in transaction mode, through which a prepared statement ended with
+// err.
 func transaction(err error) (Pooler, error) {
 	if err != nil && !isStatement(err) {
 		return Pooler{}, err
@@ -94,12 +96,12 @@ func prepare(ctx context.Context, conn *pgx.Conn) error {
 	return conn.QueryRow(ctx, "select $1::int", 1).Scan(&one)
 }
 
-// The tries of what depends on which server connection a pooler chooses. Most give away
-// the one that was used last; more tries find it with the others.
+// tries is the number of tries for tests that depend on which server connection a pooler chooses.
+// Most poolers choose the one that was used last; more tries cover the others.
 const tries = 8
 
-// takesOver reports whether another client's transaction has the server connection that this
-// process had. That proves transaction mode; the contrary proves nothing.
+// takesOver reports whether another client's transaction gets the server connection that this
+// process had. That proves transaction mode. The opposite proves nothing.
 func takesOver(ctx context.Context, config *pgx.ConnConfig, first uint32) (bool, error) {
 	for range tries {
 		taken, release, err := hold(ctx, config)
@@ -116,7 +118,7 @@ func takesOver(ctx context.Context, config *pgx.ConnConfig, first uint32) (bool,
 	return false, nil
 }
 
-// hears reports whether conn, which listens, is sent what another connection publishes.
+// hears reports whether conn, which listens, receives what another connection publishes.
 func hears(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) (bool, error) {
 	const bound = 3 * time.Second
 	channel := "tocsin-" + rand.Text()
@@ -152,7 +154,7 @@ func hears(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) (bool, e
 	}
 }
 
-// prepareAgain has conn run its statement once more, and then other connections the same one.
+// prepareAgain makes conn run its statement once more, and then other connections the same one.
 func prepareAgain(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) error {
 	if err := prepare(ctx, conn); err != nil {
 		return err
@@ -171,8 +173,7 @@ func prepareAgain(ctx context.Context, conn *pgx.Conn, config *pgx.ConnConfig) e
 	return nil
 }
 
-// hold opens a transaction on a connection of its own, and returns which server
-// connection it has.
+// hold opens a transaction on its own connection, and returns which server connection it has.
 func hold(ctx context.Context, config *pgx.ConnConfig) (pid uint32, release func(), err error) {
 	const bound = 2 * time.Second
 	within, cancel := context.WithTimeout(ctx, bound)
@@ -202,8 +203,7 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// isStatement reports whether err is about a prepared statement that is not where it
-// was prepared, or is there already.
+// isStatement reports whether err says that a prepared statement is missing or exists already.
 func isStatement(err error) bool {
 	const unknown, duplicate = "26000", "42P05"
 	said, ok := errors.AsType[*pgconn.PgError](err)
@@ -217,10 +217,10 @@ const (
 	remedyMigrate    = "run tocsin migrate with a TOCSIN_POSTGRES_URL that leads to Postgres itself: its lock against other migrations belongs to one connection"
 )
 
-// CheckPooling returns an error that names the remedy where a pooler is in the way
-// that does not suit a replica, and an error where that cannot be found out. The options
-// are ones that [CheckOptions] accepts. A bus that cannot be reached is none: whoever
-// listens later makes sure that it hears.
+// CheckPooling returns an error with the remedy if there is a pooler that does not work for a
+// replica, and an error if that cannot be found out. The options must be ones that [CheckOptions]
+// accepts. A bus that cannot be reached is no error, because each listener checks later that it
+// receives messages.
 func CheckPooling(ctx context.Context, o Options) error {
 	o.applyDefaults()
 	found, err := FindPooler(ctx, o.PostgresURL)
@@ -242,8 +242,8 @@ func CheckPooling(ctx context.Context, o Options) error {
 	return errors.Join(errs...)
 }
 
-// CheckMigrationPooling returns an error that names the remedy where migrations would go
-// through a pooler in transaction mode, and an error where that cannot be found out.
+// CheckMigrationPooling returns an error with the remedy if migrations would go through a pooler in
+// transaction mode, and an error if that cannot be found out.
 func CheckMigrationPooling(ctx context.Context, postgresURL string) error {
 	if err := postgres.CheckURL("TOCSIN_POSTGRES_URL", postgresURL); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// history writes n exchanges that ended within a stretch, some of them twice.
+// history writes n exchanges that ended within a period, some of them twice.
 func (w *world) history(random *rand.Rand, n int, from, to time.Time) {
 	w.t.Helper()
 	span := to.Sub(from).Nanoseconds()
@@ -62,7 +62,7 @@ func (w *world) previewer(change func(*preview.Previewer)) *preview.Previewer {
 	return p
 }
 
-// arm gives a rule the arming that a preview assumed.
+// arm arms a rule as of the instant that a preview assumed.
 func (w *world) arm(rule rules.Rule, ns int64) {
 	w.t.Helper()
 	from := cursor.Position{StartTimeNS: ns - int64(rule.LookBackSeconds)*int64(time.Second)}
@@ -145,7 +145,7 @@ func TestPreviewIsWhatEvaluationRaises(t *testing.T) {
 	}
 }
 
-// clock is a source whose time is set by hand.
+// clock is a source whose time is set by the test.
 type clock struct {
 	*clickhouse.Source
 
@@ -219,7 +219,7 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 		for _, a := range got.Newest {
 			shown = append(shown, fmt.Sprint(a.Count.Group, " ", a.Count.Observed, " ", a.Exchange.ExecutionID, " ", a.Title, " ", a.Message))
 		}
-		// The title and the message are those of the time when the alert fired.
+		// The title and the message are those at the time when the alert fired.
 		stored := w.column(`select group_key || ' ' || title || ' ' || message from alert where rule_id = $1`, rule.ID)
 		for _, s := range shown {
 			parts := strings.SplitN(s, " ", 4)
@@ -259,7 +259,7 @@ func TestPreviewIsBounded(t *testing.T) {
 	}
 }
 
-// TestPreviewOfADay has a preview of 24 hours come to its end, and says what it costs.
+// TestPreviewOfADay completes a preview of 24 hours, and logs its cost.
 func TestPreviewOfADay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestQuietHours follows alerts from a webhook that is made by the API, through the evaluator, to what its
-// receiver gets within the quiet hours and after them.
+// TestQuietHours follows alerts from a webhook that is created by the API, through the evaluator,
+// to what its receiver gets during the quiet hours and after them.
 func TestQuietHours(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)

@@ -43,8 +43,7 @@ func TestRateHoldsOverReplicas(t *testing.T) {
 	w.wantColumn("attempts", `select count(*)::text from attempt_history where verdict = 'DELIVERED'`, strconv.Itoa(len(w.receiver.received())))
 }
 
-// TestBurstIsGrantedOnce lets two replicas claim at the same instant what a rate
-// allows once.
+// TestBurstIsGrantedOnce lets two replicas claim at the same instant what a rate allows once.
 func TestBurstIsGrantedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -65,7 +64,8 @@ func TestBurstIsGrantedOnce(t *testing.T) {
 	w.wantColumn("a rate rewrites no more than its state", `select version::text from webhook`, "1")
 }
 
-// TestNoRateNoWrite makes sure that a webhook that answers costs no write of its state.
+// TestNoRateNoWrite checks that deliveries of a webhook without failures write nothing to its
+// state.
 func TestNoRateNoWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

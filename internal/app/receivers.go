@@ -7,13 +7,13 @@ import (
 // Receiver is a service that webhooks can be for.
 type Receiver struct {
 	ID, Name string
-	// Sends lists what it is notified of.
+	// Sends lists the events that it is notified of.
 	Sends string
-	// Own says that it is an operator's.
+	// Own says that an operator has added it.
 	Own bool
 }
 
-// Receivers returns those of the program and those that files, or folders of files, add.
+// Receivers returns the receivers of the program and those in files, or folders of files.
 func Receivers(paths []string) ([]Receiver, error) {
 	set, err := preset.Load(paths...)
 	if err != nil {
@@ -26,16 +26,16 @@ func Receivers(paths []string) ([]Receiver, error) {
 	return list, nil
 }
 
-// ReceiverReport is what came of trying the file of a receiver with samples.
+// ReceiverReport is the result of trying the file of a receiver with samples.
 type ReceiverReport struct {
 	Receiver
 
-	// Problems keep it from being used; Cuts tell what would be shortened of long texts.
+	// Problems make the receiver unusable. Cuts say how long texts would be shortened.
 	Problems, Cuts []string
 }
 
-// CheckReceiver reads the file of a receiver and renders all its events with samples of the worst
-// texts that exchanges hold. An error names file, line and remedy.
+// CheckReceiver reads the file of a receiver and renders all its events with the worst samples of
+// exchanges. An error names file, line and remedy.
 func CheckReceiver(path string) (ReceiverReport, error) {
 	p, err := preset.ReadFile(path)
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 
 const receiverSecret = "0123456789secret0123456789secret"
 
-// TestAlertsLiveAtEightReceivers leads alerts through their lives at seven services and a mail
-// server at once, which also throttle, fail, break off, and turn a recipient away for a
-// while. Nothing is missed, what has a key opens and closes, what was posted follows, what Jira
-// has done without an answer is not done twice, who has an e-mail does not get it again, and no
-// secret is in the database.
+// TestAlertsLiveAtEightReceivers takes alerts through their states with seven services and a mail
+// server as receivers, which also throttle, fail, break connections, and reject a recipient for a
+// while. Nothing is lost, incidents with a key are opened and closed, posted messages are updated,
+// what Jira has done without its response arriving is not done twice, no recipient gets an e-mail
+// again, and no secret is in the database.
 func TestAlertsLiveAtEightReceivers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,7 +107,7 @@ func TestAlertsLiveAtEightReceivers(t *testing.T) {
 		if refusals := receiver.Refusals(); len(refusals) > 0 {
 			t.Errorf("%s refused: %v", id, refusals)
 		}
-		want := 3 * (1 + len(set.Get(id).Takes()) - 1) // reopened is not in these lives
+		want := 3 * (1 + len(set.Get(id).Takes()) - 1) // these alerts are not reopened
 		if got := len(receiver.Messages()); got != want {
 			t.Errorf("%s got %d messages, want %d", id, got, want)
 		}

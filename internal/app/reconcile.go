@@ -25,29 +25,30 @@ type ReconcileOptions struct {
 	Rules []uuid.UUID
 	// Last is how far to look back.
 	Last time.Duration
-	// Keep is how long alerts are kept after they were resolved; 0 is for ever.
+	// Keep is how long alerts are kept after they were resolved; 0 means for ever.
 	Keep time.Duration
-	// Confirm is how long to wait before what is missing is looked for again.
+	// Confirm is how long to wait before missing alerts are looked for again.
 	Confirm time.Duration
 	Version string
 }
 
-// Reconciliation is how the alerts of a rule compare with what matches.
+// Reconciliation is the comparison of a rule's alerts with the matching exchanges.
 type Reconciliation = reconcile.Reconciliation
 
 // ReconciliationFinding is what is wrong with an alert of a window rule.
 type ReconciliationFinding = reconcile.Finding
 
-// ReconciledLate is the kind of a finding that did not count what became visible later.
+// ReconciledLate is the kind of finding for an alert whose count lacks exchanges that became
+// visible later.
 const ReconciledLate = reconcile.Late
 
 func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {
 	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm, Keep: keep}
 }
 
-// Reconcile compares the alerts of rules with the exchanges that match, and calls each with the
-// result of each rule. It changes nothing. A rule that cannot be read is an error, and holds up no
-// other.
+// Reconcile compares the alerts of rules with the matching exchanges, and calls each with the
+// result of each rule. It changes nothing. A rule that cannot be read is an error, but does not
+// stop the others.
 func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation) error) (err error) {
 	if _, err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
 		return err

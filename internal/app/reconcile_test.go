@@ -62,8 +62,8 @@ func (w *world) command(args ...string) (output string, code int) {
 	return out.String(), run.ProcessState.ExitCode()
 }
 
-// TestReconciliationFindsWhatIsMissing takes alerts and exchanges away and lets
-// the comparison of both databases tell.
+// TestReconciliationFindsWhatIsMissing deletes alerts and exchanges and checks that comparing both
+// databases reports them.
 func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,7 +88,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 		ended("b", "Old", now-50*minute, now-40*minute), ended("\x00\xff", "Old", now-45*minute, now-45*minute),
 		ended("other", "New", now-50*minute, now-40*minute), ended("just now", "Old", now-minute/60, now-minute/60))
 	w.tick()
-	// Another condition decides on what ends from ten minutes ago on.
+	// Another condition applies to what ends from ten minutes ago on.
 	definition := rule.Definition
 	definition.Filter = rules.Filter{ErrorTypes: []string{"New"}}
 	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition}); err != nil {
@@ -97,7 +97,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	w.exec(`update rule_state set armed_since_ns = $1, former = jsonb_set(former, '{0,toNs}', to_jsonb($1::bigint))`, now-10*minute)
 	w.ch.Insert(t,
 		ended("new", "New", now-6*minute, now-5*minute), ended("old, too late", "Old", now-6*minute, now-5*minute),
-		// Ran for longer than the rule looks back.
+		// Took longer than the look-back of the rule.
 		ended("long", "Old", now-90*minute, now-20*minute))
 	if _, err := w.tickWith(w.newEvaluator(evaluator.Options{})); err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestReconciliationNamesWhatItDidNotCompare compares a rule that has judged beside
-// twelve that have not, and refuses more hours than there are.
+// TestReconciliationNamesWhatItDidNotCompare compares one rule that has been judged among twelve
+// that have not, and refuses more hours than there are.
 func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,8 +158,8 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 	}
 }
 
-// TestReconciliationConfirms lets an alert come while it waits, and compares
-// more exchanges than one page holds.
+// TestReconciliationConfirms has an alert that is written while it waits, and compares more
+// exchanges than fit on a page.
 func TestReconciliationConfirms(t *testing.T) {
 	t.Parallel()
 	const exchanges = 450
@@ -169,7 +169,7 @@ func TestReconciliationConfirms(t *testing.T) {
 	begin := now - 30*time.Minute.Nanoseconds()
 	w.armed(rule, begin)
 	w.tick()
-	// Ten exchanges in each nanosecond, so that pages end between ties.
+	// Ten exchanges in each nanosecond, so that pages end between exchanges with equal times.
 	err := w.ch.Conn.Exec(t.Context(), fmt.Sprintf(`
 		INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status)
 		SELECT '%s', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(intDiv(number, 10)), 'UTC') AS s, 'production', 'orders', 'r', toString(number), s, 1, 'FAILED'
@@ -201,7 +201,7 @@ func TestReconciliationConfirms(t *testing.T) {
 	}
 }
 
-// lateAlerts runs then after so many look-ups.
+// lateAlerts calls then after the given number of look-ups.
 type lateAlerts struct {
 	reconcile.AlertSet
 	after int
@@ -216,7 +216,7 @@ func (l *lateAlerts) WithoutAlert(ctx context.Context, rule uuid.UUID, keys []st
 	return without, err
 }
 
-// TestRoundsOfTheReconciliation lets rounds over all rules take several passes.
+// TestRoundsOfTheReconciliation has rounds over all rules that take several passes.
 func TestRoundsOfTheReconciliation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,8 +12,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestReconciliationOfWindowRules takes alerts of window rules away, changes what they say, and
-// lets exchanges come late, for each kind of rule.
+// TestReconciliationOfWindowRules deletes alerts of window rules, changes their content, and has
+// exchanges that become visible late, for each kind of rule.
 func TestReconciliationOfWindowRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,8 +49,8 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		all[name] = rule
 	}
 	w.exec(`update rule set updated_at = now() - interval '3 hours'`)
-	// Of one route half of all fail, after long; it ends 14 minutes before the watermark of the
-	// last pass. Nothing fails of the other one.
+	// On one route half of all exchanges fail, after a long time; it ends 14 minutes before the
+	// watermark of the last pass. On the other route none fails.
 	var list []rules.Exchange
 	for at := ago(50 * time.Minute); at < ago(20*time.Minute); at += 2 * time.Second.Nanoseconds() {
 		for i, route := range []string{"bad", "bad", "good"} {
@@ -68,7 +68,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		}
 	}
 	w.ch.Insert(t, list...)
-	// One pass while it goes on, one when it is over: windows end at the watermark.
+	// One pass while it lasts, one when it is over: windows end at the watermark.
 	passAt := func(settle time.Duration) {
 		t.Helper()
 		if _, err := w.tickWith(w.newEvaluator(evaluator.Options{Settle: settle})); err != nil {
@@ -112,7 +112,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		}
 	}
 
-	// What the alert says.
+	// The content of the alert.
 	kind := func(got reconcile.Reconciliation) string {
 		var found []string
 		for _, f := range got.Findings {
@@ -142,7 +142,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		t.Errorf("another volume: %s, %+v", kind(got), got)
 	}
 
-	// An alert that is not there.
+	// An alert that does not exist.
 	w.exec(`delete from notification; delete from alert where ` + of("count") + ` or ` + of("customers"))
 	for _, name := range []string{"count", "customers"} {
 		if got := compare(name); got.Missing != 1 || len(got.MissingSample) != 1 || !strings.Contains(kind(got), "MISSING") {
@@ -152,13 +152,13 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 	if out, code := w.command("reconcile", "--confirm=0s", "--hours=1", "--rule="+all["count"].ID.String()); code != 1 || !strings.Contains(out, "missing \"bad\"") {
 		t.Errorf("exit %d, %s", code, out)
 	}
-	// Nobody looked at it at the time.
+	// No evaluation looked at it at the time.
 	w.exec(`update rule_state set evaluated_since = now() - interval '10 minutes' where ` + of("count"))
 	if got := compare("count"); got.Missing != 0 || got.Unchecked != 1 || !strings.Contains(got.Findings[0].Why, "not evaluated") {
 		t.Errorf("count, while it was not evaluated: %+v", got)
 	}
 
-	// What came after the window was counted, shortly before its end, is late.
+	// What became visible after the window was counted, shortly before its end, is late.
 	var late []rules.Exchange
 	var firedTo int64
 	if _, err := fmt.Sscan(w.column(`select count->'fired'->>'toNs' from alert where ` + of("duration"))[0], &firedTo); err != nil {
@@ -178,12 +178,12 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 		t.Errorf("three that came late: %+v", got)
 	}
 
-	// Another condition decides from now on, and what the alert was about is not known.
+	// Another condition applies from now on, and what the alert was about is not known.
 	w.exec(`update rule_state set armed_since_ns = $1, former = '[]' where `+of("duration"), ago(15*time.Minute))
 	if got := compare("duration"); got.Unchecked == 0 || got.Different+got.Late+got.Unexpected != 0 {
 		t.Errorf("armed anew: %+v", got)
 	}
-	// What the source has dropped is not called different.
+	// What the source has deleted is not reported as different.
 	if err := w.ch.Conn.Exec(t.Context(), "TRUNCATE TABLE exchanges"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// replay has a rule judge a range again.
+// replay lets a rule judge a range again.
 func (w *world) replay(r api.ReplayRequest) api.Replay {
 	w.t.Helper()
 	begun, err := w.db.Rules().StartReplay(w.t.Context(), tenant, "somebody", r)
@@ -28,7 +28,7 @@ func (w *world) replay(r api.ReplayRequest) api.Replay {
 	return begun
 }
 
-// replayedInTheEnd makes passes until the newest replay of a rule is over.
+// replayedInTheEnd makes passes until the newest replay of a rule has ended.
 func (w *world) replayedInTheEnd(e *evaluator.Evaluator, rule uuid.UUID) api.Replay {
 	w.t.Helper()
 	for range 1000 {
@@ -47,8 +47,8 @@ func (w *world) replayedInTheEnd(e *evaluator.Evaluator, rule uuid.UUID) api.Rep
 	return api.Replay{}
 }
 
-// TestReplayIsWhatItsPreviewTells replays ranges of random history, some of which has alerts,
-// by rules with all kinds of filters.
+// TestReplayIsWhatItsPreviewTells replays ranges of random history, some of which has alerts, with
+// rules with all kinds of filters.
 func TestReplayIsWhatItsPreviewTells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,7 +101,7 @@ func TestReplayIsWhatItsPreviewTells(t *testing.T) {
 	}
 }
 
-// TestReplaySurvivesSIGKILL kills the replica within a commit of a replay, and after one.
+// TestReplaySurvivesSIGKILL kills the replica during a commit of a replay, and after one.
 func TestReplaySurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,7 +143,7 @@ func TestReplaySurvivesSIGKILL(t *testing.T) {
 	}
 }
 
-// TestReplayIsRefused asks for what cannot be replayed.
+// TestReplayIsRefused requests what cannot be replayed.
 func TestReplayIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,7 +173,7 @@ func TestReplayIsRefused(t *testing.T) {
 		t.Errorf("floor %v, %v", floor, err)
 	}
 	r.FromNS++
-	// Several ask at once.
+	// Several requests at once.
 	var asked sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {

@@ -21,7 +21,7 @@ import (
 	"tocsin/rules"
 )
 
-// brisk are heartbeats that tell the dead apart soon, while leases hardly ever expire by
+// brisk are heartbeat settings that detect dead replicas soon, while leases hardly ever expire by
 // themselves: what is taken over was released.
 func brisk() []string {
 	return []string{
@@ -30,7 +30,7 @@ func brisk() []string {
 	}
 }
 
-// Queries of what replicas did. Alerts about rules themselves are left out.
+// Queries for what replicas did. Alerts about rules themselves are excluded.
 const (
 	raised          = `select execution_id from alert where execution_id is not null order by execution_id`
 	attemptVerdicts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by notification_id, attempt`
@@ -39,7 +39,7 @@ const (
 		union all select claimed_by from outbox where claimed_by is not null`
 )
 
-// pauseInside lets statements wait at a trigger until goOn is called.
+// pauseInside makes statements wait at a trigger until goOn is called.
 func (w *world) pauseInside(trigger string) (goOn func()) {
 	w.t.Helper()
 	w.exec(`create function pause() returns trigger language plpgsql as $$
@@ -65,7 +65,7 @@ func (w *world) untilInside() {
 	})
 }
 
-// stop pauses the process, and waits until it does.
+// stop pauses the process, and waits until it is paused.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -77,7 +77,7 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// goOn lets it run again.
+// goOn resumes it.
 func (p *process) goOn(t *testing.T) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
@@ -85,7 +85,7 @@ func (p *process) goOn(t *testing.T) {
 	}
 }
 
-// terminate ends it in order; exited is closed when it has ended.
+// terminate ends it in an orderly way; exited is closed when it has ended.
 func (p *process) terminate(t *testing.T) (exited chan struct{}) {
 	t.Helper()
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -139,7 +139,7 @@ func (w *world) untilDelivered(n int) {
 	})
 }
 
-// gate is a way to ClickHouse that can be shut.
+// gate is a proxy to ClickHouse that can be closed.
 type gate struct {
 	url     string
 	mu      sync.Mutex
@@ -180,7 +180,7 @@ func (w *world) gate() *gate {
 	return g
 }
 
-// shut lets requests wait from now on until open is called.
+// shut makes requests wait from now on until open is called.
 func (g *gate) shut() (open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,8 +194,8 @@ func (g *gate) shut() (open func()) {
 	})
 }
 
-// TestPausedWhileJudging pauses a process between its lease and its commit. The
-// commit that it makes when it goes on is fenced by its token.
+// TestPausedWhileJudging pauses a process between its lease and its commit. The commit that it
+// makes afterwards is rejected because of its token.
 func TestPausedWhileJudging(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -223,9 +223,8 @@ func TestPausedWhileJudging(t *testing.T) {
 	}
 }
 
-// TestPausedInsideATransaction pauses a process between two statements
-// of a transaction. Postgres ends the transaction, so that its locks keep nobody
-// from the work, and nothing of it stands.
+// TestPausedInsideATransaction pauses a process between two statements of a transaction. Postgres
+// ends the transaction, so that its locks do not block others, and nothing of it is written.
 func TestPausedInsideATransaction(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
@@ -257,9 +256,8 @@ func TestPausedInsideATransaction(t *testing.T) {
 	}
 }
 
-// TestPausedWhileCommitting pauses a process before it hears that its
-// commit stands: the work is done, and nobody does it again. What a claim has begun is
-// not sent after such a pause.
+// TestPausedWhileCommitting pauses a process before it learns that its commit succeeded: the work
+// is done, and not repeated. Nothing is sent after such a pause for what a claim has begun.
 func TestPausedWhileCommitting(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -294,17 +292,16 @@ func TestPausedWhileCommitting(t *testing.T) {
 	}
 }
 
-// TestPausedDuringACall pauses a process while the receiver holds its
-// message. Another replica sends it again, under the same webhook-id, which is
-// what a receiver can see of it. Whatever the first call comes to, before or
-// after the second one has ended, is kept on its attempt, and a failure changes
-// nothing else.
+// TestPausedDuringACall pauses a process while the receiver has its message. Another replica sends
+// it again, with the same webhook-id, by which a receiver can recognise the repetition. However the
+// first call ends, before or after the second one, its outcome is kept with its attempt, and a
+// failure changes nothing else.
 func TestPausedDuringACall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  int
 		verdict string
-		// during is set where the second call has not ended by then.
+		// during is set if the second call has not ended by then.
 		during bool
 	}{
 		"accepted after": {http.StatusOK, "DELIVERED", false},
@@ -354,7 +351,7 @@ func TestPausedDuringACall(t *testing.T) {
 	}
 }
 
-// call waits for the next call of the receiver.
+// call waits for the next call to the receiver.
 func (w *world) call(calls <-chan chan int) (answer chan<- int) {
 	w.t.Helper()
 	w.until("the receiver is called", func() bool {
@@ -366,7 +363,7 @@ func (w *world) call(calls <-chan chan int) (answer chan<- int) {
 			return false
 		}
 	})
-	// However the test ends, the call does.
+	// The call ends whenever the test does.
 	w.t.Cleanup(func() {
 		select {
 		case answer <- http.StatusOK:
@@ -382,7 +379,7 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
-	// How long after its replica's last beat each lease ends.
+	// How long after its replica's last heartbeat each lease ends.
 	w.exec(`create table released (what text, after_seconds double precision)`)
 	w.exec(`create function released() returns trigger language plpgsql as $$ begin
 		insert into released select tg_table_name, extract(epoch from clock_timestamp() - beat_at) from replica
@@ -413,7 +410,8 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	w.until("all leases are released", func() bool { return len(w.column(`select what from released`)) == 9 })
 	w.wantColumn("what was released", `select what || ' ' || count(*) from released group by what order by what`, "checkpoint 8", "outbox 1")
 	for _, text := range w.column(`select after_seconds::text from released`) {
-		// Dead after 2.5 s, looked for each 0.3 s; the rest is the machine's. The leases last for ten minutes.
+		// Dead after 2.5 s, checked every 0.3 s; the rest is due to the machine. The leases last
+		// for ten minutes.
 		if after, err := strconv.ParseFloat(text, 64); err != nil || after < 2.5 || after > patience.Seconds() {
 			t.Errorf("released %s s after the last beat, want between 2.5 and 2.8", text)
 		}
@@ -429,9 +427,9 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 		"1 DELIVERED", "1 unknown", "2 DELIVERED")
 }
 
-// TestRollingRestart replaces three replicas one after the other while exchanges fail.
-// Leases hardly ever expire here, and nobody is found dead in time: what goes on was handed
-// over.
+// TestRollingRestart replaces three replicas one after the other while exchanges fail. Leases
+// hardly ever expire here, and no replica can be found dead in time: work continues because it was
+// handed over.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -485,7 +483,8 @@ func TestRollingRestart(t *testing.T) {
 	if got := len(w.receiver.received()); got != 4*len(ids) {
 		t.Errorf("the receiver got %d messages, want %d", got, 4*len(ids))
 	}
-	// There is a pass each 0.25 s; what a hand-over may add is a tick, and by far not a lease. The rest is the machine's.
+	// There is a pass every 0.25 s; a hand-over may add a tick, but far less than a lease. The rest
+	// is due to the machine.
 	for _, text := range w.column(`select max(extract(epoch from fired_at) - start_time_ns / 1e9)::text from alert`) {
 		longest, err := strconv.ParseFloat(text, 64)
 		if err != nil || longest > patience.Seconds() {
@@ -496,8 +495,7 @@ func TestRollingRestart(t *testing.T) {
 	w.wantColumn("leases of replicas that have left", `select owner from (`+leasedBy+`) c where owner not in (select replica_id from replica)`)
 }
 
-// TestLeavingInOrder ends a replica that has leases without knowing of them, as after one
-// of which the answer was lost.
+// TestLeavingInOrder stops a replica that has leases without knowing, as after a lost answer.
 func TestLeavingInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -519,8 +517,8 @@ func TestLeavingInOrder(t *testing.T) {
 	}
 }
 
-// TestClocksOfReplicas runs one replica whose clock is ahead and one whose clock
-// is behind, until both have done some of the work.
+// TestClocksOfReplicas runs one replica whose clock is ahead and one whose clock is behind, until
+// both have done some of the work.
 func TestClocksOfReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -28,7 +28,7 @@ func (w *world) resolver() *resolution.Resolver {
 // resolve makes a pass over the rules, each once.
 func (w *world) resolve(r *resolution.Resolver) resolution.Result {
 	w.t.Helper()
-	// One that was just taken on is due once the time of this pass has passed.
+	// A rule that was just added is due once the time of this pass has passed.
 	r.Interval = time.Hour
 	w.exec(`update rule_resolution set at = at - interval '1 hour'`)
 	result, err := r.Tick(w.t.Context())
@@ -89,7 +89,8 @@ func TestAlertsResolveByAge(t *testing.T) {
 		t.Errorf("alerts are %q, want %q", got, want)
 	}
 	w.wantColumn("of the other rule", `select distinct a.state from alert a join rule r using (rule_id) where r.resolution = '{}'`, "FIRING")
-	// Both hear of those that Tocsin resolved; of the one resolved by hand whoever chose that.
+	// Both are notified of the alerts that Tocsin resolved; of the one resolved by a user, those
+	// that chose that event.
 	w.deliverAll()
 	for path, want := range map[string]int{"/plain": 2, "/chose": 3} {
 		if n := count(l.types(path), "resolved"); n != want {
@@ -100,7 +101,7 @@ func TestAlertsResolveByAge(t *testing.T) {
 	if err != nil || shown.Resolution == nil || shown.Resolution.Reason != alerts.ByAge || shown.ResolvedBy != "" || shown.ResolvedAt == nil {
 		t.Errorf("shown as %+v, %v", shown, err)
 	}
-	// The next exchange raises an alert of its own, which is young.
+	// The next exchange raises an alert of its own, which is new.
 	w.fail(w.ch.Now(t)-time.Second.Nanoseconds(), "next")
 	w.later(5 * time.Second)
 	w.tick()
@@ -117,7 +118,8 @@ func count(list []string, of string) (n int) {
 	return n
 }
 
-// TestAlertsResolveByEvidence has exchanges complete later, beside and elsewhere.
+// TestAlertsResolveByEvidence has exchanges that complete after the failure, before its end, or on
+// another route.
 func TestAlertsResolveByEvidence(t *testing.T) {
 	t.Parallel()
 	const second = int64(time.Second)
@@ -156,12 +158,12 @@ func TestAlertsResolveByEvidence(t *testing.T) {
 				t.Errorf("the second pass: %+v", got)
 			}
 			w.wantColumn("late evidence", `select execution_id from alert where resolution->>'executionId' = 'done late' order by 1`, "failed again", "younger")
-			// The rule does not ask for messages, whatever its webhook chose.
+			// The rule does not request messages, whatever its webhook chose.
 			w.deliverAll()
 			if n := count(l.types("/chose"), "resolved"); n != 0 {
 				t.Errorf("%d messages", n)
 			}
-			// What fails again has an alert of its own.
+			// An exchange that fails again has an alert of its own.
 			w.ch.Insert(t, order("fails anew", rules.Failed, w.ch.Now(t)-2*second, "1"))
 			w.later(5 * time.Second)
 			w.tick()
@@ -172,8 +174,8 @@ func TestAlertsResolveByEvidence(t *testing.T) {
 	}
 }
 
-// TestEvidenceThatCannotBeReadResolvesNothing makes passes while ClickHouse cannot be reached,
-// and while a server has not the rows yet.
+// TestEvidenceThatCannotBeReadResolvesNothing makes passes while ClickHouse cannot be reached, and
+// while a server does not have the rows yet.
 func TestEvidenceThatCannotBeReadResolvesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -191,7 +193,7 @@ func TestEvidenceThatCannotBeReadResolvesNothing(t *testing.T) {
 	r := w.resolver()
 	there := r.Source
 	r.Source = gone
-	// Age needs no source.
+	// Resolving by age needs no source.
 	if got := w.resolve(r); got != (resolution.Result{Rules: 1, Aged: 1, Failed: 1}) {
 		t.Errorf("during an outage: %+v", got)
 	}
@@ -203,8 +205,8 @@ func TestEvidenceThatCannotBeReadResolvesNothing(t *testing.T) {
 	}
 }
 
-// TestAlertsAreResolvedOnce has two replicas and a person resolve the same alerts, and a
-// process die between the steps of a pass.
+// TestAlertsAreResolvedOnce lets two replicas and a user resolve the same alerts, and a process die
+// between the steps of a pass.
 func TestAlertsAreResolvedOnce(t *testing.T) {
 	t.Parallel()
 	const alertsOfTwo = 40
@@ -260,8 +262,8 @@ func TestAlertsAreResolvedOnce(t *testing.T) {
 	w.wantColumn("left", unsettledOutbox)
 }
 
-// dieWithin has a pass begin a statement of its transactions, and the process die there, as
-// Postgres sees it: the connection is gone.
+// dieWithin lets a pass begin a statement of its transactions, and the process die there, as
+// Postgres sees it: the connection is closed.
 func (w *world) dieWithin(statement string) {
 	w.t.Helper()
 	const lock = 4711
@@ -318,7 +320,7 @@ func (s *dyingResolver) MarkSearched(context.Context, *resolution.Rule, resoluti
 	return errors.New("dead")
 }
 
-// again returns a rule that others have, once.
+// again hands out, once, a rule that others have.
 type again struct {
 	resolution.Store
 	rule *resolution.Rule
@@ -330,8 +332,8 @@ func (s *again) Take(context.Context, time.Duration) (*resolution.Rule, error) {
 	return rule, nil
 }
 
-// TestAnEditVoidsWhatWasFound edits the rule between the search and the step, and asks for
-// other evidence.
+// TestAnEditVoidsWhatWasFound edits the rule between the search and the step, so that other
+// evidence is required.
 func TestAnEditVoidsWhatWasFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -20,7 +20,7 @@ import (
 	"tocsin/internal/app"
 )
 
-// contract holds what the API answers against its description.
+// contract checks the API's responses against its description.
 type contract struct{ routes routers.Router }
 
 func newContract(tb testing.TB) *contract {
@@ -41,7 +41,7 @@ var describedRoutes = sync.OnceValues(func() (routers.Router, error) { //nolint:
 	return legacy.NewRouter(description)
 })
 
-// hold fails the test where an answer is not as described.
+// hold fails the test if a response does not match the description.
 func (c *contract) hold(tb testing.TB, method, path string, answer *httptest.ResponseRecorder) {
 	tb.Helper()
 	req := httptest.NewRequestWithContext(context.Background(), method, "/api/v1"+path, nil)
@@ -72,8 +72,8 @@ func (w *world) rest() *rest {
 	return &rest{w.t, base, newContract(w.t)}
 }
 
-// do makes a request with a JSON body, if any, and demands a status. Header
-// holds names and values.
+// do makes a request with a JSON body, if any, and checks the status. Header contains alternating
+// names and values.
 func (r *rest) do(status int, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.base+"/api/v1"+path, strings.NewReader(body))
@@ -99,7 +99,7 @@ func (r *rest) do(status int, method, path, body string, header ...string) *http
 	return answer
 }
 
-// recorded reads a response to its end.
+// recorded reads a response completely.
 func recorded(tb testing.TB, r *http.Response) *httptest.ResponseRecorder {
 	tb.Helper()
 	defer r.Body.Close() //nolint:errcheck // read to its end below

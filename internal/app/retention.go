@@ -14,8 +14,8 @@ import (
 	"tocsin/rules"
 )
 
-// openRetention makes the sweeper, and refuses a retention within which a rule
-// still looks back: what would be deleted, it could alert again.
+// openRetention makes the sweeper. It refuses a retention that is shorter than the look-back of a
+// rule, because the rule could alert again on what was deleted.
 func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
 	a.sweeper, err = retention.New(retention.Options{
 		Store: db.Retention(), Observer: a.metrics, Logger: a.options.Logger.With(slog.String("part", "retention")),
@@ -35,7 +35,7 @@ func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
 	return nil
 }
 
-// checkRule finds what is wrong with a definition, its templates included.
+// checkRule returns what is wrong with a definition, including its templates.
 func (a *App) checkRule(d *rules.Definition) []fault.Field {
 	wrong := template.CheckRule(d)
 	if !a.options.Keep.CheckLookBack(time.Duration(d.LookBackSeconds) * time.Second) {

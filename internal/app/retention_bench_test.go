@@ -11,9 +11,8 @@ import (
 	"tocsin/internal/pgtest"
 )
 
-// BenchmarkSweep deletes 200,000 alerts, each with a message, an attempt and a
-// frozen body, while another evaluation commits 100 alerts at a time, and tells
-// how fast both are.
+// BenchmarkSweep deletes 200,000 alerts, each with a message, an attempt and a stored body, while
+// another evaluation commits 100 alerts at a time, and reports the speed of both.
 func BenchmarkSweep(b *testing.B) {
 	const rows = 200_000
 	for b.Loop() {
@@ -54,7 +53,7 @@ func BenchmarkSweep(b *testing.B) {
 			}
 		}()
 		s, began := w.sweeper(&broom{}), time.Now()
-		// Alerts of a rule whose commit holds it just then are left to the next pass.
+		// Alerts of a rule that a commit has locked at that moment are left to the next pass.
 		for deleted := 0; deleted < rows; {
 			result, err := s.Pass(b.Context())
 			if err != nil {
@@ -79,7 +78,7 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// commitSome inserts a hundred alerts as an evaluation does, and tells how long it took.
+// commitSome inserts a hundred alerts as an evaluation does, and returns how long it took.
 func commitSome(b *testing.B, conn *pgx.Conn, rule uuid.UUID) time.Duration {
 	b.Helper()
 	began := time.Now()

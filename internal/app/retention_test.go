@@ -22,7 +22,7 @@ import (
 	"tocsin/rules"
 )
 
-// broom counts what a sweeper tells.
+// broom counts what a sweeper reports.
 type broom struct{ alerts, trails, failures atomic.Int64 }
 
 func (b *broom) Swept(alerts, trails int) {
@@ -53,8 +53,8 @@ func (w *world) sweep() retention.Result {
 	return result
 }
 
-// oldRule stores a rule that was armed long ago, and raises and delivers alerts
-// about exchanges that failed forty days ago.
+// oldRule stores a rule that was armed long ago, and raises and delivers alerts about exchanges
+// that failed forty days ago.
 func (w *world) oldRule(ids ...string) rules.Rule {
 	w.t.Helper()
 	rule := w.rule(w.webhook(fmt.Sprint("ops ", len(w.column(`select name from webhook`)))))
@@ -65,7 +65,7 @@ func (w *world) oldRule(ids ...string) rules.Rule {
 	return rule
 }
 
-// Ages of what came to its end.
+// Ages of ended rows.
 const (
 	resolvedLongAgo = `update alert set state = 'RESOLVED', resolved_at = now() - interval '31 days'`
 	settledLongAgo  = `update settlement set settled_at = now() - interval '11 days'`
@@ -73,14 +73,14 @@ const (
 		|| ' ' || (select count(*) from settlement) || ' ' || (select count(*) from notification_body)`
 )
 
-// digested makes the message of an alert the member of a digest.
+// digested adds the message of an alert to a digest.
 const digested = `delete from settlement;
 	insert into notification (notification_id, tenant_id, webhook_id, reason) select gen_random_uuid(), tenant_id, webhook_id, 'DIGEST' from notification;
 	insert into digest (notification_id, size) select notification_id, 1 from notification where reason = 'DIGEST';
 	insert into digest_member (notification_id, digest_id) select n.notification_id, d.notification_id from notification n, digest d where n.reason <> 'DIGEST'`
 
-// TestSweptIsNeverRaisedAgain deletes alerts whose exchanges are still in
-// ClickHouse, and tries everything to have them raised again.
+// TestSweptIsNeverRaisedAgain deletes alerts whose exchanges are still in ClickHouse, and tries
+// everything that could raise them again.
 func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	w.wantColumn("what is left", everything, "0 0 0 0 0")
 	again := func(what string) {
 		t.Helper()
-		// A process that has just started has seen nothing, and reads all that it may.
+		// A process that has just started remembers nothing, and reads everything in its reach.
 		fresh := w.newEvaluator(evaluator.Options{})
 		for range 2 {
 			if result, err := w.tickWith(fresh); err != nil || result.Alerts > 0 || result.Failed > 0 {
@@ -124,7 +124,7 @@ func TestSweptIsNeverRaisedAgain(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesWhatIsOpen keeps, however old it is, what somebody still needs.
+// TestSweepLeavesWhatIsOpen keeps what is still needed, however old it is.
 func TestSweepLeavesWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -196,7 +196,7 @@ func TestTrailsAreSwept(t *testing.T) {
 	}
 }
 
-// TestTwoReplicasSweep lets two sweep at once: each row goes once.
+// TestTwoReplicasSweep lets two replicas sweep at once: each row is deleted once.
 func TestTwoReplicasSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -236,8 +236,7 @@ func TestTwoReplicasSweep(t *testing.T) {
 	}
 }
 
-// TestPoisonousAlertIsPassedOver keeps one alert from being deleted by something
-// that nobody has thought of.
+// TestPoisonousAlertIsPassedOver has one alert that cannot be deleted for an unforeseen reason.
 func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,8 +254,8 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestOwedAnewWhileSwept owes a message again while its alert is being deleted:
-// one of the two comes first, and the other sees it.
+// TestOwedAnewWhileSwept queues a message again while its alert is being deleted: one of the two
+// comes first, and the other sees it.
 func TestOwedAnewWhileSwept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -340,8 +339,8 @@ func TestRetentionIsChecked(t *testing.T) {
 	}
 }
 
-// TestLookBackBelowRetention refuses a rule that looks back as far as alerts
-// are kept, when it is saved and when a replica starts.
+// TestLookBackBelowRetention rejects a rule whose look-back is as long as the retention of alerts,
+// when it is saved and when a replica starts.
 func TestLookBackBelowRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,8 +364,8 @@ func TestLookBackBelowRetention(t *testing.T) {
 	}
 }
 
-// TestSweepGoesByPostgresClock sweeps with a process whose clock is a century
-// ahead or behind: neither deletes anything early, nor leaves anything late.
+// TestSweepGoesByPostgresClock sweeps with a process whose clock is a century ahead or behind:
+// nothing is deleted too early or kept too long.
 func TestSweepGoesByPostgresClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{-100 * 365 * 24 * time.Hour, 100 * 365 * 24 * time.Hour} {

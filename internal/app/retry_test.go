@@ -19,12 +19,12 @@ import (
 
 const actor = "ada"
 
-// answers makes the receiver answer with a status.
+// answers makes the receiver respond with a status.
 func (w *world) answers(status int) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
 }
 
-// one returns the first value of a query.
+// one returns the first value that a query returns.
 func (w *world) one(sql string, args ...any) uuid.UUID {
 	w.t.Helper()
 	values := w.column(sql, args...)
@@ -76,7 +76,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 				t.Fatalf("recorded %q", recorded)
 			}
 			w.answers(http.StatusOK)
-			for range 2 { // the second finds it done
+			for range 2 { // for the second it is already done
 				if err := w.retry(id); err != nil {
 					t.Fatal(err)
 				}
@@ -140,8 +140,9 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 	w.wantColumn("attempts", `select count(*)::text from attempt_history`, "15")
 }
 
-// TestAFallbackIsWrittenAnew has a person send again what waits with a fallback for its body: the next
-// body is another one, with an instant of its own, and retention drops it when it is old itself.
+// TestAFallbackIsWrittenAnew lets a user send again what waits with a fallback for its body: the
+// next body is a new one, with an instant of its own, and retention deletes it when it is old
+// itself.
 func TestAFallbackIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +175,7 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	}
 	w.answers(http.StatusOK)
 	w.deliver()
-	// What the refused attempt has sent is gone: nothing is derived for it from another body.
+	// The body of the failed attempt has been deleted: it is not derived from another body.
 	head := func(d *notify.Delivery) notify.RequestHead { return notify.RequestHead{BodyBytes: len(d.Body.Content)} }
 	record, err := w.db.Record(head).Get(t.Context(), tenant, w.one(anyNotification))
 	if err != nil || len(record.History) != 2 || record.History[0].Request != nil || record.History[1].Request == nil ||
@@ -189,7 +190,7 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	if len(bodies) != 3 || !strings.HasPrefix(bodies[1], `{"own"`) || bodies[0] == bodies[1] {
 		t.Fatalf("bodies %q", bodies)
 	}
-	// The refused attempt is history, but a body that was delivered since is not rendered anew for it.
+	// The failed attempt is kept, but a body that was delivered since is not rendered again for it.
 	if bodies[2] != bodies[1] {
 		t.Errorf("the body changed: %q", bodies)
 	}
@@ -269,7 +270,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	if done := w.retryAll(api.RetryOrder{IDs: []uuid.UUID{id}}); done != (api.Retried{Skipped: 1}) {
 		t.Errorf("the same in bulk: %+v", done)
 	}
-	// The claimant is slow, its lease lapses, and a person does not wait for it.
+	// The claiming replica is slow, its lease expires, and a user does not wait for it.
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	if err := w.retry(id); err != nil {
 		t.Fatal(err)
@@ -296,8 +297,8 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	w.wantColumn("ended", statuses, "DELIVERED 1")
 }
 
-// TestRetriesAmongDeliveries retries without pause while dispatchers work, and
-// holds that nothing is lost or owed twice.
+// TestRetriesAmongDeliveries retries continuously while dispatchers work, and checks that nothing
+// is lost or queued twice.
 func TestRetriesAmongDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,7 +366,7 @@ func TestRetryOfDigests(t *testing.T) {
 	member, digest := w.one(`select notification_id::text from digest_member limit 1`), w.one(theDigest)
 	alert := w.column(`select alert_id::text from notification where notification_id = $1`, member)[0]
 
-	// Alone, a member leaves: its status is its own.
+	// Retried by itself, a member leaves the digest: it has a status of its own.
 	if err := w.retry(member); err != nil {
 		t.Fatal(err)
 	}
@@ -377,11 +378,12 @@ func TestRetryOfDigests(t *testing.T) {
 		t.Errorf("the member was told as %s", bodies[1])
 	}
 
-	// As a whole: refused, it is rendered anew, without the one that left.
+	// Retried as a whole after a failure, the digest is rendered again, without the member that
+	// left.
 	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed}}}); done != (api.Retried{Retried: 1}) {
 		t.Errorf("%+v, want the digest as one message", done)
 	}
-	// While it is owed, a member hastens its digest and does not leave.
+	// While it is queued, retrying a member makes its digest due, and the member does not leave.
 	w.wantColumn("statuses", statuses, "DELIVERED 1", "RETRYING 30")
 	if err := w.retry(w.one(`select notification_id::text from digest_member limit 1`)); err != nil {
 		t.Fatal(err)
@@ -401,8 +403,8 @@ func TestRetryOfDigests(t *testing.T) {
 	}
 }
 
-// TestManyRetriesAreGathered holds that a retry of everything is no storm either,
-// and that what one person retries by itself is told by itself.
+// TestManyRetriesAreGathered checks that a retry of everything does not cause a storm either, and
+// that a single retry by a user is sent as a message of its own.
 func TestManyRetriesAreGathered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -483,7 +485,7 @@ func TestRetryOfManyIsOneTransaction(t *testing.T) {
 	w.wantColumn("one instant", `select count(distinct retried_at)::text from retry`, "1")
 }
 
-// TestRetryWakesTheDispatcher lets a replica look at its outbox once an hour.
+// TestRetryWakesTheDispatcher has a replica that polls its outbox once an hour.
 func TestRetryWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

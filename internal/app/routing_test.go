@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestAlertsAreRoutedByThePolicy follows alerts through a routing policy, by the API as an
-// editor does, to what receivers get.
+// TestAlertsAreRoutedByThePolicy follows alerts through a routing policy, from an editor's use of
+// the API to what receivers get.
 func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -49,7 +49,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 		return w.one(`select alert_id::text from alert where rule_id = $1 and execution_id = $2`, rule.ID, execution)
 	}
 
-	// Nobody has edited the policy: the alert is there, and says that there was no route.
+	// Nobody has edited the policy: the alert exists, and says that no route matched.
 	w.fail(w.ch.Now(t), "first")
 	w.later(5 * time.Second)
 	w.tick()
@@ -59,7 +59,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	}
 	w.wantColumn("messages of the first", `select w.name from notification join webhook w using (webhook_id)`, "other")
 
-	// Two routes to one webhook are one message; what the rule's label says decides.
+	// Two routes to one webhook lead to one message; the rule's label decides.
 	erp := map[string]any{"labels": []any{map[string]any{"key": "team", "op": "EQUALS", "value": "erp"}}}
 	put(policy(
 		about("archive", archive, true, map[string]any{}),
@@ -76,7 +76,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
 
-	// An edit moves nothing that fired: what follows goes where the alert went.
+	// An edit does not affect alerts that have fired: their later messages go where the first went.
 	put(policy(about("rest", other, false, map[string]any{})))
 	w.doTo(second, alerts.Acknowledge)
 	w.fail(w.ch.Now(t), "third")
@@ -89,7 +89,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	if got := answers(); !slices.Equal(got, []string{"first 1 -", "second 2 archive+all to the team+erp", "third 3 rest"}) {
 		t.Errorf("stored %q", got)
 	}
-	if got := len(l.types("/other")); got != 4 { // three alerts of the rule that names it, and the third
+	if got := len(l.types("/other")); got != 4 { // three alerts of the rule that uses it, and the third
 		t.Errorf("the other webhook got %d messages, want 4", got)
 	}
 
@@ -106,7 +106,7 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 		from notification n join notification_status s using (notification_id) join rule r on r.rule_id = n.rule_id
 		join alert a on a.alert_id = n.alert_id where a.execution_id = 'fourth' order by 1`, "direct SUPPRESSED", "routed PENDING")
 
-	// Who would get this, and why?
+	// Who would be notified of this, and why?
 	tested := editor.must(http.StatusOK, http.MethodPost, "/routing/test", map[string]any{"alertId": second.String()})
 	stored, _ := tested.body["stored"].(map[string]any)
 	if tested.text("answer") != "ROUTED" || stored["policyVersion"] != 2.0 || len(stored["routes"].([]any)) != 3 {
@@ -117,8 +117,8 @@ func TestAlertsAreRoutedByThePolicy(t *testing.T) {
 	}
 }
 
-// TestTheRoutingPolicyIsTested asks who would be notified, in each way that there is, and what
-// is refused.
+// TestTheRoutingPolicyIsTested queries who would be notified, in each possible way, and checks what
+// is rejected.
 func TestTheRoutingPolicyIsTested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -205,7 +205,7 @@ func TestTheRoutingPolicyIsTested(t *testing.T) {
 		}
 	}
 	viewer.must(http.StatusNotFound, http.MethodPost, "/routing/test", map[string]any{"alertId": uuid.NewString()})
-	// A silence in force is told, too.
+	// An active silence is reported as well.
 	admin.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
 		"name": "quiet", "match": map[string]any{"severities": []string{"CRITICAL"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	})
@@ -219,7 +219,7 @@ func TestTheRoutingPolicyIsTested(t *testing.T) {
 	}
 }
 
-// summary tells an answer about routing in a line.
+// summary returns a response about routing as one line.
 func summary(body map[string]any) string {
 	text := fmt.Sprint(body["answer"])
 	list := func(of any) []any { items, _ := of.([]any); return items }

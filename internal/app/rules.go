@@ -2,7 +2,7 @@ package app
 
 import "tocsin/api"
 
-// PathRulesSchema is where a server has what [RulesSchema] returns.
+// PathRulesSchema is the path at which a server has the result of [RulesSchema].
 const PathRulesSchema = api.PathRulesSchema
 
 // RulesSchema returns the JSON Schema of files of rules.

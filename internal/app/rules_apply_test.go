@@ -17,7 +17,7 @@ import (
 	"tocsin/rules"
 )
 
-// files is a folder of rules, and a server to which they go.
+// files is a folder of rules, and a server to which they are applied.
 type files struct {
 	*world
 	base, token, dir string
@@ -32,7 +32,7 @@ func newFiles(t *testing.T) *files {
 	return &files{world: w, base: base, token: admin.withToken("ci", access.Editor).token, dir: t.TempDir(), admin: admin}
 }
 
-// rules runs a command about rules.
+// rules runs a command on rules.
 func (f *files) rules(command string, args ...string) (output string, code int) {
 	f.t.Helper()
 	return f.command(append([]string{"rules", command, "--url", f.base, "--token", f.token}, args...)...)
@@ -47,7 +47,7 @@ func (f *files) write(name, content string) string {
 	return path
 }
 
-// want runs a command and holds its code, and parts of its output.
+// want runs a command and checks its exit code, and parts of its output.
 func (f *files) want(code int, parts []string, command string, args ...string) string {
 	f.t.Helper()
 	out, got := f.rules(command, args...)
@@ -133,7 +133,7 @@ func TestRulesAsFiles(t *testing.T) {
 	}
 	f.wantColumn("the cursor", `select (p.cursor is not null)::text from rule_progress p join rule r using (rule_id) where r.name = 'Orders failed'`, "true")
 
-	// The plan says what an edit does to what a rule has judged.
+	// The plan says how an edit affects what a rule has judged.
 	for _, edit := range []struct{ from, to, says string }{
 		{"CRITICAL", "INFO", "~ rule Orders failed\n"},
 		{"applications: [orders]", "applications: [billing]", "~ rule Orders failed: the new condition applies to exchanges that end from then on\n"},
@@ -145,7 +145,7 @@ func TestRulesAsFiles(t *testing.T) {
 		f.want(1, []string{edit.says}, "diff", "-f", path)
 	}
 
-	// A rename is another rule; the former one stays, or goes with --prune.
+	// A renamed rule is another rule; the former one is kept, or deleted with --prune.
 	f.write("rules.yaml", strings.Replace(twoRules, "name: Many failed", "name: Many", 1))
 	f.want(0, []string{"+ rule Many: is not there yet\n", "1 not in the files"}, "apply", "-f", path)
 	f.want(0, []string{"- rule Many failed: not in the files\n", "1 deleted"}, "apply", "--prune", "-f", path)
@@ -204,8 +204,8 @@ func TestAnExportGoesElsewhere(t *testing.T) {
 	}
 }
 
-// TestApplyIsAllOrNothing lets the last rule of a document meet a webhook that
-// goes while it is applied: the edits before it do not stand.
+// TestApplyIsAllOrNothing lets the last rule of a document refer to a webhook that is deleted while
+// the document is applied: the edits before it are rolled back.
 func TestApplyIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -224,8 +224,8 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	w.wantColumn("rules", `select name || ' v' || version || ' ' || severity from rule order by name`, "a v1 CRITICAL")
 }
 
-// TestApplicationsAtOnce has several documents applied while the rules are edited
-// and evaluated: the result is one of the documents, whole.
+// TestApplicationsAtOnce applies several documents while the rules are edited and evaluated: the
+// result is exactly one of the documents.
 func TestApplicationsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -244,7 +244,7 @@ func TestApplicationsAtOnce(t *testing.T) {
 	ticked := make(chan error, 1)
 	go func() {
 		for ticking.Err() == nil {
-			// Rules that changed within a pass have it fail, and the next one reads them.
+			// Rules that changed within a pass make it fail, and the next one reads them.
 			if _, err := w.evaluator.Tick(ticking); err != nil && !errors.Is(err, evaluator.ErrStale) && ticking.Err() == nil {
 				ticked <- err
 				return
@@ -278,8 +278,7 @@ func TestApplicationsAtOnce(t *testing.T) {
 	w.wantColumn("rules", `select count(*)::text from rule where deleted_at is null`, fmt.Sprint(count))
 }
 
-// TestABodyMayBeLarge sends what other bodies may not have, and more than a
-// document may.
+// TestABodyMayBeLarge sends more than other bodies may have, and more than a document may.
 func TestABodyMayBeLarge(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)

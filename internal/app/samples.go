@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// samplesEvery is how often a replica looks whether the present minute has a sample.
+// samplesEvery is how often a replica checks whether the present minute has a sample.
 const samplesEvery = 20 * time.Second
 
-// sample keeps how the system was, minute by minute.
+// sample stores a sample of the state of the system each minute.
 func (a *App) sample(ctx context.Context) {
 	ticker := time.NewTicker(samplesEvery)
 	defer ticker.Stop()

@@ -11,8 +11,8 @@ import (
 	"tocsin/rules"
 )
 
-// letCount makes every fifth rule count, in windows of one to sixty minutes; every
-// fourth of those, if any of them, by what is not a name.
+// letCount makes every fifth rule count, in windows of one to sixty minutes; every fourth of those,
+// if counting by texts is set, filters by more than names.
 func (w *world) letCount(withMessages bool) {
 	w.t.Helper()
 	filter := `'{"errorTypes": ["ConnectException"]}'::jsonb`
@@ -28,8 +28,8 @@ func (w *world) letCount(withMessages bool) {
 	w.changed()
 }
 
-// manyRules stores n enabled rules of some tenants, the first of which is the world's, in
-// one partition. Each looks at one application of 500 and one route, every tenth at routes by wildcard.
+// manyRules stores n enabled rules of some tenants, the first of which is the world's, in one
+// partition. Each matches one of 500 applications and one route, every tenth routes by wildcard.
 func (w *world) manyRules(n, tenants int) {
 	w.t.Helper()
 	if err := w.db.Partitions().Count(w.t.Context(), 1); err != nil {
@@ -80,9 +80,9 @@ func (w *world) failMany(n, tenants int) {
 	w.ch.Insert(w.t, exchanges...)
 }
 
-// TestQueriesDoNotGrowWithTenantsAndRules holds the passes over a partition to the same
-// queries and statements, whether it has one tenant or thirty, ten rules or thousands, and
-// where every fifth of them counts.
+// TestQueriesDoNotGrowWithTenantsAndRules checks that the passes over a partition use the same
+// number of queries and statements for one tenant as for thirty, for ten rules as for thousands,
+// and if every fifth of them counts.
 func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ rules, tenants int }{
@@ -101,7 +101,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 			}
 			t.Cleanup(db.Close)
 			source := w.watched()
-			// On a machine that is busy with other things, a pass may take its time.
+			// On a machine that is busy otherwise, a pass may take long.
 			e := w.newEvaluator(evaluator.Options{Source: source, Store: db.Evaluation(time.Minute), Interval: time.Minute, LeaseFor: 10 * time.Minute})
 			tick := func() (result evaluator.Result, queries, statements int) {
 				t.Helper()
@@ -121,7 +121,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 				}
 				w.failMany(rows, c.tenants)
 				result, queries, statements := tick()
-				// The customer 42 of one exchange, at its application and route, and wildcards beside.
+				// Customer 42 of one exchange, with its application and route, and also wildcards.
 				if rows == 1000 && c.rules == 3000 && c.tenants == 1 && result.Alerts == 0 {
 					t.Error("nothing was raised")
 				}
@@ -134,9 +134,9 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 	}
 }
 
-// BenchmarkTenThousandRules measures ten ticks of 10,000 rules on real databases, in the
-// first of which exchanges are new. cores is what part of a core this process would take
-// for them in ten seconds, tick-ms how long the tick that does the work lasts.
+// BenchmarkTenThousandRules measures ten ticks of 10,000 rules on real databases; only in the first
+// of them are there new exchanges. cores is the share of a core that this process would use for
+// them in ten seconds, tick-ms the duration of the tick that does the work.
 func BenchmarkTenThousandRules(b *testing.B) {
 	for _, rows := range []int{0, 200, 2000} {
 		b.Run(fmt.Sprintf("%d exchanges", rows), func(b *testing.B) {
@@ -147,9 +147,8 @@ func BenchmarkTenThousandRules(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoThousandCount is the same where every fifth rule counts, over an
-// hour with 100,000 failed exchanges: all of them by names and error types, or
-// a quarter of them by messages.
+// BenchmarkTwoThousandCount is the same with every fifth rule counting, over an hour with 100,000
+// failed exchanges: all of these rules by names and error types, or a quarter of them by messages.
 func BenchmarkTwoThousandCount(b *testing.B) {
 	for name, withMessages := range map[string]bool{"by names": false, "a quarter by messages": true} {
 		b.Run(name, func(b *testing.B) {
@@ -169,7 +168,7 @@ func BenchmarkTwoThousandCount(b *testing.B) {
 	}
 }
 
-// interval measures intervals in each of which so many exchanges fail.
+// interval measures intervals in each of which the given number of exchanges fails.
 func (w *world) interval(b *testing.B, rows int) {
 	b.Helper()
 	source := w.watched()

@@ -41,8 +41,8 @@ func TestEqualStartTimes(t *testing.T) {
 	w.wantColumn("alerts", alertIDs, "a", "b", "c")
 }
 
-// TestFaultInTheCommitLeavesNothing lets the database fail in the middle of a commit, in
-// a way that may pass and in one that repeats.
+// TestFaultInTheCommitLeavesNothing lets the database fail in the middle of a commit, with a
+// transient error and with one that repeats.
 func TestFaultInTheCommitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{"passes": "40001", "repeats": "23514"} {
@@ -162,7 +162,7 @@ func TestLateArrivalsAreFoundOnce(t *testing.T) {
 	rule := w.rule()
 	w.tick()
 	now := w.ch.Now(t)
-	// Began before the rule was armed, failed after; became visible late.
+	// Began before the rule was armed, failed afterwards; became visible late.
 	began := rule.ArmedSinceNS - 30_000_000_000
 	w.ch.Insert(t,
 		rules.Exchange{TenantID: tenant, StartTimeNS: began, EndTimeNS: &now, ExecutionID: "long", Status: rules.Failed},
@@ -171,14 +171,14 @@ func TestLateArrivalsAreFoundOnce(t *testing.T) {
 	if got := w.tick().Alerts; got != 1 {
 		t.Errorf("raised %d alerts, want 1", got)
 	}
-	// Its end replaces the row of its start, and somebody repeats a row.
+	// The row of its end replaces the row of its start, and one row is written twice.
 	w.ch.Insert(t,
 		rules.Exchange{TenantID: tenant, StartTimeNS: began, EndTimeNS: &now, ExecutionID: "running", Status: rules.Failed},
 		rules.Exchange{TenantID: tenant, StartTimeNS: began, EndTimeNS: &now, ExecutionID: "long", Status: rules.Failed})
 	w.tick()
 	w.tick()
 	w.wantColumn("alerts", alertIDs, "long", "running")
-	// Another process has seen nothing, and raises nothing twice.
+	// Another process remembers nothing, and raises nothing twice.
 	other := w.newEvaluator(evaluator.Options{Replica: "other"})
 	result, err := w.tickWith(other)
 	if err != nil || result.Alerts != 0 || result.Scanned < 3 {
@@ -235,7 +235,7 @@ func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
 }
 
 // TestUnreadableCheckpointHoldsUpNoOtherPartition stores a cursor that cannot be read: the
-// partition is not evaluated, rather than from a beginning that nobody knows.
+// partition is not evaluated, rather than evaluated from an arbitrary beginning.
 func TestUnreadableCheckpointHoldsUpNoOtherPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -282,7 +282,7 @@ func TestPoisonIsKeptApart(t *testing.T) {
 	unreadable := w.rule()
 	w.exec(`update rule set filter = '{"errorMessageMatches": "("}' where rule_id = $1`, bad.ID)
 	w.exec(`update rule_backfill set position = 'nonsense' where rule_id = $1`, unreadable.ID)
-	// Bytes that Postgres refuses in text, and an id too long for an index.
+	// Bytes that Postgres does not accept in text, and an id too long for an index.
 	at := unreadable.ArmedSinceNS + 1000
 	w.ch.Insert(t,
 		rules.Exchange{TenantID: tenant, StartTimeNS: at, EndTimeNS: &at, ExecutionID: "\x00\xff", Status: rules.Failed, Application: "a\x00", ErrorMessage: "\xff\x00"},

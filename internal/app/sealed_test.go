@@ -14,7 +14,8 @@ import (
 	"tocsin/notify"
 )
 
-// TestAWebhookWhoseKeyIsMissing keeps one webhook by a key that the replica has not.
+// TestAWebhookWhoseKeyIsMissing has one webhook that is encrypted with a key that the replica does
+// not have.
 func TestAWebhookWhoseKeyIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +94,7 @@ func TestAWebhookWhoseKeyIsMissing(t *testing.T) {
 	}
 	c.must(http.StatusOK, http.MethodPost, "/templates/preview", map[string]any{"webhookId": strings.TrimPrefix(lost, "/webhooks/")})
 
-	// Disabled without its secrets, it has all of them once the key is back.
+	// Disabled without its secrets, it has all of them once the key is available again.
 	for _, path := range []string{lost, bot} {
 		if got := c.must(http.StatusOK, http.MethodPost, path+"/disable", nil); got.body["enabled"] != false || got.text("secretsProblem") != problem {
 			t.Errorf("disabled: %v", got.body)

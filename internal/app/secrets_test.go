@@ -22,9 +22,8 @@ import (
 	"tocsin/notify/preset"
 )
 
-// TestNoSecretLeavesItsSeal lets a real replica fail at receivers of all kinds
-// and then looks for the webhooks' secrets in every column, every log line and
-// every answer of the API.
+// TestNoSecretLeavesItsSeal lets a real replica fail at receivers of all kinds and then searches
+// for the webhooks' secrets in every column, every log line and every response of the API.
 func TestNoSecretLeavesItsSeal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"tocsin/internal/app"
 )
 
-// TestAWrongSettingIsNamed holds that whoever sets something wrong reads which
-// setting it is, what it has to look like, and no password.
+// TestAWrongSettingIsNamed checks that the error about a wrong setting names it, says what it must
+// look like, and contains no password.
 func TestAWrongSettingIsNamed(t *testing.T) {
 	const (
 		password = "s3cret-of-the-database"
@@ -44,7 +44,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 			o := app.Options{
 				PostgresURL: "postgres://tocsin:" + password + "@127.0.0.1:1/tocsin", ClickHouseURL: "http://127.0.0.1:1/x",
 				EncryptionKey: key, Logger: slog.New(slog.DiscardHandler),
-				// Of what no role uses, it is told, too.
+				// Wrong settings that no role uses are reported as well.
 				Roles: []app.Role{app.RoleAPI},
 			}
 			c.change(&o)

@@ -19,10 +19,10 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// crowd asks one path again and again, over connections that are kept.
+// crowd repeatedly requests one path, over persistent connections.
 type crowd struct {
 	answered atomic.Int64
-	// leaves ends it; gone has the errors by which its members ended.
+	// leaves ends it; gone contains the errors with which its members ended.
 	leaves atomic.Bool
 	mu     sync.Mutex
 	gone   []error
@@ -33,7 +33,7 @@ func (c *crowd) ask(url string) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for !c.leaves.Load() {
-		// What it asks may not be repeated by the transport itself.
+		// A request that the transport itself must not repeat.
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader("{}"))
 		if err != nil {
 			panic(err)
@@ -54,7 +54,7 @@ func (c *crowd) ask(url string) {
 	}
 }
 
-// probe asks /readyz and /healthz over connections of their own.
+// probe requests /readyz and /healthz over connections of their own.
 func probe(base string) (ready int, said string, alive int) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(path string) (int, string) {
@@ -78,9 +78,9 @@ func probe(base string) (ready int, said string, alive int) {
 	return ready, said, alive
 }
 
-// TestAnEndDropsNoRequest ends the real server under clients that ask without
-// pause and a call that waits for a webhook. What the server took on is answered:
-// it has logged as many requests as were answered.
+// TestAnEndDropsNoRequest stops the real server while clients make requests continuously and a call
+// waits for a webhook. Every accepted request is answered: the server has logged as many requests
+// as were answered.
 func TestAnEndDropsNoRequest(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{0, time.Second} {
@@ -111,7 +111,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			if delay > 0 {
-				// As a balancer does: whoever sees the 503 sends nothing more here.
+				// As a load balancer does: after the 503 it sends no more requests here.
 				w.until("readyz says so", func() bool {
 					status, said, alive := probe(base)
 					return status == http.StatusServiceUnavailable && strings.Contains(said, `"stopping"`) && alive == http.StatusOK
@@ -150,7 +150,7 @@ func TestAnEndDropsNoRequest(t *testing.T) {
 	}
 }
 
-// valve is in front of a database, and can be shut.
+// valve is a proxy in front of a database that can be closed.
 type valve struct {
 	listener net.Listener
 	target   string
@@ -159,7 +159,7 @@ type valve struct {
 	open     map[net.Conn]bool
 }
 
-// newValve returns a valve and the URL that leads through it.
+// newValve returns a valve and the URL of the database behind it.
 func newValve(tb testing.TB, dsn string) (v *valve, through string) {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -226,7 +226,7 @@ func (v *valve) keep(conns ...net.Conn) bool {
 	return !v.shut
 }
 
-// set shuts the valve, which cuts every connection, or opens it.
+// set closes the valve, which cuts every connection, or opens it.
 func (v *valve) set(shut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -238,7 +238,7 @@ func (v *valve) set(shut bool) {
 	}
 }
 
-// TestReadyzNamesWhatIsDown cuts the real databases off, one after the other.
+// TestReadyzNamesWhatIsDown disconnects the real databases, one after the other.
 func TestReadyzNamesWhatIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -268,7 +268,7 @@ func TestReadyzNamesWhatIsDown(t *testing.T) {
 	}
 }
 
-// TestAPoolHasTheSizeThatItsURLNames runs everything on a URL that speaks of the pool.
+// TestAPoolHasTheSizeThatItsURLNames runs everything on a URL that sets the size of the pool.
 func TestAPoolHasTheSizeThatItsURLNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -29,7 +29,7 @@ silences:
     endsAt: "2020-01-01T00:00:00Z"
 `
 
-// TestSilencesInFilesAndByCommand applies silences, and makes and ends one from the command line.
+// TestSilencesInFilesAndByCommand applies silences, and creates and ends one from the command line.
 func TestSilencesInFilesAndByCommand(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)
@@ -70,7 +70,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 			}
 		}
 	}
-	// By command; what does not recur is not pruned.
+	// By command; silences that do not recur are not pruned.
 	f.token = f.admin.withToken("operator", access.Operator).token
 	silence(0, []string{"would have suppressed 0 of 0 messages"}, "add", "Deployment", "--for", "30m", "--application", "orders", "--preview")
 	silence(0, []string{"Deployment: active until "}, "add", "Deployment", "--for", "30m", "--reason", "v2", "--rule", "Orders failed", "--severity", "critical", "--label", "team=a")
@@ -88,8 +88,8 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
 }
 
-// startsOfSilences holds that the beginning of a silence moves as long as it lies ahead, stays where the file names none, and is told
-// to stay once it is past.
+// startsOfSilences checks that the beginning of a silence moves as long as it is in the future,
+// stays if the file does not contain it, and cannot be changed once it is past.
 func (f *files) startsOfSilences(path string) {
 	f.t.Helper()
 	day := func(days int) time.Time { return time.Now().UTC().Truncate(time.Hour).AddDate(0, 0, days) }

@@ -14,8 +14,8 @@ import (
 
 const silencedStatuses = `select n.reason || ' ' || s.status from notification n join notification_status s using (notification_id) order by n.created_at, n.notification_id`
 
-// TestASilenceSuppressesMessagesAndNoAlerts follows alerts through a silence, by the API as an
-// operator does, to what a receiver gets.
+// TestASilenceSuppressesMessagesAndNoAlerts follows alerts through a silence, from an operator's
+// use of the API to what a receiver gets.
 func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), newListener(t)
@@ -50,7 +50,7 @@ func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 		t.Errorf("the alert shows %v", d)
 	}
 	operator.must(http.StatusOK, http.MethodPost, "/silences/"+made.text("id")+"/end", nil)
-	w.doTo(within, alerts.Resolve) // of which nobody has heard
+	w.doTo(within, alerts.Resolve) // of which nobody was notified
 	w.doTo(before, alerts.Resolve)
 	w.deliverAll()
 	if got, want := l.types("/all"), []string{"fired", "resolved"}; !slices.Equal(got, want) {
@@ -60,7 +60,7 @@ func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 	if got := operator.must(http.StatusOK, http.MethodGet, "/silences/"+made.text("id"), nil); got.body["suppressed"] != 3.0 || got.text("state") != "PAST" {
 		t.Errorf("the silence: %v", got.body)
 	}
-	// A person sends one all the same, and is told of what follows.
+	// A user sends one all the same, and its receiver is notified of what follows.
 	first := w.column(`select notification_id::text from notification where alert_id = $1 and reason = 'FIRED'`, within)[0]
 	operator.must(http.StatusOK, http.MethodPost, "/notifications/"+first+"/retry", nil)
 	w.deliverAll()

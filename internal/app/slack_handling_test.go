@@ -16,7 +16,7 @@ import (
 	"tocsin/internal/app"
 )
 
-// handled is a world in which people handle an alert in Slack.
+// handled is a world in which users handle an alert in Slack.
 type handled struct {
 	*slackWorld
 
@@ -24,8 +24,9 @@ type handled struct {
 	target, alert, ts string
 }
 
-// newHandled has an alert posted. Ann and Bo are operators, Vi is a viewer, Gone is disabled, Other is
-// of another tenant; U6 is a member without a user, U7 a guest, and nobody knows U9.
+// newHandled posts an alert. Ann and Bo are operators, Vi is a viewer, Gone is disabled, Other
+// belongs to another tenant; U6 is a member of the workspace without a user in Tocsin, U7 a guest,
+// and U9 does not exist.
 func newHandled(t *testing.T) *handled {
 	t.Helper()
 	w := newSlackWorld(t)
@@ -43,13 +44,13 @@ func newHandled(t *testing.T) *handled {
 	return &handled{w, t, base + "/slack/interactions/" + w.hook.String(), w.firing()[0].ID.String(), w.slack.shown()[0].TS}
 }
 
-// choice is what somebody chooses or presses.
+// choice is what a Slack user chooses or presses.
 type choice struct {
 	user, action, value string
 	at                  time.Time
 }
 
-// press has somebody press, and returns the status and what they alone are told.
+// press presses a button as a Slack user, and returns the status and the text that only they see.
 func (h *handled) press(c choice) (status int, told string) {
 	h.t.Helper()
 	pressed := map[string]any{"action_id": "tocsin_" + c.action, "value": c.value}
@@ -70,7 +71,7 @@ func (h *handled) press(c choice) (status int, told string) {
 	return status, h.slack.lastTold()
 }
 
-// wantTold presses, and compares what the person is told; empty is nothing.
+// wantTold presses, and checks the text that only the user sees; "" is none.
 func (h *handled) wantTold(c choice, want string) {
 	h.t.Helper()
 	status, told := h.press(c)
@@ -145,7 +146,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 	h.until("the message says so", func() bool {
 		return strings.Contains(h.slack.shown()[0].says(), fmt.Sprintf("Snoozed until <!date^%d^", at.Add(4*time.Hour).Unix()))
 	})
-	// The same choice once more is the same snooze.
+	// The same choice again is the same snooze.
 	h.wantTold(snooze, "")
 	h.wantColumn("snooze", snoozes, before...)
 	if got := h.column(fromSlack); len(got) != 1 {
@@ -168,7 +169,7 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 	h.wantColumn("snoozes", snoozes)
 }
 
-// TestWhoMayNotActInSlackIsToldSo presses everything as people who may not.
+// TestWhoMayNotActInSlackIsToldSo presses every button as users without permission.
 func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 	t.Parallel()
 	h := newHandled(t)
@@ -197,7 +198,7 @@ func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 	} {
 		h.wantTold(choice{user: user, action: "assign", value: h.alert}, want)
 	}
-	// Where nobody can be told, Slack marks the press as failed.
+	// If no text can be shown to the user, Slack marks the press as failed.
 	h.slack.misbehave(refuses("chat.postEphemeral", "fatal_error"))
 	if status, _ := h.press(choice{user: "U3", action: "resolve", value: h.alert}); status != http.StatusInternalServerError {
 		t.Errorf("a refusal that nobody is told: %d", status)
@@ -207,7 +208,8 @@ func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
 	if got := h.column(fromSlack); len(got) != 0 {
 		t.Errorf("changes: %q", got)
 	}
-	// Whom Tocsin does not know acts by the name in Slack, as whoever is in the channel may.
+	// A Slack user that Tocsin does not know acts under the name in Slack, with the rights of
+	// everybody in the channel.
 	h.wantTold(choice{user: "U6", action: "acknowledge", value: h.alert}, "")
 	h.wantColumn("the alert", handlings, "ACKNOWLEDGED slack:name-of-U6 - 0")
 	h.wantTold(choice{user: "U1", action: "assign", value: uuid.NewString()}, "This alert no longer exists in Tocsin.")

@@ -32,8 +32,8 @@ const (
 	signingSecret = "0123456789abcdef0123456789abcdef"
 )
 
-// workspace is a Slack of one channel: messages in the order of their posts, each
-// as it was last changed.
+// workspace is a Slack with one channel: messages in the order in which they were posted, each as
+// last changed.
 type workspace struct {
 	url string
 
@@ -42,11 +42,11 @@ type workspace struct {
 	messages map[string]posted
 	// calls are the methods called, in order.
 	calls []string
-	// people are the e-mail addresses of members by their ids; nil lets the app see none.
+	// people are the e-mail addresses of members by their ids; nil means that the app sees none.
 	people map[string]string
-	// told is what was shown to one person alone, as "U1: text".
+	// told is what was shown to one user only, as "U1: text".
 	told []string
-	// before may answer in Slack's place; it returns whether it did.
+	// before may answer in place of Slack; it returns whether it did.
 	before func(method string, w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -55,14 +55,14 @@ type posted struct {
 	TS      string `json:"ts"`
 	// ThreadTS is the message into whose thread this one was posted.
 	ThreadTS string `json:"thread_ts"`
-	// User is whom alone it is shown to.
+	// User is the only one who sees it.
 	User   string `json:"user"`
 	Text   string `json:"text"`
 	Blocks []struct {
 		Elements []struct {
 			ActionID string `json:"action_id"`
 			Value    string `json:"value"`
-			// Text is a string in a context block, an object of a button.
+			// Text is a string in a context block, an object in a button.
 			Text any `json:"text"`
 		} `json:"elements"`
 	} `json:"blocks"`
@@ -161,7 +161,7 @@ func (s *workspace) member(body []byte) map[string]any {
 	return map[string]any{"ok": true, "user": map[string]any{"team_id": "T1", "profile": map[string]any{"email": email}}}
 }
 
-// lastTold returns what was told since the last call.
+// lastTold returns what was shown to single users since the last call.
 func (s *workspace) lastTold() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *workspace) called() []string {
 	return slices.Clone(s.calls)
 }
 
-// misbehave sets what answers in Slack's place from now on; nil is nobody.
+// misbehave sets the handler that answers in place of Slack; nil removes it.
 func (s *workspace) misbehave(before func(method string, w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *workspace) forget() {
 	clear(s.messages)
 }
 
-// refuses answers a method with a word.
+// refuses answers a method with an error code.
 func refuses(method, word string) func(string, http.ResponseWriter, *http.Request) bool {
 	return func(called string, w http.ResponseWriter, _ *http.Request) bool {
 		if called == method {
@@ -278,7 +278,7 @@ func (w *slackWorld) update() int {
 	return made
 }
 
-// act does something about an alert as a person does in the browser.
+// act acts on an alert as a user does in the browser.
 func (w *slackWorld) act(alert uuid.UUID, action alerts.Action) {
 	w.t.Helper()
 	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.Deed{AlertID: alert, Action: action, Actor: "ann"}); err != nil {
@@ -329,7 +329,8 @@ func TestMessageFollowsItsAlert(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAnIssueShareAThread for a day, unless somebody deletes it, at the webhooks that ask for it.
+// TestMessagesOfAnIssueShareAThread checks that they do so for a day, unless the first is deleted,
+// at the webhooks with that setting.
 func TestMessagesOfAnIssueShareAThread(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
@@ -399,7 +400,7 @@ func TestPostOfAnAcknowledgedAlertShowsIt(t *testing.T) {
 	w.wantColumn("owed", owedUpdates)
 }
 
-// TestAcknowledgedWhileItIsPosted acknowledges in the middle of the call.
+// TestAcknowledgedWhileItIsPosted acknowledges the alert during the call.
 func TestAcknowledgedWhileItIsPosted(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
@@ -428,15 +429,15 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	alert := w.firing()[0].ID
 	w.act(alert, alerts.Acknowledge)
 	w.update()
-	w.wantShown(showsFiring) // nobody knows where it stands
+	w.wantShown(showsFiring) // it is unknown where it is
 
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
-	w.wantShown(showsFiring, showsFiring) // the frozen body once more
+	w.wantShown(showsFiring, showsFiring) // the stored body once more
 	w.update()
 	w.wantShown(showsFiring, showsAcknowledged)
 
-	// A press of a button of the first one tells where it stands.
+	// A press of a button of the first message reveals where it is.
 	err := w.db.Slack().Show(t.Context(), api.SlackPress{
 		Tenant: tenant, WebhookID: w.hook, AlertID: alert, At: notify.Posted{Channel: "C0123456", TS: "1795244520.000001"},
 	})
@@ -479,10 +480,10 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	if made := w.update(); made != 0 {
 		t.Error("an update was made twice at once")
 	}
-	w.exec(`update slack_update set due_at = now()`) // its lease has lapsed
+	w.exec(`update slack_update set due_at = now()`) // its lease has expired
 	w.update()
 	w.wantShown(showsAcknowledged)
-	// The one who was late may have reached Slack last.
+	// The slower one may have reached Slack last.
 	if err := w.db.Slack().Settle(t.Context(), refresh.Settlement{Update: &claimed.Updates[0]}); err != nil {
 		t.Fatal(err)
 	}
@@ -573,7 +574,7 @@ func TestLastChangeIsShownFirst(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 6")
 }
 
-// TestHeldMessagesHoldTheirUpdates lets Slack ask for a pause after a message.
+// TestHeldMessagesHoldTheirUpdates has a Slack that asks for a pause after a message.
 func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
@@ -652,7 +653,7 @@ func signed(t *testing.T, target, body, secret string, at time.Time) *http.Reque
 	return req
 }
 
-// answer returns the status and the body of the answer.
+// answer returns the status and the body of the response.
 func answer(t *testing.T, req *http.Request) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -703,7 +704,7 @@ func TestPressedInSlack(t *testing.T) {
 		t.Errorf("resolve: %d", status)
 	}
 	w.until("the message has no buttons", func() bool { return w.slack.shown()[0].buttons() == "" })
-	// A button that comes too late changes nothing, and the message is right in the end.
+	// A button that is pressed too late changes nothing, and the message is right in the end.
 	if status, _ := answer(t, press(t, target, "tocsin_acknowledge", alert, message.TS)); status != http.StatusOK {
 		t.Errorf("late press: %d", status)
 	}
@@ -789,7 +790,7 @@ func withBody(req *http.Request, body string) *http.Request {
 	return req
 }
 
-// TestChangesByAnybodyAreShown changes an alert by a statement of its own.
+// TestChangesByAnybodyAreShown changes an alert by an arbitrary statement.
 func TestChangesByAnybodyAreShown(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)

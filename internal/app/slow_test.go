@@ -16,11 +16,11 @@ import (
 	"tocsin/notify"
 )
 
-// hanging is more webhooks than it takes to fill every slot.
+// hanging is the number of slow webhooks; it is more than are needed to fill every slot.
 const hanging = 9
 
-// neighbours stores webhooks that hang, each with more owed than there are slots
-// for all of them, and one that is dead.
+// neighbours stores webhooks that hang, each with more messages queued than there are slots for all
+// of them, and one that is dead.
 func (w *world) neighbours() (ids []uuid.UUID) {
 	w.t.Helper()
 	for i := range hanging {
@@ -35,8 +35,8 @@ func (w *world) neighbours() (ids []uuid.UUID) {
 	return append(ids, dead)
 }
 
-// latencies measures the time from when a message becomes due until it is
-// received, for each of some messages of a webhook, one after the other.
+// latencies measures the time from when a message becomes due until it is received, for n messages
+// of a webhook, one after the other.
 func (w *world) latencies(hook uuid.UUID, samples int, wakeUps chan<- notify.Signal, received <-chan time.Time) []time.Duration {
 	w.t.Helper()
 	var took []time.Duration
@@ -55,9 +55,9 @@ func (w *world) latencies(hook uuid.UUID, samples int, wakeUps chan<- notify.Sig
 	return took
 }
 
-// sideBySide measures a healthy webhook alone, and then beside one that is dead
-// and others that hang, to which more is owed than there are slots. One that
-// nobody knows yet waits a second at most, until the others are known to be slow.
+// sideBySide measures a healthy webhook by itself, and then together with a dead one and others
+// that hang and have more messages queued than there are slots. A webhook without known latency
+// waits a second at most, until the others are known to be slow.
 func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	w.t.Helper()
 	received, released := make(chan time.Time), make(chan struct{})
@@ -107,13 +107,13 @@ func median(sorted []time.Duration) time.Duration { return sorted[len(sorted)/2]
 
 func p99(sorted []time.Duration) time.Duration { return sorted[len(sorted)*99/100] }
 
-// TestHealthyWebhookKeepsItsPace asserts generously, because the machine is
-// shared; BenchmarkSideBySide measures.
+// TestHealthyWebhookKeepsItsPace has generous limits, because the machine is shared;
+// BenchmarkSideBySide measures.
 func TestHealthyWebhookKeepsItsPace(t *testing.T) {
 	w := newWorld(t)
 	alone, beside := w.sideBySide(100)
 	t.Logf("p99 alone %v, beside dead and slow ones %v: %.2f", p99(alone), p99(beside), float64(p99(beside))/float64(p99(alone)))
-	// The median: on a busy machine the longest tell of the machine.
+	// The median: on a busy machine the largest values depend on the machine.
 	if limit := 5*median(alone) + time.Second; median(beside) > limit {
 		t.Errorf("the median is %v alone and %v beside dead and slow webhooks", median(alone), median(beside))
 	}
@@ -141,8 +141,8 @@ func (c cutOff) Renew(context.Context, []notify.Held, time.Duration) (map[notify
 	return nil, errors.New("the connection is lost")
 }
 
-// TestFailingRenewalPassesTheLeaseOn cuts the renewals of a dispatcher off in the
-// middle of a call: another one takes over, and the first settles nothing.
+// TestFailingRenewalPassesTheLeaseOn blocks the lease renewals of a dispatcher in the middle of a
+// call: another one takes over, and the first settles nothing.
 func TestFailingRenewalPassesTheLeaseOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

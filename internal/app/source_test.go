@@ -11,8 +11,8 @@ import (
 	"tocsin/internal/pgtest"
 )
 
-// TestStartLooksAtTheSource holds what a replica does about a source that is
-// not as its mapping says: a table may still come, a type will not mend itself.
+// TestStartLooksAtTheSource checks what a replica does about a source that does not match its
+// mapping: a table may still be created, but a wrong type does not change by itself.
 func TestStartLooksAtTheSource(t *testing.T) {
 	ch, pgURL := chtest.New(t), pgtest.URL(t)
 	absent, odd := clickhouse.Exchanges(), clickhouse.Exchanges()

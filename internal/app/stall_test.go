@@ -13,7 +13,8 @@ import (
 	"tocsin/notify"
 )
 
-// headOfTheQueue spoils all messages of a webhook but the newest, which are due before it.
+// headOfTheQueue makes all messages of a webhook unsendable except the newest; they are due before
+// it.
 func (w *world) headOfTheQueue(spoil string) {
 	w.t.Helper()
 	w.exec(`update outbox set due_at = now() - interval '1 h', ready_at = now() - interval '1 h'`)
@@ -26,12 +27,13 @@ func (w *world) headOfTheQueue(spoil string) {
 const (
 	expired    = `update outbox set expires_at = now() - interval '1 min' where ready_at < now() - interval '30 min'`
 	unreadable = `update alert set exchange = '"no exchange"' where execution_id <> 'live'`
-	// A hand has repaired them, with an instant that no program can read.
+	// A manual repair with an instant that no program can read.
 	damaged = `update alert set resolved_at = 'infinity' where execution_id <> 'live'`
 )
 
-// TestWhatEndsWithoutAnAttemptHoldsUpNothing has messages be too old, or unreadable, that are due before
-// another one: it is sent without a pause, though nothing wakes the dispatcher, and they use up no rate.
+// TestWhatEndsWithoutAnAttemptHoldsUpNothing has messages that are too old, or unreadable, and due
+// before another one: that one is sent without a pause, though nothing wakes the dispatcher, and
+// the others use up no rate.
 func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,8 +66,8 @@ func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// TestWhatEndsWithoutAnAttemptIsNoProbe has a message be too old, or unreadable, that is due before
-// another one when a pause of the breaker is over: the other one is the probe.
+// TestWhatEndsWithoutAnAttemptIsNoProbe has a message that is too old, or unreadable, and due
+// before another one at the end of a breaker's pause: the other one is the probe.
 func TestWhatEndsWithoutAnAttemptIsNoProbe(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]string{"expired": expired, "unreadable": unreadable} {
@@ -86,8 +88,9 @@ func TestWhatEndsWithoutAnAttemptIsNoProbe(t *testing.T) {
 	}
 }
 
-// TestADamagedRowHoldsUpNoOther has the alert of a message be damaged so that every statement fails
-// which reads it: other webhooks, and other messages of its own, go on, and it ends, visibly.
+// TestADamagedRowHoldsUpNoOther damages the alert of a message so that every statement that reads
+// it fails: other webhooks, and other messages of its own webhook, continue, and the message ends
+// with a visible error.
 func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -106,7 +109,7 @@ func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 	w.wantColumn("operators", toldOfMessages, "operators 1")
 }
 
-// TestABrokenSchemaEndsNoMessage takes a column from the database that every claim reads: nothing ends.
+// TestABrokenSchemaEndsNoMessage drops a column that every claim reads: no message ends.
 func TestABrokenSchemaEndsNoMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,8 +125,8 @@ func TestABrokenSchemaEndsNoMessage(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
 
-// TestOutcomesThatAreNotJudgedAreTold refuses what an outcome tells of its webhook: the outcome is
-// stored all the same, and says so.
+// TestOutcomesThatAreNotJudgedAreTold makes recording the effect of an outcome on its webhook fail:
+// the outcome is stored all the same, and that is reported.
 func TestOutcomesThatAreNotJudgedAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -55,7 +55,7 @@ func TestTeamsInFiles(t *testing.T) {
 	f.does(1, []string{"uses the team"}, "apply", "-f", f.write("few.yaml", "teams: [{name: platform, groups: [sre]}]"), "--prune")
 	f.does(0, []string{"routes:"}, "apply", "-f", f.write("none.yaml", "routes: []"))
 
-	// What the files do not name stays, but with --prune.
+	// What is not in the files is kept, except with --prune.
 	f.write("teams.yaml", "teams: [{name: platform, members: [bo@example.com]}]")
 	f.does(0, []string{"~ team platform", "members:", "groups:", "0 created, 1 updated, 0 deleted; 0 unchanged, 1 not in the files"}, "apply", "-f", path)
 	f.wantColumn("an edit", stored, "3 platform,integration")

@@ -19,7 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// spans are what a collector got, by name.
+// spans are those that a collector received, by name.
 type spans struct {
 	mu     sync.Mutex
 	byName map[string][]*otlp.Span
@@ -53,14 +53,15 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of returns the spans of a name so far.
+// of returns the spans with a name so far.
 func (s *spans) of(name string) []*otlp.Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.byName[name])
 }
 
-// linked returns the pass of the commit to which a notification links; nil where one of them has not come.
+// linked returns the pass of the commit to which a notification links; nil if one of them has not
+// arrived.
 func (s *spans) linked(notification *otlp.Span) *otlp.Span {
 	for _, c := range s.of("commit") {
 		if bytes.Equal(c.SpanId, notification.Links[0].SpanId) && bytes.Equal(c.TraceId, notification.Links[0].TraceId) {
@@ -74,8 +75,9 @@ func (s *spans) linked(notification *otlp.Span) *otlp.Span {
 	return nil
 }
 
-// TestTracesLeadFromTheExchangeToTheReceiver has one process raise an alert and attempt its message, which the receiver
-// refuses at first, and another one repeat it. A collector gets both halves of one trace.
+// TestTracesLeadFromTheExchangeToTheReceiver has one process that raises an alert and attempts its
+// message, which the receiver rejects at first, and another one that repeats it. A collector gets
+// both parts of one trace.
 func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -99,7 +101,7 @@ func TestTracesLeadFromTheExchangeToTheReceiver(t *testing.T) {
 		notifications := got.of("notification")
 		return len(got.of("attempt")) > 0 && len(notifications) > 0 && got.linked(notifications[0]) != nil
 	})
-	// The line is written once the outcome is stored, which is after the span has ended.
+	// The line is logged once the outcome is stored, which is after the span has ended.
 	traced := "trace_id=" + hex.EncodeToString(got.of("notification")[0].TraceId)
 	w.until("a line of the log that names the trace", func() bool { return strings.Contains(first.logged.String(), traced) })
 	first.kill()

@@ -16,7 +16,7 @@ import (
 	"tocsin/notify"
 )
 
-// Queries of what operators are notified of.
+// Queries for what operators are notified of.
 const (
 	toldOfMessages = `select w.name || ' ' || count(*) from notification n join webhook w using (webhook_id)
 		where n.reason = 'UNDELIVERED' group by w.name`
@@ -24,8 +24,8 @@ const (
 		where n.reason in ('WEBHOOK_OFF', 'WEBHOOK_FAILING') order by n.created_at`
 )
 
-// TestOperatorsAreNotifiedOfWhatIsNotDelivered has messages be refused and exhausted:
-// operators are notified of each, once, but not of what cannot be delivered to themselves.
+// TestOperatorsAreNotifiedOfWhatIsNotDelivered makes messages fail permanently and run out of
+// attempts: operators are notified of each, once, but not of messages to themselves.
 func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 			w.deliver()
 			w.wantColumn("statuses of messages", `select status || ' ' || count(*) from notification_status where reason = 'FIRED' group by status`, string(c.want)+" 2")
 			w.wantColumn("operators", toldOfMessages, "operators 2")
-			// Settling again what is settled, and another failure, tell nothing anew.
+			// Settling what is settled again, and another failure, cause no further notification.
 			w.deliver()
 			w.wantColumn("operators, after they could not be reached", toldOfMessages, "operators 2")
 			var mu sync.Mutex
@@ -70,8 +70,8 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 	}
 }
 
-// TestABreakerOpenForLongIsToldOnce looks, from several replicas at once, for webhooks that
-// have not answered for ten minutes.
+// TestABreakerOpenForLongIsToldOnce looks, from several replicas at once, for webhooks that have
+// failed for ten minutes.
 func TestABreakerOpenForLongIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,15 +101,15 @@ func TestABreakerOpenForLongIsToldOnce(t *testing.T) {
 	w.exec(`update outbox set due_at = now(), ready_at = now() where webhook_id = $1`, hook)
 	w.deliver()
 	w.wantColumn("once it answers", healthAlerts, "RESOLVED")
-	// The next time is told anew.
+	// The next time is reported again.
 	w.exec(`update webhook_state set failures = 9, openings = 1, opened_at = now() - interval '11 min', open_until = now() + interval '1 min' where webhook_id = $1`, hook)
 	w.owed(hook, "next")
 	look()
 	w.wantColumn("the next time", toldOfWebhooks, "WEBHOOK_FAILING operators", "WEBHOOK_FAILING operators")
 }
 
-// TestAFailureToNotifyKeepsNoOtherWaiting refuses the alert about one of three webhooks that do not
-// answer: operators are notified of the others.
+// TestAFailureToNotifyKeepsNoOtherWaiting makes the alert about one of three failing webhooks fail
+// in the database: operators are notified of the others.
 func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -134,8 +134,8 @@ func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
-// TestWhatIsSentAgainSaysSo has a person send a message again before operators are notified that it
-// was refused.
+// TestWhatIsSentAgainSaysSo lets a user send a message again before operators are notified of its
+// failure.
 func TestWhatIsSentAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,8 +154,8 @@ func TestWhatIsSentAgainSaysSo(t *testing.T) {
 		from notification_body join notification using (notification_id) where reason = 'UNDELIVERED'`, "true")
 }
 
-// TestWhatCannotBeReadEnds damages the alert of a message: it ends, visibly, and no other
-// message waits for it.
+// TestWhatCannotBeReadEnds damages the alert of a message: it ends with a visible error, and no
+// other message waits for it.
 func TestWhatCannotBeReadEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -171,7 +171,7 @@ func TestWhatCannotBeReadEnds(t *testing.T) {
 	if got := w.receiver.received(); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("received %q", got)
 	}
-	// Nor is the operators' own message about it, which has the same alert, tried for ever.
+	// The operators' own message about it, which has the same alert, is not tried for ever either.
 	w.deliver()
 	w.wantColumn("nothing waits", unsettledOutbox)
 }
@@ -191,7 +191,7 @@ func TestAFirstAttemptIsPending(t *testing.T) {
 	w.wantColumn("under way again", statuses, "RETRYING 1")
 }
 
-// TestDiscard gives messages up in each state.
+// TestDiscard discards messages in each state.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -246,8 +246,8 @@ func TestDiscard(t *testing.T) {
 	w.wantColumn("in the end", statuses, "DELIVERED 2", "DISCARDED 3")
 }
 
-// TestAReplicaWatches has a replica find a breaker that has been open for long, what is held for too
-// long, and what waits for a message that is gone.
+// TestAReplicaWatches has a replica that finds a breaker that has been open for long, what is held
+// for too long, and what waits for a message that has been deleted.
 func TestAReplicaWatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -273,8 +273,8 @@ func TestAReplicaWatches(t *testing.T) {
 	})
 }
 
-// TestFailuresAreFolded settles many failures of a few webhooks: breakers are judged once
-// for each batch, and not once for each failure.
+// TestFailuresAreFolded settles many failures of a few webhooks: breakers are updated once per
+// batch, not once per failure.
 func TestFailuresAreFolded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestARuleThatCannotBeReadHoldsUpNoOther corrupts one of two stored rules: the lists, the pages and the files of the other one
-// work, the export names the broken one, and a file, an edit or a deletion mends it.
+// TestARuleThatCannotBeReadHoldsUpNoOther corrupts one of two stored rules: the lists, the pages
+// and the files of the other one work, the export names the broken one, and a file, an edit or a
+// deletion repairs it.
 func TestARuleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)
@@ -30,7 +31,7 @@ rules:
 		t.Helper()
 		f.exec(`update rule set ` + column + ` = '"nonsense"' where name = 'Broken'`)
 	}
-	// rule returns what the API says of the broken one.
+	// rule returns what the API returns for the broken one.
 	rule := func() (id, unreadable, version string) {
 		t.Helper()
 		for _, item := range f.admin.must(http.StatusOK, http.MethodGet, "/rules", nil).body["items"].([]any) {
@@ -67,7 +68,7 @@ rules:
 	for _, path := range []string{"/activity", "/history"} {
 		f.admin.must(http.StatusOK, http.MethodGet, "/rules/"+id+path, nil)
 	}
-	// Nothing may act on half of a rule.
+	// No action may use a rule that is only partly readable.
 	for _, path := range []string{"/preview", "/duplicate", "/enable", "/reconcile"} {
 		refused := f.admin.must(http.StatusConflict, http.MethodPost, "/rules/"+id+path, nil)
 		if !strings.Contains(refused.text("detail"), `rule "Broken"`) {
@@ -77,7 +78,7 @@ rules:
 	if out, code := f.command("reconcile", "--confirm", "0s"); code != 1 || !strings.Contains(out, "\nFine ") || !strings.Contains(out, `rule \"Broken\" (`+id) {
 		t.Errorf("reconcile ends with %d and says %s", code, out)
 	}
-	// A document that does not name it applies, and one that prunes by label leaves it alone.
+	// A document without it can be applied, and one that prunes by label does not touch it.
 	other := f.write("other.yaml", "rules: [{name: Fine, severity: WARNING, fireMode: PER_EXCHANGE, webhooks: [ops]}]")
 	f.want(0, []string{"~ rule Fine", "1 not in the files"}, "apply", "-f", other)
 	f.want(0, []string{"1 not in the files"}, "apply", "-f", other, "--prune", "--prune-label", "team=orders")
@@ -86,7 +87,7 @@ rules:
 		return len(f.column(`select 'x' from alert a join rule r using (rule_id) where r.name = 'Fine'`)) > 0
 	})
 
-	// Labels that cannot be read keep no alert from the inbox.
+	// Unreadable labels keep no alert from the inbox.
 	f.exec(`update rule set about = '{"labels": 7}'`)
 	if alerts := f.admin.must(http.StatusOK, http.MethodGet, "/alerts", nil).body["items"].([]any); len(alerts) == 0 {
 		t.Error("the inbox is empty")

@@ -13,9 +13,8 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// Users is what an operator can do about users on the machine itself, who can
-// reach the database but perhaps not sign in. The audit log tells it in the name
-// of the operating system's user.
+// Users is what an operator can do about users on the machine itself, with access to the database
+// and without signing in. The audit log names the user of the operating system.
 type Users struct {
 	accounts *postgres.Accounts
 	hasher   *access.Hasher
@@ -105,7 +104,7 @@ func (u *Users) SetDisabled(ctx context.Context, email string, disabled bool) er
 		_, err = u.accounts.Update(u.as(ctx, a.TenantID), a.TenantID, api.UserEditing{
 			ID: a.ID, Version: a.Version, Name: a.Name, Role: a.Role, Disabled: disabled,
 		})
-		// Somebody else's edit in between is read again.
+		// Another edit came in between, so the user is read again.
 		if fault.KindOf(err) != fault.Stale {
 			return err
 		}

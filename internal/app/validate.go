@@ -15,8 +15,8 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// CheckOptions returns everything that is wrong with options as far as that can be
-// known without connecting to anything, or nil. Each error names its setting.
+// CheckOptions returns everything that is wrong with options, as far as it can be checked without
+// connecting, or nil. Each error names its setting.
 func CheckOptions(o Options) error {
 	o.applyDefaults()
 	errs := []error{o.validate()}
@@ -97,8 +97,8 @@ func (o *Options) checkProvider() error {
 	return err
 }
 
-// checkExecMode refuses the ways to run a query in which the types of its parameters are
-// guessed from Go's: an empty list has none then, and no message is claimed any more.
+// checkExecMode refuses modes that derive the types of query parameters from Go types: an empty
+// list has no type then, and no message would be claimed any more.
 func checkExecMode(url string) error {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

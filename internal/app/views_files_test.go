@@ -10,7 +10,8 @@ import (
 	"tocsin/internal/access"
 )
 
-// TestViewsInFiles applies shared views, edits one, exports them and deletes one. Those of people stay.
+// TestViewsInFiles applies shared views, edits one, exports them and deletes one. Personal views
+// are kept.
 func TestViewsInFiles(t *testing.T) {
 	t.Parallel()
 	f := newFiles(t)

@@ -14,11 +14,11 @@ import (
 	"tocsin/notify/bus"
 )
 
-// The stores below are those of which a method makes messages due besides the
-// evaluator's commit. Each wakes the dispatchers when it has.
+// The stores below have methods that make messages due, apart from the evaluator's commit. Each
+// wakes the dispatchers afterwards.
 
-// dispatchers wakes the dispatcher of this process directly, where there is one, and those
-// of the others over the bus.
+// dispatchers wakes the dispatcher of this process directly, if there is one, and those of the
+// others over the bus.
 type dispatchers struct {
 	bus *bus.Bus
 	own *notify.Dispatcher
@@ -32,7 +32,7 @@ func (d *dispatchers) Publish(ctx context.Context, w notify.WakeUp) error {
 	return d.bus.Publish(ctx, w)
 }
 
-// wake says that messages have become due, if any have, perhaps for which webhooks.
+// wake says that messages have become due, if there are any, and optionally for which webhooks.
 func (d *dispatchers) wake(ctx context.Context, notifications int, webhooks ...uuid.UUID) {
 	if notifications > 0 {
 		// It never fails.
@@ -49,7 +49,7 @@ func (d *dispatchers) notified(ctx context.Context, byWebhook map[uuid.UUID]int)
 	d.wake(ctx, total, slices.Collect(maps.Keys(byWebhook))...)
 }
 
-// replicas releases what dead replicas hold, or this one when it leaves.
+// replicas releases what dead replicas hold, or what this one holds when it leaves.
 type replicas struct {
 	*postgres.Replicas
 	dispatchers *dispatchers
@@ -73,7 +73,7 @@ func (r replicas) Leave(ctx context.Context, id string) (lease.Released, error) 
 	return released, err
 }
 
-// record makes messages due again when a person says so.
+// record makes messages due again when a person requests it.
 type record struct {
 	*postgres.Record
 	dispatchers *dispatchers
@@ -95,7 +95,7 @@ func (r record) RetryAll(ctx context.Context, tenant string, order api.RetryOrde
 	return retried, err
 }
 
-// webhooks lets go what waits for a webhook that is off, or for its limits.
+// webhooks releases messages that wait because a webhook is off, or because of its limits.
 type webhooks struct {
 	*postgres.Webhooks
 	dispatchers *dispatchers
@@ -113,7 +113,7 @@ func (w webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, e
 	return w.woken(ctx, now, err)
 }
 
-// woken wakes the dispatchers where the webhook is enabled, and returns what it got.
+// woken wakes the dispatchers if the webhook is enabled, and returns its arguments.
 func (w webhooks) woken(ctx context.Context, now notify.Webhook, err error) (notify.Webhook, error) {
 	if err == nil && now.Enabled {
 		w.dispatchers.wake(ctx, 1, now.ID)

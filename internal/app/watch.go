@@ -15,9 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// watch compares the exchanges of the last hour with alerts, now and then, by
-// one of all replicas at a time. What it finds is stored, so that each replica
-// shows the same, and logged.
+// watch compares the exchanges of the last hour with alerts from time to time, on one replica at a
+// time. It logs the result and stores it, so that each replica shows the same.
 type watch struct {
 	store      *postgres.Reconciliation
 	reconciler *reconcile.Reconciler
@@ -30,10 +29,10 @@ const (
 	watchLast = time.Hour
 	// watchPage is how many rules are read at once.
 	watchPage = 200
-	// watchShare is what part of the time between passes one may take. Rules for
-	// which that does not suffice are the next pass's.
+	// watchShare is the part of the time between passes that one pass may take, as a divisor. The
+	// next pass continues with the remaining rules.
 	watchShare = 5
-	// watchConfirm is how long what is missing may still be found.
+	// watchConfirm is how long missing alerts may still be raised.
 	watchConfirm = 30 * time.Second
 )
 
@@ -54,7 +53,7 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// A pass of another replica that is nearly as old as that was this one's.
+		// A pass of another replica may be almost as old, and then replaces the pass of this one.
 		_, err := w.store.Pass(ctx, w.every/2, func(ctx context.Context, after uuid.UUID) (postgres.ReconcilePass, error) {
 			began := time.Now()
 			pass, err := w.pass(ctx, after)
@@ -67,7 +66,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// pass compares rules until all of them are, or its time is up.
+// pass compares rules until all are compared or its time is up.
 func (w *watch) pass(ctx context.Context, after uuid.UUID) (postgres.ReconcilePass, error) {
 	deadline := time.Now().Add(w.every / watchShare)
 	pass := postgres.ReconcilePass{Next: after}
@@ -77,8 +76,8 @@ func (w *watch) pass(ctx context.Context, after uuid.UUID) (postgres.ReconcilePa
 			return pass, err
 		}
 		for i, rule := range list {
-			// Window rules are compared when somebody asks: what became visible late is told from
-			// a defect by whoever reads the findings.
+			// Window rules are compared only on request: a person who reads the findings must
+			// distinguish late exchanges from defects.
 			if rule.FireMode == rules.PerExchange {
 				if err := w.compare(ctx, rule, &pass); err != nil {
 					return pass, err
@@ -96,7 +95,7 @@ func (w *watch) pass(ctx context.Context, after uuid.UUID) (postgres.ReconcilePa
 	}
 }
 
-// compare compares one rule. Its error is that of a pass that was ended.
+// compare compares one rule. Its error means that the pass was ended.
 func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pass *postgres.ReconcilePass) error {
 	result, err := w.reconciler.Rule(ctx, rule.TenantID, rule.ID, watchLast)
 	switch {
@@ -105,7 +104,8 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 	case ctx.Err() != nil:
 		return err
 	case err != nil:
-		// One that cannot be compared, as it cannot be evaluated, hides no other.
+		// A rule that cannot be compared, like one that cannot be evaluated, does not hide the
+		// others.
 		w.logger.WarnContext(ctx, "rule not compared", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
 	}

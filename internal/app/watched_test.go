@@ -15,13 +15,13 @@ import (
 	"tocsin/rules"
 )
 
-// watched is a source that counts its queries, and in which a test interferes.
+// watched is a source that counts its queries and lets a test interfere.
 type watched struct {
 	*clickhouse.Source
 	// ahead is how far its clock is ahead.
 	ahead time.Duration
-	// before is called before each query, with the name of the method. An error is the
-	// answer to the query.
+	// before is called before each query, with the name of the method. If it returns an error, that
+	// is the result of the query.
 	before func(method string) error
 	// scanned is called after each scan.
 	scanned func()
@@ -121,7 +121,7 @@ func (s *watched) Newest(ctx context.Context, windows []window.NewestQuery) ([][
 	return s.Source.Newest(ctx, windows)
 }
 
-// wantStale is a tick that somebody overtook: nothing of it is written.
+// wantStale makes a tick that a change overtakes: nothing of it is written.
 func (w *world) wantStale(e *evaluator.Evaluator) {
 	w.t.Helper()
 	result, err := w.tickWith(e)
@@ -130,8 +130,8 @@ func (w *world) wantStale(e *evaluator.Evaluator) {
 	}
 }
 
-// TestNoTransactionIsOpenDuringAQuery holds every kind of query to ClickHouse to a
-// database in which no transaction of the process is open, nor any statement under way.
+// TestNoTransactionIsOpenDuringAQuery checks that during every kind of query to ClickHouse the
+// process has no open transaction in Postgres, nor a running statement.
 func TestNoTransactionIsOpenDuringAQuery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"tocsin/notify"
 )
 
-// signedReceiver keeps the heads and bodies of what it is sent.
+// signedReceiver records the headers and bodies that it receives.
 type signedReceiver struct {
 	mu     sync.Mutex
 	heads  []http.Header
@@ -35,7 +35,7 @@ func (r *signedReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, "thanks")
 }
 
-// verifies reports whether the last message bears a signature by secret.
+// verifies reports whether the last message has a valid signature with secret.
 func (r *signedReceiver) verifies(t *testing.T, secret string) bool {
 	t.Helper()
 	r.mu.Lock()
@@ -84,7 +84,7 @@ func TestAWebhooksLife(t *testing.T) {
 	}
 	signs("while both are valid", true, true)
 
-	// An edit that names no secret keeps them all.
+	// An edit without a secret keeps all secrets.
 	tag := r.do(200, "GET", path, "").Header().Get("ETag")
 	r.do(428, "PUT", path, `{"name":"renamed"}`)
 	edited := answerOf[api.Webhook](t, r.do(200, "PUT", path, `{"name":"renamed","enabled":false}`, "If-Match", tag))

@@ -39,7 +39,7 @@ const (
 	key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 )
 
-// world is the engine on real databases, ticked by hand.
+// world is the engine on real databases, with ticks made by the test.
 type world struct {
 	t          testing.TB
 	ch         chtest.Database
@@ -71,7 +71,7 @@ func newWorld(tb testing.TB) *world {
 	return w
 }
 
-// newEvaluator fills in what o leaves out, with a store and a source of its own.
+// newEvaluator completes o, with a store and a source of its own.
 func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	w.t.Helper()
 	if o.Source == nil {
@@ -99,8 +99,8 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	if o.Replica == "" {
 		o.Replica = "test"
 	}
-	// Window rules of the least interval are due at every tick, however soon it comes,
-	// and a busy machine has time for a pass.
+	// Window rules with the shortest interval are due at every tick, however soon it comes, and a
+	// busy machine has time for a pass.
 	if o.Interval == 0 {
 		o.Interval = 4 * time.Second
 	}
@@ -128,10 +128,10 @@ func (w *world) source() *clickhouse.Source {
 	return source
 }
 
-// clock is that of the world's evaluators. It runs ahead by what [world.later] added.
+// clock is the clock of the world's evaluators. It is ahead by what [world.later] added.
 func (w *world) clock() time.Time { return time.Now().Add(time.Duration(w.skipped.Load())) }
 
-// later puts the clock of the world's evaluators ahead.
+// later moves the clock of the world's evaluators forward.
 func (w *world) later(d time.Duration) { w.skipped.Add(int64(d)) }
 
 func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
@@ -165,7 +165,7 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	return d
 }
 
-// webhook stores a webhook that leads to the world's receiver.
+// webhook stores a webhook of the world's receiver.
 func (w *world) webhook(name string) uuid.UUID {
 	w.t.Helper()
 	hook, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{
@@ -240,15 +240,15 @@ func (w *world) giveUp() {
 	w.exec(`update checkpoint set owner = null, token = null, lease_until = null where owner not in (select replica_id from replica)`)
 }
 
-// changed has rules that were changed by hand be read again.
+// changed makes evaluators read the rules again after direct changes in the database.
 func (w *world) changed() {
 	w.t.Helper()
 	w.exec(`with c as (update checkpoint set rules_revision = rules_revision + 1 returning partition, rules_revision)
 		update partition_rule p set changed = c.rules_revision from c where c.partition = p.partition`)
 }
 
-// armed has a rule be armed since an instant, and judge from then on what it has not
-// judged yet.
+// armed sets the instant since which a rule is armed, and lets it judge from then on what it has
+// not judged yet.
 func (w *world) armed(rule rules.Rule, ns int64) {
 	w.t.Helper()
 	w.exec(`update rule_state set armed_since_ns = $1 where rule_id = $2`, ns, rule.ID)
@@ -271,7 +271,7 @@ func (w *world) namedRules(names ...string) map[string]rules.Rule {
 	return made
 }
 
-// refuse lets the database refuse the alerts of a condition, until accept is called.
+// refuse makes the database reject the alerts of a condition, until accept is called.
 func (w *world) refuse(condition string) {
 	w.t.Helper()
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
@@ -314,7 +314,7 @@ func (w *world) wantColumn(what, sql string, want ...string) {
 
 func (w *world) newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// Queries of what stands.
+// Queries of what is stored.
 const (
 	alertIDs    = `select execution_id from alert where not health order by execution_id`
 	alertStates = `select state || ' ' || count(*) from alert where not health group by state order by state`
@@ -337,7 +337,7 @@ func (w *world) firing() []alerts.Instance {
 	return page.Alerts
 }
 
-// receiver is a webhook's other end. It remembers what it was sent.
+// receiver is the receiver of the webhooks. It records what it was sent.
 type receiver struct {
 	url string
 
@@ -411,14 +411,14 @@ func (r *receiver) webhookIDs() []string {
 	return ids
 }
 
-// respond sets what the receiver does from now on.
+// respond sets the receiver's behaviour from now on.
 func (r *receiver) respond(answer func(http.ResponseWriter, *http.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
 }
 
-// hang lets calls wait until release is called; called is closed by the first.
+// hang makes calls wait until release is called; called is closed by the first one.
 func (r *receiver) hang() (called <-chan struct{}, release func()) {
 	began, end := make(chan struct{}), make(chan struct{})
 	var first, last sync.Once

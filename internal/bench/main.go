@@ -1,14 +1,14 @@
-// Command bench measures Tocsin against what the machine can do and against its
-// nearest relatives, and writes what it found.
+// Command bench measures Tocsin against what the machine can do and against comparable programs,
+// and writes the results.
 //
-// It needs the databases that devstack starts, Linux, whose /proc tells what each
-// process used, and the program tocsin:
+// It needs the databases that devstack starts, the program tocsin, and Linux, whose /proc shows
+// what each process used:
 //
 //	make bench          everything, some 25 minutes, into docs/performance
 //	make bench-quick    some minutes that show that everything works
 //
-// It is a module of its own, because the product needs neither its peers nor its
-// plots. How it measures is in docs/performance.md.
+// It is a module of its own, because the product needs neither the programs that it is compared
+// with nor the plots. docs/performance.md describes how it measures.
 package main
 
 import (
@@ -59,7 +59,7 @@ type run struct {
 	Out    string   `help:"Directory for the results, where those of workloads that are not run stay; without it they are only printed." type:"path" placeholder:"DIR"`
 }
 
-// errNotWhole says that some workload was refused.
+// errNotWhole is returned if a workload was refused.
 var errNotWhole = errors.New("some workloads were refused; their figures are worth nothing")
 
 // Run measures.
@@ -121,7 +121,7 @@ func (r *run) Run(ctx context.Context) (err error) {
 		if r.Out == "" {
 			continue
 		}
-		// Each time, so that a run that is cut short leaves what it has found.
+		// After each workload, so that a run that is interrupted leaves its results so far.
 		if err := write(&out, r.Out); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Mac
 	}, end, nil
 }
 
-// authorityFile keeps a certificate where replicas find it.
+// authorityFile writes a certificate to a file for replicas.
 func authorityFile(certificate string) (path string, err error) {
 	file, err := os.CreateTemp("", "tocsin-bench-*.pem")
 	if err != nil {
@@ -209,12 +209,11 @@ func riverVersion() string {
 	return "of unknown version"
 }
 
-// mostRuns is how often a workload is run, at most, until the machine is quiet meanwhile.
+// mostRuns is how often a workload is run, at most, until the machine is quiet during it.
 const mostRuns = 3
 
-// measure runs a workload, and again where the machine was not quiet. What is wrong
-// with it refuses its results, and does not keep the others from running; only the
-// end of ctx does.
+// measure runs a workload, and again if the machine was not quiet. An error of it refuses its
+// results, and does not prevent the others from running; only the end of ctx does.
 func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result, error) {
 	began := time.Now()
 	var results []report.Result
@@ -241,7 +240,7 @@ func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result
 	return results, nil
 }
 
-// resultsJSON is the file in which a later run finds what it does not measure again.
+// resultsJSON is the file from which a later run takes the results that it does not measure again.
 const resultsJSON = "results.json"
 
 // write writes the results into a directory.
@@ -270,7 +269,7 @@ func write(out *report.Run, dir string) error {
 
 type receive struct{}
 
-// hosts is how many receivers there are beside each other over TLS.
+// hosts is the number of receivers over TLS.
 const hosts = 202
 
 // Run is the receiver.
@@ -315,7 +314,7 @@ func (o *outboxJob) Run(ctx context.Context, parent *child.Parent) error {
 	return do(ctx, parent, o.Task, peers.RunOutbox)
 }
 
-// do is what a process of the benchmark does with its task.
+// do is what a child process of the benchmark does with its task.
 func do[T any](ctx context.Context, parent *child.Parent, task string, run func(context.Context, *child.Parent, T) error) error {
 	t, err := peers.ReadTask[T](task)
 	if err != nil {

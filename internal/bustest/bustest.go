@@ -1,9 +1,8 @@
-// Package bustest holds the laws of a wake-up bus, which every driver has to
-// keep against its real server.
+// Package bustest contains the tests that every driver of a wake-up bus has to pass against its
+// real server.
 //
-// What a law asks differs where providers differ by nature, and each law says
-// what it asks of which: one message wakes one replica or all, and the server
-// keeps it until it is acknowledged or not.
+// What a test expects depends on the provider, and each test says what it expects of which: whether
+// a message wakes one replica or all, and whether the server keeps it until it is acknowledged.
 package bustest
 
 import (
@@ -20,41 +19,42 @@ import (
 
 // Nature is how a provider's messages behave.
 type Nature struct {
-	// Keeps: a message is offered again until it is acknowledged, and wakes one replica.
+	// Keeps: a message is delivered again until it is acknowledged, and wakes one replica.
 	Keeps bool
-	// Broadcasts: every replica hears each message.
+	// Broadcasts: every replica receives each message.
 	Broadcasts bool
 }
 
 // Server is a provider's server.
 type Server struct {
 	Nature Nature
-	// Driver returns the driver of a replica of its own, closed when t ends. What
-	// is not acknowledged is offered again after unacked.
+	// Driver returns the driver of a separate replica, closed when t ends. A message that is not
+	// acknowledged is delivered again after unacked.
 	Driver func(t *testing.T, replica string, unacked time.Duration) bus.Driver
-	// Stop ends the server without warning, Start brings it back at the same
-	// address. Both are nil where the server is the process itself.
+	// Stop ends the server without warning, Start starts it again at the same address. Both are nil
+	// if the server is the process itself.
 	Stop, Start func(tb testing.TB)
 }
 
 const (
-	// soon bounds what should happen at once, on a machine with much other work.
+	// soon limits what should happen at once, on a machine with much other work.
 	soon = 2 * time.Minute
-	// quiet is how long nothing has to happen to count as nothing.
+	// quiet is for how long nothing has to happen to count as nothing.
 	quiet = 300 * time.Millisecond
-	// unacked is a wait that a law lives to see, and longer than an answer takes on a busy machine.
+	// unacked is a wait that a test reaches; it is longer than an answer takes on a busy machine.
 	unacked = 2 * time.Second
-	// never is a wait that no test lives to see.
+	// never is a wait that no test reaches.
 	never = 10 * time.Minute
 )
 
-// Run holds the laws, each against a server of its own.
+// Run runs all tests, each against a server of its own.
 func Run(t *testing.T, start func(t *testing.T) Server) {
 	t.Helper()
 	for _, law := range []struct {
 		name  string
 		holds func(*testing.T, Server)
-		// alone: it counts what this process runs.
+		// alone: the test must not run in parallel with others, as it counts what this process
+		// runs.
 		alone bool
 	}{
 		{"a wake-up arrives at once", arrives, false},
@@ -80,7 +80,7 @@ func Run(t *testing.T, start func(t *testing.T) Server) {
 type Replica struct {
 	t   *testing.T
 	Bus *bus.Bus
-	// begun holds the wake-ups with which subscriptions began, heard all others.
+	// begun receives the wake-ups with which subscriptions began, heard all others.
 	begun, heard chan notify.Signal
 	logged       *log
 	stop         func()
@@ -89,7 +89,7 @@ type Replica struct {
 	events map[bus.Event]int
 }
 
-// NewReplica listens, and has subscribed when it returns.
+// NewReplica starts a replica, and returns when it has subscribed.
 func NewReplica(t *testing.T, driver bus.Driver) *Replica {
 	t.Helper()
 	r := newReplica(t, driver)
@@ -115,7 +115,7 @@ func newReplica(t *testing.T, driver bus.Driver) *Replica {
 	return r
 }
 
-// hear answers wake-ups for nothing, and keeps the others for the test.
+// hear answers the wake-ups of new subscriptions, and keeps the others for the test.
 func (r *Replica) hear(ctx context.Context) {
 	for {
 		select {
@@ -156,19 +156,19 @@ func (r *Replica) await(signals <-chan notify.Signal, what string) notify.Signal
 	}
 }
 
-// next returns the next wake-up for something, unanswered.
+// next returns the next wake-up for a message, unanswered.
 func (r *Replica) next() notify.Signal {
 	r.t.Helper()
 	return r.await(r.heard, "a wake-up")
 }
 
-// claim answers the next wake-up: all that was left is claimed.
+// claim answers the next wake-up: all that was queued is claimed.
 func (r *Replica) claim() {
 	r.t.Helper()
 	r.next().Claimed(false, nil)
 }
 
-// hearsNothing fails when a wake-up for something comes.
+// hearsNothing fails the test if a wake-up for a message arrives.
 func (r *Replica) hearsNothing(while time.Duration) {
 	r.t.Helper()
 	select {
@@ -178,7 +178,7 @@ func (r *Replica) hearsNothing(while time.Duration) {
 	}
 }
 
-// hearsNothingAgain fails when a message comes again that was answered.
+// hearsNothingAgain fails the test if an answered message arrives again.
 func (r *Replica) hearsNothingAgain(s Server) {
 	r.t.Helper()
 	if !s.Nature.Keeps {
@@ -195,7 +195,7 @@ func (r *Replica) publish(notifications int) {
 	}
 }
 
-// until waits for a state.
+// until waits until a condition holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(soon)

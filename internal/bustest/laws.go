@@ -18,7 +18,7 @@ func arrives(t *testing.T, s Server) {
 	t.Helper()
 	from, to := NewReplica(t, s.Driver(t, "from", never)), s.Driver(t, "to", never)
 	if !s.Nature.Broadcasts {
-		// Otherwise the publisher itself might hear it.
+		// Otherwise the publisher itself might receive it.
 		from.stop()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -45,7 +45,7 @@ func arrives(t *testing.T, s Server) {
 
 func begins(t *testing.T, s Server) {
 	t.Helper()
-	// What a server in this process begins for its first client is not a leak.
+	// What a server in this process starts for its first client is not a leak.
 	NewReplica(t, s.Driver(t, "first", never)).stop()
 	before := goleak.IgnoreCurrent()
 	driver := s.Driver(t, "one", never)
@@ -61,7 +61,7 @@ func begins(t *testing.T, s Server) {
 	goleak.VerifyNone(t, before)
 }
 
-// closeDriver ends what a driver holds open; some hold nothing.
+// closeDriver closes what a driver has open; some have nothing.
 func closeDriver(d bus.Driver) error {
 	if closer, ok := d.(interface{ Close() error }); ok {
 		return closer.Close()
@@ -115,7 +115,7 @@ func takeAndDie(t *testing.T, driver bus.Driver) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A driver may have sent messages of its own.
+		// A driver may have sent messages itself.
 		if strings.Contains(string(batch.Payloads[0]), "7") {
 			break
 		}
@@ -123,8 +123,8 @@ func takeAndDie(t *testing.T, driver bus.Driver) {
 	t.Cleanup(func() { subscription.Close(context.Background()) })
 }
 
-// crash: where messages are kept, another replica is offered it. Where none is
-// kept, the message is gone, and the next subscription begins with a wake-up.
+// crash: if messages are kept, another replica receives it. If none is kept, the message is lost,
+// and the next subscription begins with a wake-up.
 func crash(t *testing.T, s Server) {
 	t.Helper()
 	takeAndDie(t, s.Driver(t, "dead", unacked))
@@ -139,8 +139,8 @@ func crash(t *testing.T, s Server) {
 	survivor.hearsNothingAgain(s)
 }
 
-// failedPass: where messages are kept it comes again, and once it is claimed no
-// more. Where none is kept the dispatcher looks again by itself.
+// failedPass: if messages are kept, it arrives again, but no more once it is claimed. If none is
+// kept, the dispatcher looks again by itself.
 func failedPass(t *testing.T, s Server) {
 	t.Helper()
 	r := NewReplica(t, s.Driver(t, "one", unacked))
@@ -152,8 +152,8 @@ func failedPass(t *testing.T, s Server) {
 	r.hearsNothingAgain(s)
 }
 
-// givesBack: where messages are kept another replica has it at once. Where none
-// is kept, others heard it too, or there are none.
+// givesBack: if messages are kept, another replica has it at once. If none is kept, others received
+// it too, or there are none.
 func givesBack(t *testing.T, s Server) {
 	t.Helper()
 	first := NewReplica(t, s.Driver(t, "first", never))
@@ -167,8 +167,8 @@ func givesBack(t *testing.T, s Server) {
 	second.hearsNothing(quiet)
 }
 
-// passedOn: where a message wakes one of several, who has no room for all wakes
-// the next. Where it wakes all, or there is but one, nobody else is to be woken.
+// passedOn: if a message wakes one of several replicas, one without room for all of its
+// notifications wakes the next. If it wakes all, or there is only one, no other needs to be woken.
 func passedOn(t *testing.T, s Server) {
 	t.Helper()
 	first, second := NewReplica(t, s.Driver(t, "first", never)), NewReplica(t, s.Driver(t, "second", never))
@@ -194,7 +194,8 @@ func passedOn(t *testing.T, s Server) {
 	second.hearsNothing(quiet)
 }
 
-// passOn has neither of two replicas have room for what wakes them, and notes whom it woke.
+// passOn leaves both of two replicas without room for all that wakes them, and records which are
+// woken.
 func passOn(t *testing.T, first, second *Replica, wantWoken int, full map[*Replica]bool) {
 	t.Helper()
 	for woken := range wantWoken {
@@ -207,13 +208,13 @@ func passOn(t *testing.T, first, second *Replica, wantWoken int, full map[*Repli
 		case <-time.After(soon):
 			t.Fatalf("%d wake-ups came, want %d", woken, wantWoken)
 		}
-		// Nobody ever has room for all.
+		// No replica ever has room for all.
 		signal.Claimed(true, nil)
 	}
 }
 
-// malformed: each is counted, and acknowledged where messages are kept, so that
-// it never comes again. The next message works.
+// malformed: each malformed message is counted, and acknowledged if messages are kept, so that it
+// never arrives again. The next message works.
 func malformed(t *testing.T, s Server) {
 	t.Helper()
 	driver := s.Driver(t, "one", unacked)
@@ -223,7 +224,7 @@ func malformed(t *testing.T, s Server) {
 		if err := driver.Publish(t.Context(), []byte(payload)); err != nil {
 			t.Fatal(err)
 		}
-		// One by one, because some providers hold but one.
+		// One by one, because some providers keep only one.
 		until(t, "the malformed message is counted", func() bool { return r.count(bus.Malformed) == i+1 })
 	}
 	r.publish(5)
@@ -238,7 +239,7 @@ func malformed(t *testing.T, s Server) {
 	}
 }
 
-// outage: a server that is the process itself cannot be away, and costs nothing either.
+// outage: a server that is the process itself cannot be down; nothing is lost either.
 func outage(t *testing.T, s Server) {
 	t.Helper()
 	driver := s.Driver(t, "one", never)
@@ -265,8 +266,8 @@ func outage(t *testing.T, s Server) {
 		s.Start(t)
 		r.await(r.begun, "the wake-up with which the next subscription begins")
 	}
-	// What waited is sent by itself. It arrives unless it was sent before the new
-	// subscription, which began with a wake-up.
+	// What could not be sent is sent later without a further event. It arrives unless it was sent
+	// before the new subscription, which began with a wake-up.
 	until(t, "what could not be sent is sent", func() bool { return r.count(bus.Published) > sent })
 	for sum := 0; sum < last; {
 		r.publish(last)

@@ -16,20 +16,20 @@ const (
 
 var settingListed = regexp.MustCompile("(?m)^\\| `TOCSIN_([A-Z_]+)`")
 
-// notInChart lists the settings that the chart's values must not hold.
+// notInChart lists the settings that the chart's values must not contain.
 func notInChart() []string {
 	return []string{
-		// Secrets, and addresses that may hold a password: a ConfigMap would show them.
+		// Secrets, and addresses that may contain a password: a ConfigMap would show them.
 		"postgres-url", "clickhouse-url", "encryption-key", "admin-password", "oidc-client-secret", "metrics-token", "bus-url", "outgoing-proxy",
 		// The chart sets them.
 		"listen", "shutdown-delay", "shutdown-timeout", "source-file", "config",
-		// Of commands that ask a server.
+		// Settings of commands that call a server.
 		"token", "token-file", "url",
 	}
 }
 
-// checkChartSettings holds that the chart takes each setting of a replica that is no secret, and no other one: a key
-// that nobody knows would let the pods end again and again.
+// checkChartSettings checks that the chart accepts each setting of a replica that is not a secret,
+// and no other one: pods with an unknown key would end again and again.
 func checkChartSettings(tree fs.FS) ([]string, error) {
 	page, err := fs.ReadFile(tree, settingsPage)
 	if err != nil {

@@ -13,7 +13,7 @@ func TestMigrationsAreOnlyAppended(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(t *testing.T, dir string)
-		want   string // part of the only finding, none when empty
+		want   string // part of the only finding, "" for no finding
 	}{
 		"nothing changed": {change: func(*testing.T, string) {}},
 		"appended and recorded": {change: func(t *testing.T, dir string) {
@@ -240,7 +240,8 @@ func record(t *testing.T, dir string) {
 	}
 }
 
-// repository makes dir a git repository that does not depend on the settings of whoever runs the test.
+// repository makes dir a git repository that does not depend on the git settings of the user who
+// runs the test.
 func repository(t *testing.T, dir string) runGit {
 	t.Helper()
 	in := gitIn(dir)

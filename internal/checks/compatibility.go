@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// What is said and tested about programs of before beside a newer schema. A migration with which they cannot work says
-// so: `update schema_compatibility set least = N;`, where N is the least schema that a program has to know.
+// What is said and tested about earlier programs with a newer schema. A migration with which they
+// cannot work says so: `update schema_compatibility set least = N;`, where N is the least schema
+// that a program has to know.
 var (
 	leastStated  = regexp.MustCompile(`(?m)^update schema_compatibility set least = (\d+);$`)
 	leastInText  = regexp.MustCompile(`(?s)\nSchemas ([^:]*?) work with no program before them`)
@@ -22,7 +23,7 @@ var (
 
 const updatingPage = "docs/operations.md"
 
-// leastSchemas lists what the migrations state, in the order in which they run.
+// leastSchemas lists the values in the migrations, in the order in which they run.
 func leastSchemas(tree fs.FS) ([]int, error) {
 	names, err := fs.Glob(tree, migrationsDir+"/*.sql")
 	if err != nil {
@@ -41,7 +42,7 @@ func leastSchemas(tree fs.FS) ([]int, error) {
 	return all, nil
 }
 
-// numberIn returns the first number of a text; 0 where there is none.
+// numberIn returns the first number in a text; 0 if there is none.
 func numberIn(text string) int {
 	n, err := strconv.Atoi(wholeNumber.FindString(text))
 	if err != nil {
@@ -50,8 +51,8 @@ func numberIn(text string) int {
 	return n
 }
 
-// checkUpdatingPage holds that the page about updates names the schemas with which no program of before works: whoever
-// updates to one of them has to stop every replica first.
+// checkUpdatingPage checks that the page about updates names the schemas with which no earlier
+// program works: an update to one of them requires stopping every replica first.
 func checkUpdatingPage(tree fs.FS) ([]string, error) {
 	want, err := leastSchemas(tree)
 	if err != nil {
@@ -73,8 +74,8 @@ func checkUpdatingPage(tree fs.FS) ([]string, error) {
 	return nil, nil
 }
 
-// checkBeside holds that the program of before that `make test-rollback` runs beside this one can work with the schema.
-// A clone without its commit has nothing to compare.
+// checkBeside checks that the earlier program that `make test-rollback` runs beside this one can
+// work with the schema. A clone without its commit has nothing to compare.
 func checkBeside(ctx context.Context, git runGit, tree fs.FS) ([]string, error) {
 	stated, err := leastSchemas(tree)
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 
 const module = "tocsin"
 
-// A layer is a place on the map: packages, and the packages of this module that they may import. A pattern that ends
-// in /... covers the package and all below it, one that ends in /* only those below it. The first layer that covers a
-// package is its layer.
+// A layer is a set of packages with the packages of this module that they may import. A pattern
+// that ends in /... covers the package and all below it, one that ends in /* only those below it.
+// The first layer that covers a package is its layer.
 type layer struct {
 	packages []string
 	may      []string
 }
 
-// vocabulary is the bottom of the map.
+// vocabulary returns the lowest layer of the map.
 func vocabulary(more ...string) []string {
 	return append([]string{"cursor", "rules", "alerts", "alerts/match", "alerts/routing", "alerts/silences", "alerts/teams", "internal/fault"}, more...)
 }
 
-// layers is the map, from the bottom up.
+// layers lists all layers, lowest first.
 func layers() []layer {
 	return []layer{
 		{packages: vocabulary(), may: vocabulary()},
@@ -84,7 +84,7 @@ func layers() []layer {
 	}
 }
 
-// A door is a library with few places of use.
+// A door is a library that only a few packages may use.
 type door struct {
 	library string
 	behind  []string
@@ -93,7 +93,8 @@ type door struct {
 func doors() []door {
 	postgres := []string{"internal/postgres/...", "internal/pgtest", "internal/app/...", "cmd/devstack/..."}
 	return []door{
-		// LISTEN needs a connection of its own, and no table: the bus keeps its client like the other buses.
+		// LISTEN needs a connection of its own, and no table: the bus has its own client, like the
+		// other buses.
 		{library: "github.com/jackc/", behind: append([]string{"notify/bus/postgres"}, postgres...)},
 		{library: "github.com/pressly/goose/", behind: postgres},
 		{
@@ -124,12 +125,12 @@ func testOnly() []string {
 	}
 }
 
-// neverLinked is what the product does not link, however far down.
+// neverLinked lists what the product does not link, not even indirectly.
 func neverLinked() []string {
 	return append(testOnly(), module+"/cmd/devstack", "github.com/ebitengine/purego", "github.com/emersion/")
 }
 
-// goPackage is what `go list -json` tells of a package.
+// goPackage is the part of the output of `go list -json` that the test reads.
 type goPackage struct {
 	ImportPath   string
 	Imports      []string
@@ -166,7 +167,7 @@ func TestProductLinksNoTestCodeAndNoEngine(t *testing.T) {
 	}
 }
 
-// The map has to refuse what it is there to refuse.
+// The check must reject what it is meant to reject.
 func TestMapRefuses(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []struct{ from, to string }{
@@ -219,7 +220,7 @@ func TestMapRefuses(t *testing.T) {
 	}
 }
 
-// violations says what a package imports against the map.
+// violations returns how a package's imports violate the layers.
 func violations(pkg goPackage) []string {
 	from, own := strings.CutPrefix(pkg.ImportPath, module+"/")
 	if !own {

@@ -16,13 +16,13 @@ var (
 	errNoHeading = errors.New("no such heading")
 	inlineCode   = regexp.MustCompile("`[^`]*`")
 	inlineLink   = regexp.MustCompile(`\[([^\]]*)\]\([^)\s]+\)`)
-	// The text of a link may begin on the line before.
+	// The text of a link may begin on the previous line.
 	linkTarget  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	headingLine = regexp.MustCompile(`^#{1,6}\s+(.*)$`)
 )
 
-// checkLinks refuses links in Markdown that lead to no file of the repository, or to no heading of a page. Links to
-// other sites are not followed.
+// checkLinks refuses links in Markdown to files that are not in the repository, or to headings that
+// do not exist. It does not follow links to other sites.
 func checkLinks(tree fs.FS, tracked []string) ([]string, error) {
 	var findings []string
 	for _, name := range tracked {
@@ -44,7 +44,7 @@ func checkLinks(tree fs.FS, tracked []string) ([]string, error) {
 	return findings, nil
 }
 
-// followLink returns why a link of a page leads nowhere.
+// followLink returns why a link of a page is broken.
 func followLink(tree fs.FS, page, link string) error {
 	if strings.Contains(link, ":") || strings.HasPrefix(link, "/") {
 		return nil
@@ -70,7 +70,7 @@ func followLink(tree fs.FS, page, link string) error {
 	return nil
 }
 
-// proseLines returns the lines of a page, those of code blocks as empty ones.
+// proseLines returns the lines of a page; lines of code blocks are empty.
 func proseLines(text string) []string {
 	lines := strings.Split(text, "\n")
 	fence := ""
@@ -89,7 +89,7 @@ func proseLines(text string) []string {
 	return lines
 }
 
-// headings returns the names under which the headings of a page can be reached, as GitHub and docs/site form them.
+// headings returns the anchors of the headings of a page, in the form of GitHub and docs/site.
 func headings(text string) []string {
 	var names []string
 	for _, line := range proseLines(text) {
@@ -107,7 +107,7 @@ func headings(text string) []string {
 			}
 			return -1
 		}, words)
-		// A heading that is there twice.
+		// A repeated heading.
 		first := name
 		for n := 1; slices.Contains(names, name); n++ {
 			name = first + "-" + strconv.Itoa(n)

@@ -4,15 +4,28 @@
 // chart takes the settings that there are, and that what is said and tested about programs of before fits the schema.
 // `make verify` runs it.
 //
-// Each check is a function of the files as they are in the working tree, and returns one sentence for each thing that
-// is wrong; none repairs anything. `checks record` is the one exception: it enters new migrations in the manifest, and
-// never touches an entry that is there.
+//   - migrations are only appended;
+//   - lock files contain no address;
+//   - no text refers to places outside the repository;
+//   - links between pages are not broken;
+//   - the README and the continuous integration run the same tests;
+//   - the chart accepts the existing settings;
+//   - what is said and tested about earlier programs fits the schema.
 //
 // `checks tests FILE -- COMMAND…`, perhaps with several commands, each after its --, runs what prints as `go test -json`
 // does, side by side, and ends with the tests that took longest. Into the file it writes which failed tests are worth a second try by themselves, on a machine that does nothing else: few, and none with a
 // data race or a panic. The continuous integration tries those again and names each that passed then.
 //
-// The tests of this package hold the import map over everything that the product links.
+// Each check is a function of the files in the working tree. It returns one sentence for each
+// problem, and repairs nothing. The one exception is `checks record`: it adds new migrations to the
+// manifest, and never changes an existing entry.
+//
+// `checks tests FILE` reads the output of `go test -json`, and lists the slowest tests at the end.
+// It writes to the file which failed tests deserve a second try alone, on a machine that does
+// nothing else: few, and none with a data race or a panic. The continuous integration runs those
+// again and names each that passed then.
+//
+// The tests of this package check the import map of everything that the product links.
 package main
 
 import (
@@ -81,7 +94,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// repositoryRoot is the nearest directory, from the working directory upwards, that holds go.mod.
+// repositoryRoot is the nearest directory, from the working directory upwards, that contains
+// go.mod.
 func repositoryRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -117,7 +131,8 @@ func gitIn(dir string) runGit {
 	}
 }
 
-// trackedFiles names the files that git tracks and that are in the working tree, relative to its root.
+// trackedFiles returns the names of the files that git tracks and that are in the working tree,
+// relative to its root.
 func trackedFiles(ctx context.Context, git runGit) ([]string, error) {
 	out, err := git(ctx, "ls-files", "-z", "--cached")
 	if err != nil {
@@ -126,7 +141,8 @@ func trackedFiles(ctx context.Context, git runGit) ([]string, error) {
 	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), nil
 }
 
-// readTracked reads a tracked file; one that is deleted but not yet committed, or no regular file, reads as empty.
+// readTracked reads a tracked file. A file that is deleted but not yet committed, or is not a
+// regular file, reads as empty.
 func readTracked(tree fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(tree, name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {

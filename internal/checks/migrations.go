@@ -13,10 +13,11 @@ import (
 	"strings"
 )
 
-// The manifest has one line per migration, in order: the SHA-256 of the file, two spaces, the file's name. What a
-// database has run it never runs again, so an edited migration would leave old databases with another schema than new
-// ones. An entry binds from the moment it is published: in a release, or in the upstream branch. Until then, editing
-// a migration means to delete its line and to record it again.
+// The manifest has one line per migration, in order: the SHA-256 of the file, two spaces, the
+// file's name. A database never runs a migration twice, so an edited migration would leave old
+// databases with another schema than new ones. An entry is binding once it is published: in a
+// release, or in the upstream branch. Until then, to edit a migration, delete its line and record
+// it again.
 const (
 	migrationsDir = "migrations"
 	manifestPath  = "internal/checks/migrations.sum"
@@ -57,7 +58,7 @@ func parseManifest(text string) ([]migrationEntry, error) {
 	return entries, nil
 }
 
-// readManifest reads the manifest of the tree; a missing one is empty.
+// readManifest reads the manifest of the tree; a missing manifest is empty.
 func readManifest(tree fs.FS) (string, []migrationEntry, error) {
 	text, err := fs.ReadFile(tree, manifestPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +106,9 @@ func checkMigrations(tree fs.FS) ([]string, error) {
 	return findings, nil
 }
 
-// checkPublished compares the manifest with those of the newest release and of the point where the work left the
-// upstream branch: both must be beginnings of it. A clone that knows neither has nothing to compare.
+// checkPublished compares the manifest with that of the newest release, and with that of the point
+// where the work left the upstream branch. The manifest must begin with both. A clone that knows
+// neither has nothing to compare.
 func checkPublished(ctx context.Context, git runGit, tree fs.FS) ([]string, error) {
 	text, _, err := readManifest(tree)
 	if err != nil {
@@ -138,7 +140,7 @@ func publishedCommits(ctx context.Context, git runGit) []string {
 	return commits
 }
 
-// recordMigrations appends to the manifest the migrations that it does not name.
+// recordMigrations appends to the manifest the migrations that it does not contain.
 func recordMigrations(dir string) error {
 	tree := os.DirFS(dir)
 	files, err := migrationsIn(tree)

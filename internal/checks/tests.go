@@ -19,10 +19,10 @@ type testEvent struct {
 	Elapsed                       float64
 }
 
-// testID names a test; of a package as a whole it has no name.
+// testID identifies a test. For a whole package, test is empty.
 type testID struct{ pkg, test string }
 
-// timed is how long a test took.
+// timed is the duration of a test.
 type timed struct {
 	testID
 	seconds float64
@@ -31,20 +31,20 @@ type timed struct {
 // slowestShown is how many tests are listed.
 const slowestShown = 10
 
-// slowPackage is how long a package may take before it is named.
+// slowPackage is the duration from which a package is named.
 const slowPackage = 90 * time.Second
 
-// repeatable is how many failed tests are worth a second try; more are no accident.
+// repeatable is how many failed tests deserve a second try; more are not an accident.
 const repeatable = 3
 
-// failures are the tests that failed, and whether each of them may have done so for want of time.
+// failures are the failed tests, and whether each of them may have failed because it was too slow.
 type failures struct {
 	byPackage map[string][]string
 	certain   bool
 }
 
-// add takes in what failed. A data race and a panic are findings, however seldom they show; and a package that fails
-// without a failed test did not compile, or ended before its time.
+// add adds a failure. A data race and a panic are real, however rarely they occur. A package that
+// fails without a failed test did not compile, or ended early.
 func (f *failures) add(id testID, said string) {
 	if strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic:") {
 		f.certain = true
@@ -57,7 +57,8 @@ func (f *failures) add(id testID, said string) {
 	}
 }
 
-// commands returns, for each package, its path and the pattern that runs what failed there and may be tried again.
+// commands returns, for each package, its path and the pattern that runs the failed tests that may
+// be tried again.
 func (f *failures) commands() string {
 	var lines strings.Builder
 	n := 0
@@ -71,8 +72,9 @@ func (f *failures) commands() string {
 	return lines.String()
 }
 
-// reportTests prints what `go test` prints, out of `go test -json`, and then the tests that took longest. Of a test that
-// passes nothing is shown, as go test does. It returns the failed tests that may be tried again, a line for each package.
+// reportTests prints the output of `go test` from that of `go test -json`, and then the slowest
+// tests. Like go test, it shows nothing for a passed test. It returns the failed tests that may be
+// tried again, one line for each package.
 func reportTests(in io.Reader, out io.Writer) (again string, err error) {
 	said := map[testID]*bytes.Buffer{}
 	failed := failures{byPackage: map[string][]string{}}
@@ -83,7 +85,7 @@ func reportTests(in io.Reader, out io.Writer) (again string, err error) {
 		if len(line) > 0 {
 			var e testEvent
 			if json.Unmarshal(line, &e) != nil {
-				// Not of go test: whoever runs it says something.
+				// This line is not from go test but from its caller.
 				_, _ = out.Write(line)
 				continue
 			}
@@ -126,7 +128,8 @@ func reportTests(in io.Reader, out io.Writer) (again string, err error) {
 	return failed.commands(), nil
 }
 
-// show prints and returns what was said by what failed: of a package, also by its tests that never ended.
+// show prints and returns the output of a failure. For a package, this includes its tests that
+// never ended.
 func show(out io.Writer, said map[testID]*bytes.Buffer, failed testID) string {
 	var shown strings.Builder
 	var ids []testID
@@ -144,7 +147,7 @@ func show(out io.Writer, said map[testID]*bytes.Buffer, failed testID) string {
 	return shown.String()
 }
 
-// packageLine says whether a line is the result of a package.
+// packageLine reports whether a line is the result of a package.
 func packageLine(line string) bool {
 	for _, beginning := range []string{"ok  \t", "FAIL\t", "?   \t"} {
 		if strings.HasPrefix(line, beginning) {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// npmPackage is what package.json says about the package itself, and a lock file about it and each other one.
+// npmPackage is the description of a package in package.json, and in a lock file.
 type npmPackage struct {
 	Resolved             string            `json:"resolved"`
 	Integrity            string            `json:"integrity"`
@@ -23,15 +23,16 @@ type npmPackage struct {
 	OptionalDependencies map[string]string `json:"optionalDependencies"`
 }
 
-// asksAs says whether two packages depend on the same versions.
+// asksAs reports whether two packages depend on the same versions.
 func (p npmPackage) asksAs(other npmPackage) bool {
 	return maps.Equal(p.Dependencies, other.Dependencies) &&
 		maps.Equal(p.DevDependencies, other.DevDependencies) &&
 		maps.Equal(p.OptionalDependencies, other.OptionalDependencies)
 }
 
-// checkLockFiles refuses npm lock files that hold download addresses, which would bind every clone to one registry,
-// that pin no hash, or that were made for another package.json than the one beside them.
+// checkLockFiles refuses npm lock files that contain download addresses, which would bind every
+// clone to one registry, that lack a hash, or that were made for another package.json than the one
+// next to them.
 func checkLockFiles(tree fs.FS, tracked []string) ([]string, error) {
 	var findings []string
 	for _, name := range tracked {
@@ -84,9 +85,10 @@ func readJSON(tree fs.FS, name string, into any) error {
 	return nil
 }
 
-// checkTexts refuses tracked files that point at what lies beside the clone, where no other clone has it.
+// checkTexts refuses tracked files that refer to files outside the repository, which no other clone
+// has.
 func checkTexts(tree fs.FS, tracked []string) ([]string, error) {
-	// Put together here, so that this file does not name them either.
+	// The texts are composed here, so that this file does not contain them either.
 	outside := []string{".." + "/shared", ".." + "/.library", "/work" + "/shared", "/work" + "/.library"}
 	var findings []string
 	for _, name := range tracked {
@@ -104,7 +106,7 @@ func checkTexts(tree fs.FS, tracked []string) ([]string, error) {
 	return findings, nil
 }
 
-// checkTestCommand holds the README to its word: the command it gives for the tests is the one that .ci/run runs.
+// checkTestCommand checks that the README's command for the tests is the one that .ci/run runs.
 func checkTestCommand(tree fs.FS) ([]string, error) {
 	documented, err := find(tree, "README.md", regexp.MustCompile(`(?m)^(make test)\b(?:\s+#.*)?\s*$`))
 	if err != nil {

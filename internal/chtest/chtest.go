@@ -1,5 +1,5 @@
-// Package chtest gives each test a ClickHouse database of its own, with the
-// default source table in it, and writes exchanges there.
+// Package chtest gives each test a ClickHouse database of its own, with the default source table,
+// and writes exchanges into it.
 package chtest
 
 import (
@@ -27,7 +27,7 @@ type Database struct {
 	Conn driver.Conn
 }
 
-// New returns a fresh database, dropped when tb ends.
+// New returns a new database, dropped when tb ends.
 func New(tb testing.TB) Database {
 	tb.Helper()
 	server := os.Getenv(variable)
@@ -48,7 +48,7 @@ func New(tb testing.TB) Database {
 	return db
 }
 
-// Insert writes exchanges as they are.
+// Insert writes exchanges unchanged.
 func (d Database) Insert(tb testing.TB, exchanges ...rules.Exchange) {
 	tb.Helper()
 	batch, err := d.Conn.PrepareBatch(tb.Context(), "INSERT INTO exchanges")
@@ -77,8 +77,8 @@ func (d Database) Insert(tb testing.TB, exchanges ...rules.Exchange) {
 	}
 }
 
-// KeepRows keeps ClickHouse from merging rows of the same exchange, which it
-// does at a moment of its own choosing.
+// KeepRows prevents ClickHouse from merging rows of the same exchange, which otherwise happens at
+// an arbitrary time.
 func (d Database) KeepRows(tb testing.TB) {
 	tb.Helper()
 	exec(tb, d.Conn, "SYSTEM STOP MERGES exchanges")

@@ -9,8 +9,8 @@ import (
 	"tocsin/rules"
 )
 
-// endColumn is the place of the end in [Mapping.columns]. groupArray leaves out NULL, so
-// noEnd stands for it: [earliest] is later.
+// endColumn is the index of the end in [Mapping.columns]. groupArray leaves out NULL, so noEnd is
+// written in its place; it is before [earliest].
 const (
 	endColumn = 6
 	noEnd     = math.MinInt64
@@ -57,7 +57,7 @@ func (a *arrays) exchanges() ([]rules.Exchange, error) {
 			e.EndTimeNS = &a.ends[i]
 		}
 	}
-	// groupArray keeps the order of what it reads as long as that is one stream.
+	// groupArray keeps the order of its input only if that is one stream.
 	byPosition := func(x, y rules.Exchange) int { return x.Position().Compare(y.Position()) }
 	if !slices.IsSortedFunc(list, byPosition) {
 		slices.SortStableFunc(list, byPosition)

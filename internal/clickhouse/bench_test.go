@@ -11,8 +11,8 @@ import (
 	"tocsin/rules"
 )
 
-// BenchmarkMatching looks for the first thousand matches among a million exchanges of one
-// hour, as a preview does.
+// BenchmarkMatching searches for the first thousand matches among a million exchanges of one hour,
+// as a preview does.
 func BenchmarkMatching(b *testing.B) {
 	db := chtest.New(b)
 	const hour = int64(3_600_000_000_000)

@@ -17,32 +17,31 @@ import (
 	"tocsin/rules"
 )
 
-// Verdict says what a finding means.
+// Verdict is the meaning of a finding.
 type Verdict string
 
 // The verdicts.
 const (
-	// OK is as it should be.
+	// OK means that nothing is wrong.
 	OK Verdict = "OK"
-	// Warn works, and somebody should know.
+	// Warn means that it works, but that somebody should know.
 	Warn Verdict = "WARN"
-	// Broken keeps rules from being evaluated, or exchanges from being alerted.
+	// Broken means that rules cannot be evaluated, or that exchanges raise no alerts.
 	Broken Verdict = "BROKEN"
 )
 
-// Finding is one thing that a check found out.
+// Finding is one result of a check.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
-	// About names what was looked at: an expression of the mapping or a part of
-	// the check.
+	// About names what was checked: an expression of the mapping or a part of the check.
 	About string `json:"about"`
 	Text  string `json:"text"`
-	// Remedy says what to do; empty where there is nothing to do.
+	// Remedy says what to do; empty if there is nothing to do.
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Report is what a check found out about a source. Parts that were not reached
-// or not asked for are nil.
+// Report is the result of a check of a source. Parts that were not reached or not requested are
+// nil.
 type Report struct {
 	Table    string    `json:"table"`
 	Exists   bool      `json:"exists"`
@@ -61,28 +60,28 @@ type Layout struct {
 	Rows         uint64 `json:"rows"`
 }
 
-// beginsWith reports whether an expression is the first of the sort key.
+// beginsWith reports whether the sort key begins with an expression.
 func (l *Layout) beginsWith(expression string) bool {
 	return l.SortKey == expression || strings.HasPrefix(l.SortKey, expression+", ")
 }
 
 // Tick is what a scan of one second reads.
 type Tick struct {
-	// Granules are those that a scan for one tenant reads.
+	// Granules is how many granules a scan for one tenant reads.
 	Granules uint64 `json:"granules"`
-	// AllTenants are those that a scan for so many tenants reads that it does not list
-	// their names; 0 where the mapping knows one tenant only.
+	// AllTenants is how many granules a scan reads for so many tenants that it does not list their
+	// names. It is 0 if the mapping has only one tenant.
 	AllTenants uint64 `json:"allTenants,omitempty"`
 	// Of is the number of granules of the table.
 	Of uint64 `json:"of"`
 }
 
-// Broken reports whether anything keeps rules from being evaluated.
+// Broken reports whether a finding keeps rules from being evaluated.
 func (r *Report) Broken() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == Broken })
 }
 
-// Err returns what is broken as an error, or nil.
+// Err returns the broken findings as an error, or nil.
 func (r *Report) Err() error {
 	var errs []error
 	for _, f := range r.Findings {
@@ -97,9 +96,9 @@ func (r *Report) add(v Verdict, about, text, remedy string) {
 	r.Findings = append(r.Findings, Finding{v, about, text, remedy})
 }
 
-// CheckMapping compares the mapping with the table: whether it is there, and
-// whether each expression yields what is needed. It reads no rows. An error
-// means that ClickHouse did not answer.
+// CheckMapping compares the mapping with the table: whether the table exists, and whether each
+// expression has the type that is needed. It reads no rows. An error means that ClickHouse did not
+// answer.
 func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 	r := Report{Table: s.mapping.Table, Findings: []Finding{}}
 	exists, err := s.tableExists(ctx)
@@ -142,7 +141,7 @@ func (s *Source) tableExists(ctx context.Context) (bool, error) {
 	rows, err := s.conn.Query(s.bounded(ctx, query{}, 10_000), "DESCRIBE TABLE "+s.mapping.Table)
 	if err == nil {
 		for rows.Next() {
-			// Drained, so that the error is known.
+			// All rows are read, so that an error is seen.
 		}
 		err = errors.Join(rows.Err(), rows.Close())
 	}
@@ -181,8 +180,8 @@ func (s *Source) typeOf(ctx context.Context, text string) (string, error) {
 	return strings.Join(types, ", "), rows.Err()
 }
 
-// wants returns what a kind of expression must be and, unless got is that, an
-// expression that would do.
+// wants returns what an expression of a kind must be. Unless got is that, it also returns an
+// expression that would be.
 func (k kind) wants(got, text string) (want, remedy string) {
 	matches := func(pattern string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(got) }
 	const instant = `DateTime64\(\d(?:, '[^']*')?\)`
@@ -242,7 +241,7 @@ func (k kind) wants(got, text string) (want, remedy string) {
 	return want, remedy
 }
 
-// layout reads how the table is stored, nil where ClickHouse does not say.
+// layout reads how the table is stored; nil if ClickHouse does not say.
 func (s *Source) layout(ctx context.Context) (*Layout, error) {
 	database, table, qualified := strings.Cut(s.mapping.Table, ".")
 	where := "database = currentDatabase() AND name = unhex({table:String})"
@@ -267,14 +266,14 @@ func (s *Source) layout(ctx context.Context) (*Layout, error) {
 	return &l, rows.Err()
 }
 
-// tick returns what scans of the second that ends at an instant read; nil where the plan
-// does not say, as for a view.
+// tick returns what scans of the second before an instant read; nil if the plan does not say, as
+// for a view.
 func (s *Source) tick(ctx context.Context, tenantID string, endNS int64) (*Tick, error) {
 	t, err := s.plan(ctx, &s.mapping, tenantID, endNS)
 	if err != nil || t == nil || s.mapping.TenantID == "" {
 		return t, err
 	}
-	// No condition on the tenant prunes as little as one on the hash of its name.
+	// A scan without a condition on the tenant prunes as little as one on the hash of its name.
 	all := s.mapping
 	all.TenantID, all.Tenant = "", tenantID
 	many, err := s.plan(ctx, &all, tenantID, endNS)
@@ -291,8 +290,8 @@ func (s *Source) plan(ctx context.Context, m *Mapping, tenantID string, endNS in
 		tenants: one(tenantID), after: cursor.Position{StartTimeNS: endNS - int64(time.Second)}, beforeNS: endNS,
 		terminal: m.terminalOf([]rules.Status{rules.Failed, rules.Completed}), limit: 1000,
 	})
-	// The plan names each index in turn, the first with all granules of the
-	// table, the last with those that are left.
+	// The plan lists one index after the other: the first with all granules of the table, the last
+	// with the remaining ones.
 	granules := regexp.MustCompile(`Granules: (\d+)/(\d+)`)
 	var t *Tick
 	q.sql = "EXPLAIN indexes = 1 " + q.sql

@@ -13,7 +13,7 @@ import (
 	"tocsin/rules"
 )
 
-// finding returns the finding about something that has a verdict.
+// finding returns the finding with a subject and a verdict.
 func finding(r *clickhouse.Report, about string, v clickhouse.Verdict) *clickhouse.Finding {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.About == about && f.Verdict == v {
@@ -119,7 +119,7 @@ func TestCheckLooksAtRows(t *testing.T) {
 	}
 	for _, prune := range []string{
 		"start_time <= {to} AND start_time >= {from}",
-		"ifNull(end_time >= {from}, false)", // not so for the endless one
+		"ifNull(end_time >= {from}, false)", // does not match the one without an end
 	} {
 		m := clickhouse.Exchanges()
 		m.Prune = prune
@@ -168,8 +168,7 @@ func TestDelayFromTheInsertTime(t *testing.T) {
 	}
 }
 
-// TestDelayByWatching inserts rows while the watch goes on, each time it tells
-// of its progress.
+// TestDelayByWatching inserts rows during the watch, at its first progress report.
 func TestDelayByWatching(t *testing.T) {
 	db := chtest.New(t)
 	db.Insert(t, failed(db.Now(t)-30e9, "before"))
@@ -205,18 +204,19 @@ func TestDelayByWatching(t *testing.T) {
 	}
 }
 
-// TestCheckTellsAnotherTimeZoneFromQuiet has exchanges arrive, or not, while the table
-// is watched, whose times are behind or ahead of the clock.
+// TestCheckTellsAnotherTimeZoneFromQuiet watches a table whose times are behind or ahead of the
+// clock, with and without exchanges arriving.
 func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 	t.Parallel()
 	const hour = int64(3600e9)
 	for name, c := range map[string]struct {
-		// earlier and arriving are how far from now the rows began that are there before
-		// the watch and that come meanwhile, in nanoseconds.
+		// earlier and arriving are the starts of the rows that exist before the watch and of those
+		// that arrive during it, relative to now, in nanoseconds.
 		earlier, arriving []int64
 		window            time.Duration
 		broken            bool
-		// says is about a finding that is broken, or else a warning.
+		// about is the subject of a finding and says a part of its text; it is an error if broken
+		// is set, otherwise a warning.
 		about, says string
 	}{
 		"5 h behind":                        {[]int64{-6 * hour, -5*hour - 9e9}, []int64{-5 * hour, -5*hour - 2e9}, 0, true, "time zone", "some 5h0m0s before"},
@@ -267,8 +267,8 @@ func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhatManyTenantsCost checks tables of 1,000 tenants and of one, sorted by
-// tenant and by start time.
+// TestCheckSaysWhatManyTenantsCost checks tables of 1,000 tenants and of one, sorted by tenant and
+// by start time.
 func TestCheckSaysWhatManyTenantsCost(t *testing.T) {
 	db := chtest.New(t)
 	now := db.Now(t)
@@ -278,7 +278,8 @@ func TestCheckSaysWhatManyTenantsCost(t *testing.T) {
 	for _, c := range []struct {
 		table, tenant string
 		tenants       uint64
-		// few and many are the most granules that are read of one tenant and of all.
+		// few and many are the largest numbers of granules that are read for one tenant and for
+		// all.
 		few, many uint64
 		warns     bool
 	}{

@@ -16,7 +16,7 @@ import (
 // maxCompleted bounds the keys of one answer.
 const maxCompleted = 50_000
 
-// completedQuery finds, for each key, the exchange that completed and began last.
+// completedQuery finds, for each key, the completed exchange that began last.
 func completedQuery(m *Mapping, cq resolution.Query) query {
 	b := builder{parameters: map[string]string{}}
 	start := operand(m.StartTime)
@@ -58,11 +58,11 @@ func (b *builder) set(name string, texts []string) string {
 	return "(SELECT unhex(arrayJoin({" + name + ":Array(String)})))"
 }
 
-// LastCompleted returns, for each key with one of the values, the exchange that completed and began
+// LastCompleted returns, for each key with one of the values, the completed exchange that began
 // last. If the statement would be too long, it asks for halves of the values.
 func (s *Source) LastCompleted(ctx context.Context, q resolution.Query) ([]resolution.Completed, error) {
 	if routes := (&query{parameters: map[string]string{"routes": strings.Join(q.Routes, "")}}).size(); 2*routes > maxStatement/2 {
-		q.Routes = nil // the answer names the route of each
+		q.Routes = nil // the answer names the route of each exchange
 	}
 	asked := completedQuery(&s.mapping, q)
 	if asked.size() > maxStatement && len(q.Values) > 1 {

@@ -14,8 +14,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestLastCompleted finds evidence among what failed, runs still, belongs to others or lies
-// outside of the range, and whose values are odd.
+// TestLastCompleted searches for evidence among exchanges that failed, are running, belong to
+// others, are outside of the range, or have odd values.
 func TestLastCompleted(t *testing.T) {
 	db := chtest.New(t)
 	row := func(id string, start int64, status rules.Status, correlation string, change func(*rules.Exchange)) rules.Exchange {

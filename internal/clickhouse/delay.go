@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// The delay that matters is the one from an exchange's start to its row being
-// visible. The cursor orders by start and follows the clock at a short
-// distance, the settle time; a row that shows up later than that after its
-// start shows up behind the cursor, where only the look-back finds it. So the
-// delay holds the exchange's own duration, and then what the pipeline adds
-// between its end and its row.
+// The delay that matters is the time from the start of an exchange until its row is visible. The
+// cursor orders exchanges by start and follows the clock at a short distance, the settle time. A
+// row that becomes visible later than that after its start is behind the cursor, and only the
+// look-back finds it. So the delay consists of the exchange's own duration, and of the time that
+// the pipeline needs from the end to the row.
 
 // Delay is how late rows become visible.
 type Delay struct {
-	// Method is "inserted_at" where the table says, "watch" where it was watched.
+	// Method is "inserted_at" if a column of the table says when rows were inserted, "watch" if the
+	// table was watched.
 	Method string `json:"method"`
 	Rows   int    `json:"rows"`
 	// FromStart is the time from an exchange's start to its row being visible. FromEnd is the time
 	// from its end, if ends are known.
 	FromStart Quantiles  `json:"fromStart"`
 	FromEnd   *Quantiles `json:"fromEnd,omitempty"`
-	// BehindCursor is the share of rows that became visible behind the cursor:
-	// without a look-back they are missed.
+	// BehindCursor is the share of rows that became visible behind the cursor. Without a look-back
+	// they are missed.
 	BehindCursor float64 `json:"behindCursor"`
-	// NeededSeconds is the longest delay that was seen or must be expected: of an
-	// exchange as long as the longest, with the pipeline as slow as at worst.
+	// NeededSeconds is the longest delay that was seen or must be expected: that of the longest
+	// exchange with the slowest pipeline.
 	NeededSeconds float64 `json:"neededSeconds"`
-	// AdvisedLookBackSeconds is twice that, rounded up.
+	// AdvisedLookBackSeconds is twice NeededSeconds, rounded up.
 	AdvisedLookBackSeconds int `json:"advisedLookBackSeconds"`
 
-	// zone is by how much the rows' times probably are those of another time zone,
-	// behind; 0 where they look right.
+	// zone is how far the rows' times are probably behind, because they are those of another time
+	// zone; 0 if they look right.
 	zone time.Duration
-	// ahead reports that nearly all rows began in the future when they became
-	// visible, as far as in another time zone.
+	// ahead reports that nearly all rows began in the future when they became visible, by as much
+	// as another time zone would explain.
 	ahead bool
 }
 
@@ -49,25 +49,25 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// arrival is one row's delay, in nanoseconds. A row that became visible before it
-// began has one below 0.
+// arrival is the delay of one row, in nanoseconds. It is negative if the row became visible before
+// it began.
 type arrival struct{ fromStart, fromEnd int64 }
 
 const (
-	// zoneStep is what the offsets of time zones are multiples of.
+	// zoneStep is the step of the offsets of time zones.
 	zoneStep = 15 * time.Minute
-	// leastZone is the least offset that is suspected.
+	// leastZone is the smallest offset that is suspected.
 	leastZone = 30 * time.Minute
-	// zoneSlack is by how much clocks may differ beside.
+	// zoneSlack is how much clocks may differ in addition.
 	zoneSlack = time.Minute
-	// zonePipeline is how long a pipeline may take beside.
+	// zonePipeline is how long a pipeline may take in addition.
 	zonePipeline = 5 * time.Minute
 )
 
-// zoneOf returns by how much the times of rows are probably those of another zone, of
-// their delays from end to visible in their order: half of them are just above a
-// multiple of what zones differ by, and none is below it. Of rows that a load brings
-// in lumps, or a queue late, some are later than others by far.
+// zoneOf returns how far the times of rows are probably off because they are those of another zone.
+// delays are the times from end to visible, in ascending order. The times are off by a multiple of
+// zoneStep if the median delay is just above it and no delay is below it. The rows of a bulk load
+// or a slow queue are different: their delays differ widely.
 func zoneOf(delays []int64) time.Duration {
 	middle := time.Duration(delays[len(delays)/2])
 	zone := (middle + zoneSlack).Truncate(zoneStep)
@@ -77,7 +77,7 @@ func zoneOf(delays []int64) time.Duration {
 	return zone
 }
 
-// newDelay sums up arrivals; nil where there are none.
+// newDelay summarises arrivals; nil if there are none.
 func newDelay(method string, arrivals []arrival, ends bool, settle time.Duration, longest *float64) *Delay {
 	if len(arrivals) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func quantiles(ns []int64) Quantiles {
 	return Quantiles{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
-// advisedLookBack returns twice the need, rounded up to what people write.
+// advisedLookBack returns twice the need, rounded up to a usual number.
 func advisedLookBack(needed float64) int {
 	steps := []int{60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 345600, 604800}
 	for _, s := range steps {
@@ -125,11 +125,11 @@ func advisedLookBack(needed float64) int {
 	return steps[len(steps)-1]
 }
 
-// maxArrivals bounds how many rows are looked at for their delay.
+// maxArrivals bounds how many rows are read to measure their delays.
 const maxArrivals = 50_000
 
-// arrivalsQuery selects a share of a window's rows: one of every so many, by
-// the hash of their ids, so that it is the same share each time.
+// arrivalsQuery selects a share of a window's rows: one row of every oneOf, by the hash of their
+// ids, so that each query selects the same share.
 func arrivalsQuery(m *Mapping, nowNS int64, window time.Duration, oneOf uint64) query {
 	visible := "toInt64(0)"
 	if m.InsertedAt != "" {
@@ -146,7 +146,7 @@ LIMIT {limit:UInt64}`, operand(m.ExecutionID), start, m.end(), visible, m.Table,
 	return q
 }
 
-// row is a row on the way to an [arrival].
+// row is a row from which an [arrival] is made.
 type row struct {
 	hash                       uint64
 	startNS, endNS, insertedNS int64
@@ -172,8 +172,8 @@ func (s *Source) rows(ctx context.Context, q query) ([]row, error) {
 	return list, nil
 }
 
-// inserted returns the delays that the insert-time column tells. Some columns
-// count in whole seconds and lie up to one second early: those delays are 0.
+// inserted returns the delays by the insert-time column. Columns in whole seconds may be up to one
+// second early; such delays are 0.
 func (s *Source) inserted(ctx context.Context, nowNS int64, window time.Duration, oneOf uint64) ([]arrival, error) {
 	list, err := s.rows(ctx, arrivalsQuery(&s.mapping, nowNS, window, oneOf))
 	if err != nil {
@@ -186,15 +186,14 @@ func (s *Source) inserted(ctx context.Context, nowNS int64, window time.Duration
 	return arrivals, nil
 }
 
-// watch looks at the table again and again and returns the delays of the rows
-// that were not there before, by ClickHouse's clock. They are too long by at
-// most the time from one look to the next.
+// watch reads the table repeatedly and returns the delays of rows that were not there before, by
+// ClickHouse's clock. They are too long by at most the time between two reads.
 func (s *Source) watch(ctx context.Context, o CheckOptions, oneOf uint64) ([]arrival, error) {
 	began, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The window stays where it is: one that moved would leave rows behind.
+	// The window does not move: a moving window would leave rows behind.
 	q := arrivalsQuery(&s.mapping, began, o.Window, oneOf)
 	known := map[uint64]bool{}
 	first := true

@@ -18,8 +18,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestEndsOutOfReach has rows among others whose end no nanoseconds tell: each query
-// goes on, and what the rows say is bounded.
+// TestEndsOutOfReach has some rows whose end cannot be expressed in nanoseconds since 1970: each
+// query succeeds, and the values are clamped.
 func TestEndsOutOfReach(t *testing.T) {
 	const at = base / 1e6 * 1e6
 	const latest, earliest, century = int64(9_223_372_036_000_000_000), int64(-2_208_988_800_000_000_000), int64(3_153_600_000_000_000_000)
@@ -84,7 +84,7 @@ func TestEndsOutOfReach(t *testing.T) {
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(row{})); diff != "" {
 				t.Errorf("scan:\n%s", diff)
 			}
-			// Each window holds what ended since its rows began.
+			// Each window contains what ended since its rows began.
 			var since []string
 			for id, r := range c.want {
 				if r.endNS == 0 || r.endNS >= at {
@@ -139,8 +139,8 @@ func ids(list []rules.Exchange) []string {
 	return out
 }
 
-// TestStartOutOfReachNamesTheRemedy has a row whose start no query can compare with
-// nanoseconds.
+// TestStartOutOfReachNamesTheRemedy has a row whose start cannot be compared with nanoseconds in
+// any query.
 func TestStartOutOfReachNamesTheRemedy(t *testing.T) {
 	db := chtest.New(t)
 	for _, statement := range []string{

@@ -9,8 +9,8 @@ import (
 	"tocsin/internal/clickhouse"
 )
 
-// BenchmarkEvidence looks for the evidence of open alerts among a million exchanges of an hour of one
-// tenant: of one alert and of 500, of 15 minutes and of all of it.
+// BenchmarkEvidence searches for the evidence of open alerts among a million exchanges of one
+// tenant within an hour: of one alert and of 500, in 15 minutes and in the whole hour.
 func BenchmarkEvidence(b *testing.B) {
 	const rows, hour = 1_000_000, 3600 * second
 	from := base / second * second

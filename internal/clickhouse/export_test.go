@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// Reading is what ClickHouse reads for a scan, by its plan.
+// Reading is what ClickHouse reads for a scan, according to its plan.
 type Reading struct{ Parts, Granules uint64 }
 
 // Read returns what ClickHouse reads for a scan.
@@ -46,13 +46,13 @@ func CountingPlan(ctx context.Context, s *Source, rq evaluator.RowCountQuery) (p
 	return plan, rows.Err()
 }
 
-// TryWrite writes a row under the settings of a scan.
+// TryWrite tries to write a row with the settings of a scan.
 func TryWrite(ctx context.Context, s *Source) error {
 	return s.conn.Exec(s.bounded(ctx, query{}, 1), "INSERT INTO exchanges (tenant_id, execution_id) VALUES ('a', 'b')")
 }
 
-// Statements returns the statements of a mapping with their parameters, the scan
-// without its applications, its end and the id of its position first.
+// Statements returns the statements of a mapping with their parameters. The scan comes first
+// without its applications, its end and the id of its position.
 func Statements(m Mapping, scan evaluator.Scan, o evaluator.ObserveQuery, narrow evaluator.Narrowing) ([]string, error) {
 	wide, matching := scan, scan
 	wide.Applications, wide.After.ExecutionID, wide.EndedSinceNS = nil, "", 0

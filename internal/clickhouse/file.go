@@ -9,16 +9,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseMapping reads a mapping as an administrator writes it: a YAML document
-// that names a preset, from which it begins, and whatever differs from that.
+// ParseMapping parses a mapping that an administrator wrote: a YAML document that names a preset
+// and the differences from it.
 //
 //	preset: otel_traces
 //	table: otel.otel_traces
 //	tenant: acme
 //	terminal: SpanKind IN ('Server', 'Consumer')
 //
-// An empty text takes away what the preset has. Without a preset everything is
-// to be said. Keys that mean nothing are refused; errors name file and line.
+// An empty text removes the value of the preset. Without a preset, the document must contain
+// everything. Unknown keys are refused; errors name file and line.
 func ParseMapping(name string, document []byte) (Mapping, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil {
@@ -63,7 +63,7 @@ func ParseMapping(name string, document []byte) (Mapping, error) {
 		}
 		m = base
 	}
-	// One way to know the tenant takes the place of the other.
+	// Setting one source of the tenant replaces the other one of the preset.
 	if given["tenant"] != nil && given["tenant_id"] == nil {
 		m.TenantID = ""
 	}

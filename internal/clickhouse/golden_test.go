@@ -17,7 +17,7 @@ import (
 
 var _ = flag.Bool("update", false, "write golden files")
 
-// golden compares a text with the file that holds it; go test -update writes it.
+// golden compares a text with a golden file; go test -update writes the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "golden", name)
@@ -39,7 +39,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestStatementsGolden shows each statement with its parameters, as it is sent.
+// TestStatementsGolden checks each statement with its parameters, as it is sent.
 func TestStatementsGolden(t *testing.T) {
 	minimum, maximum := int64(100), int64(60_000)
 	scope := rules.Scope{

@@ -14,11 +14,10 @@ import (
 	"tocsin/rules"
 )
 
-// newestMost is how many exchanges, with their stacks, one query for the newest of
-// groups reads.
+// newestMost is how many exchanges, with their stacks, one query for newest exchanges reads.
 const newestMost = 100
 
-// newestQuery reads the exchanges that groups of windows were counted up to.
+// newestQuery reads the newest counted exchanges of groups of windows.
 func newestQuery(m *Mapping, windows []window.NewestQuery) (query, error) {
 	queries := make([]window.Query, len(windows))
 	for i := range windows {
@@ -55,7 +54,7 @@ ORDER BY tocsin_window, %s DESC
 LIMIT 1 BY tocsin_window, %s`, m.ended(), codeWindow, strings.Join(m.columns(), ",\n    "), r.from, operand(m.ExecutionID), r.group)}, nil
 }
 
-// group returns the expression by which a rule groups, key being that of the attribute.
+// group returns the expression by which a rule groups. key is the key of the attribute.
 func (m *Mapping) group(by rules.GroupBy, key string) string {
 	switch by {
 	case rules.GroupByRoute:
@@ -73,18 +72,19 @@ func (m *Mapping) group(by rules.GroupBy, key string) string {
 	return "''"
 }
 
-// attributeGroup returns what [rules.AttributeGroup] does of the attribute with a key. Of
-// several with one key the last one counts, as in a map of Go; none is like an empty one.
+// attributeGroup returns the value of [rules.AttributeGroup] for the attribute with a key. If a key
+// occurs several times, the last value counts, as in a Go map. A missing attribute is like an empty
+// one.
 func (m *Mapping) attributeGroup(key string) string {
 	value := fmt.Sprintf("mapValues(%[1]s)[arrayLastIndex(tocsin_key -> tocsin_key = %[2]s, mapKeys(%[1]s))]", m.attributes(), key)
 	return fmt.Sprintf("arrayMap(tocsin_value -> if(length(tocsin_value) <= %d, tocsin_value, concat('%s', lower(hex(SHA256(tocsin_value))))), [%s])[1]",
 		rules.MaxGroupBytes, rules.LongGroupPrefix, value)
 }
 
-// wanted is a group of which the newest exchange is wanted, by its numbers.
+// wanted identifies a group whose newest exchange is wanted.
 type wanted struct{ window, group int }
 
-// Newest returns the exchanges that groups of windows were counted up to.
+// Newest returns the newest counted exchanges of groups of windows.
 func (s *Source) Newest(ctx context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
 	newest := make([][]rules.Exchange, len(windows))
 	var all []wanted
@@ -95,7 +95,7 @@ func (s *Source) Newest(ctx context.Context, windows []window.NewestQuery) ([][]
 		for n := range groups {
 			own[n] = wanted{i, n}
 		}
-		// A query reads from where the first of its exchanges begins.
+		// A query reads from the start of the earliest of its exchanges.
 		slices.SortFunc(own, func(a, b wanted) int {
 			return cmp.Compare(groups[a.group].NewestStartNS, groups[b.group].NewestStartNS)
 		})
@@ -109,11 +109,11 @@ func (s *Source) Newest(ctx context.Context, windows []window.NewestQuery) ([][]
 	return newest, nil
 }
 
-// readNewest fills in what some groups want.
+// readNewest fills in the exchanges of some groups.
 func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, some []wanted, newest [][]rules.Exchange) error {
 	var asked []window.NewestQuery
-	// numbers holds, for each window that is asked about, its number; places, where its
-	// groups belong.
+	// numbers holds the number of each window that is asked about; places holds where its groups
+	// belong.
 	var numbers []int
 	places := map[int]map[string]int{}
 	for _, want := range some {
@@ -160,12 +160,12 @@ func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, s
 	return nil
 }
 
-// numbered is rows of exchanges behind a number.
+// numbered is rows of exchanges with a number in front.
 type numbered struct {
 	driver.Rows
 
 	number *uint16
 }
 
-// Scan reads the number, and the rest into dest.
+// Scan reads the number, and the other columns into dest.
 func (n numbered) Scan(dest ...any) error { return n.Rows.Scan(append([]any{n.number}, dest...)...) }

@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// keys are sort keys that a table of exchanges can have, with the mapping's prune.
+// keys are possible sort keys of a table of exchanges, with the mapping's prune.
 func keys() []struct{ name, key, prune string } {
 	const rest = "environment, application_id, route_id, execution_id"
 	return []struct{ name, key, prune string }{
@@ -24,10 +24,10 @@ func keys() []struct{ name, key, prune string } {
 	}
 }
 
-// BenchmarkSortKeys reads two million exchanges, a thousand each second, of 1, 100 and
-// 10,000 tenants, in one merged part, under several sort keys: what is new in a second, of
-// the tenants of one partition of eight, and the fingerprints of two minutes; what is new
-// of one tenant; and all of one tenant, as a preview does.
+// BenchmarkSortKeys reads two million exchanges, a thousand each second, of 1, 100 and 10,000
+// tenants, in one merged part, with several sort keys: the new exchanges of a second, for the
+// tenants of one partition of eight, and the fingerprints of two minutes; the new exchanges of one
+// tenant; and all of one tenant, as a preview does.
 func BenchmarkSortKeys(b *testing.B) {
 	const rows = 2_000_000
 	from := base / second * second
@@ -67,7 +67,7 @@ func BenchmarkSortKeys(b *testing.B) {
 			}
 			b.Cleanup(func() { _ = source.Close() })
 			failures := []rules.Status{rules.Failed}
-			// Each time another range: ClickHouse remembers where a condition did not hold.
+			// Each time another range: ClickHouse caches where a condition did not match.
 			shift := int64(0)
 			scan := func(of evaluator.Tenants, last int64) evaluator.Scan {
 				shift++

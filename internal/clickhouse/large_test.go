@@ -12,8 +12,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestAScanIsBoundedInBytes has rows of a megabyte: a scan for many says that they are
-// too much, and never that there are no more; one for a single row reads it.
+// TestAScanIsBoundedInBytes has rows of a megabyte: a scan for many of them returns an error, and
+// never claims that there are no more; a scan for a single row reads it.
 func TestAScanIsBoundedInBytes(t *testing.T) {
 	const rows, large = 40, 1 << 20
 	db := chtest.New(t)

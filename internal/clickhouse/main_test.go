@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain has properties be tried a few times, because each try asks the engine a dozen questions. `make test-go
-// PKG=./internal/clickhouse CHECKS=1000` tries longer.
+// TestMain reduces the number of tries of each property, because each try makes a dozen queries.
+// `make test-go PKG=./internal/clickhouse CHECKS=1000` tries longer.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

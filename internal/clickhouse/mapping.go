@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// Mapping says where a table holds the fields of an exchange. Each text but
-// Table and Tenant is a ClickHouse expression over the columns of the table,
-// mostly the bare name of one. A mapping is configuration, written by those who
-// run Tocsin: its expressions become text of queries. Nothing that comes from a
-// user of Tocsin ever does.
+// Mapping says where a table holds the fields of an exchange. Each text except Table and Tenant is
+// a ClickHouse expression over the columns of the table, usually the name of a column. A mapping is
+// configuration, written by the operators of Tocsin: its expressions become part of the text of
+// queries. Nothing that comes from a user of Tocsin ever does.
 //
-// The zero Mapping is none; [Exchanges] and [OtelTraces] are where one begins.
+// The zero Mapping is empty. Start from [Exchanges] or [OtelTraces].
 type Mapping struct {
 	// Table is the name of the table, as table or database.table.
 	Table string
@@ -23,9 +22,8 @@ type Mapping struct {
 	// TenantID is the tenant of a row. It is empty if Tenant gives the tenant.
 	TenantID string
 
-	// StartTime (a DateTime64) and ExecutionID place an exchange. ExecutionID
-	// names one exchange and no other, for ever: a rule raises at most one alert
-	// for it.
+	// StartTime (a DateTime64) and ExecutionID give the position of an exchange. ExecutionID must
+	// identify one exchange for ever: a rule raises at most one alert for it.
 	StartTime, ExecutionID string
 	// EndTime is a DateTime64, NULL while there is no end. It is empty if the table has no end;
 	// then an exchange counts from its start. Ends before 1900 or after 2262-04-11 are bounded.
@@ -35,24 +33,24 @@ type Mapping struct {
 	Duration string
 
 	Environment, Application, Route string
-	// ErrorType, ErrorMessage, ErrorStack, CorrelationID and Attributes are empty
-	// where the table has nothing of the kind.
+	// ErrorType, ErrorMessage, ErrorStack, CorrelationID and Attributes are empty if the table has
+	// no such field.
 	ErrorType, ErrorMessage, ErrorStack, CorrelationID, Attributes string
 
-	// Failed holds for an exchange that failed.
+	// Failed is true for an exchange that failed.
 	Failed string
-	// Terminal holds for a row of an exchange that has ended; other rows are not
-	// read. Empty means that every row is one.
+	// Terminal is true for a row of an exchange that has ended; other rows are not read. Empty
+	// means that every row is terminal.
 	Terminal string
-	// Prune must hold for every row whose StartTime lies from {from} to {to},
-	// both of which stand for DateTime64(9) instants. It narrows what ClickHouse
-	// reads where StartTime alone does not lead through its index. May be empty.
+	// Prune must be true for every row whose StartTime is between {from} and {to}, which are
+	// replaced by DateTime64(9) instants. It reduces what ClickHouse reads if its index cannot use
+	// a range of StartTime. It may be empty.
 	Prune string
-	// InsertedAt is when a row became visible, a DateTime or DateTime64. May be empty.
+	// InsertedAt is when a row became visible, a DateTime or DateTime64. It may be empty.
 	InsertedAt string
 }
 
-// Preset names a mapping that Tocsin brings along.
+// Preset is the name of a built-in mapping.
 type Preset string
 
 // The presets.
@@ -64,7 +62,7 @@ const (
 // Presets returns every preset.
 func Presets() []Preset { return []Preset{PresetExchanges, PresetOtelTraces} }
 
-// DefaultTenant is the tenant of a source that knows none.
+// DefaultTenant is the tenant of a source without tenants.
 const DefaultTenant = "default"
 
 // Mapping returns the mapping of a preset.
@@ -102,34 +100,34 @@ func Exchanges() Mapping {
 	}
 }
 
-// OtelTraces returns the mapping of the spans that the ClickHouse exporter of
-// the OpenTelemetry Collector writes. Every span is an exchange; Terminal is
-// the place to choose among them, as in SpanKind IN ('Server', 'Consumer').
+// OtelTraces returns the mapping of the spans that the ClickHouse exporter of the OpenTelemetry
+// Collector writes. Every span is an exchange. Set Terminal to select spans, for example SpanKind
+// IN ('Server', 'Consumer').
 //
-// The execution id is TraceId:SpanId. A SpanId alone is eight random bytes,
-// unique within its trace only: among a billion spans two share one with a
-// probability of some 3 %, and the second would raise no alert.
+// The execution id is TraceId:SpanId. A SpanId is eight random bytes and unique only within its
+// trace: among a billion spans, two have the same one with a probability of about 3 %, and the
+// second would raise no alert.
 //
-// The table is sorted by (ServiceName, SpanName, toDateTime(Timestamp)), in some
-// versions of the exporter with Timestamp as a fourth that is not in the primary
-// key. So a range of start times prunes by day, by part and, within each service
-// and span name, by granule: a tick reads a granule or two for each of them.
-// Where Timestamp is in the primary key too, the bound on it would prune by that
-// last column alone, that is hardly; Prune leads ClickHouse to the third.
+// The table is sorted by (ServiceName, SpanName, toDateTime(Timestamp)). In some versions of the
+// exporter, Timestamp follows as a fourth column that is not in the primary key. So a range of
+// start times prunes by day, by part and, within each service and span name, by granule: a tick
+// reads one or two granules for each of them. If Timestamp is in the primary key as well, a bound
+// on it would prune only by that last column, which has almost no effect. Prune makes ClickHouse
+// use the third column.
 func OtelTraces() Mapping {
 	return Mapping{
 		Table:       "otel_traces",
 		Tenant:      DefaultTenant,
 		StartTime:   "Timestamp",
 		ExecutionID: "concat(TraceId, ':', SpanId)",
-		// A hundred years, where a Duration is more: the sum would overflow.
+		// The bound is a hundred years, because a larger Duration would make the sum overflow.
 		EndTime:     "Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))",
 		Duration:    "Duration",
 		Environment: firstSet("ResourceAttributes['deployment.environment.name']", "ResourceAttributes['deployment.environment']"),
 		Application: "ServiceName",
 		Route:       "SpanName",
-		// The conventions have had three places for it, of which the last is the
-		// event that a recorded exception leaves.
+		// The conventions have had three places for it. The last one is the event that a recorded
+		// exception leaves.
 		ErrorType:     firstSet("SpanAttributes['exception.type']", "SpanAttributes['error.type']", eventAttribute("exception.type"), "ResourceAttributes['exception.type']"),
 		ErrorMessage:  firstSet("StatusMessage", "SpanAttributes['exception.message']", eventAttribute("exception.message")),
 		ErrorStack:    firstSet("SpanAttributes['exception.stacktrace']", eventAttribute("exception.stacktrace")),
@@ -167,7 +165,7 @@ const (
 	kindCondition
 )
 
-// expression is one expression of a mapping under its name in a file.
+// expression is an expression of a mapping, with its name in a file.
 type expression struct {
 	name     string
 	text     *string
@@ -198,8 +196,7 @@ func (m *Mapping) expressions() []expression {
 	}
 }
 
-// Validate returns what keeps m from being used, as far as that can be seen
-// without the table.
+// Validate returns what is wrong with m, as far as that can be seen without the table.
 func (m *Mapping) Validate() error {
 	var errs []error
 	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(m.Table) {
@@ -225,8 +222,7 @@ func (m *Mapping) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkText refuses what would reach beyond the parentheses in which an
-// expression stands.
+// checkText refuses text that could end the parentheses around an expression.
 func checkText(text string) error {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -261,7 +257,7 @@ func checkText(text string) error {
 	return nil
 }
 
-// closing returns where the quotation that begins at start ends, or -1.
+// closing returns the index at which the quotation that begins at start ends, or -1.
 func closing(text string, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {

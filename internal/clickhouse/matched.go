@@ -9,8 +9,8 @@ import (
 	"tocsin/evaluator/reconcile"
 )
 
-// matchedQuery finds positions and ends by a condition. Its bound is a
-// disjunction for the reason that [pageQuery] tells.
+// matchedQuery finds positions and ends by a condition. Its bound is a disjunction, for the reason
+// given at [page.begin].
 func matchedQuery(m *Mapping, mq reconcile.MatchedQuery, cond condition) query {
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
 	q := query{parameters: maps.Clone(cond.parameters)}
@@ -39,7 +39,7 @@ LIMIT {limit:UInt64}`, start, id, ended, m.Table, m.rowsOf(q.parameters, one(mq.
 	return q
 }
 
-// Matched returns the exchanges that a condition matches. ClickHouse judges.
+// Matched returns the exchanges that match a condition. ClickHouse evaluates the condition.
 func (s *Source) Matched(ctx context.Context, mq reconcile.MatchedQuery) ([]reconcile.Matched, error) {
 	matches, err := predicate(&s.mapping, mq.Scope, mq.Filter)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"tocsin/rules"
 )
 
-// The reconciliation measures windows by statements of its own: one window at a time, each
-// exchange once, and no tally. What it has in common with the evaluation is what a condition,
-// a group and an end are.
+// The reconciliation measures windows with its own statements: one window at a time, each exchange
+// once, without tallies. It shares with the evaluation only the definitions of a condition, a group
+// and an end.
 
-// windowCondition holds for the rows that count in a window; observed holds for those that are
-// observed.
+// windowCondition returns the conditions for rows that count in a window; observed is the condition
+// for those that are observed.
 func (m *Mapping) windowCondition(w *window.Query) (b builder, observed string, err error) {
 	b = builder{parameters: map[string]string{}}
 	start := operand(m.StartTime)
@@ -76,7 +76,7 @@ ORDER BY tocsin_count DESC, tocsin_group
 LIMIT {limit:UInt64}`, short, w.Percentile, m.ended(), group, observed, m.duration(), m.Table, cond.sql, operand(m.ExecutionID))}, nil
 }
 
-// Measure measures one window by group, the groups with the most that is observed first.
+// Measure measures one window by group, the groups with the most observed exchanges first.
 func (s *Source) Measure(ctx context.Context, w window.Query) ([]window.Group, error) {
 	q, err := measureQuery(&s.mapping, &w)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Source) Measure(ctx context.Context, w window.Query) ([]window.Group, e
 	return list, nil
 }
 
-// cellsQuery counts what ended in each cell of a stretch.
+// cellsQuery counts the exchanges that ended in each cell of a range.
 func cellsQuery(m *Mapping, c *reconcile.CellsQuery) (query, error) {
 	b, observed, err := m.windowCondition(&c.Query)
 	if err != nil {
@@ -122,7 +122,7 @@ ORDER BY tocsin_group, tocsin_cell
 LIMIT {limit:UInt64}`, m.ended(), group, width, operand(m.ExecutionID), sure, observed, m.Table, cond.sql)}, nil
 }
 
-// Cells counts what ended in each cell of a stretch, by group, in order.
+// Cells counts the exchanges that ended in each cell of a range, by group, in order.
 func (s *Source) Cells(ctx context.Context, c reconcile.CellsQuery) ([]reconcile.Cell, error) {
 	q, err := cellsQuery(&s.mapping, &c)
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 	"tocsin/rules"
 )
 
-// BenchmarkNarrowedScan reads a million exchanges of a tenant's hundred
-// applications, a thousand each second, for rules that watch two of these: the
-// ten seconds that a tick finds new, with and without the applications in the
-// statement.
+// BenchmarkNarrowedScan reads a million exchanges of a tenant's hundred applications, a thousand
+// each second, for rules that watch two of these: the ten seconds that a tick reads as new, with
+// and without the applications in the statement.
 func BenchmarkNarrowedScan(b *testing.B) {
 	const rows = 1_000_000
 	from := base / second * second

@@ -11,10 +11,10 @@ import (
 	"tocsin/evaluator/backlog"
 )
 
-// server is an expression that names the server that evaluates it, and no other one of
-// its cluster: the identity of its data, and the name that it shows. Of a Distributed
-// table it names the server that was asked; which replicas that one asks in turn,
-// load_balancing keeps the same as far as it can.
+// server is an expression that identifies the server that evaluates it within its cluster, by the
+// identity of its data and its displayed name. For a Distributed table it identifies the server
+// that received the query. load_balancing keeps the replicas that this server asks the same, as far
+// as possible.
 const server = "concat(toString(serverUUID()), ' ', displayName())"
 
 // clockQuery reads only the clock.
@@ -22,16 +22,14 @@ func clockQuery() query {
 	return query{sql: "SELECT " + server + ", toUnixTimestamp64Nano(now64(9))"}
 }
 
-// observeQuery reads the clock, and counts and sums the exchanges of a range by bucket.
-// Its answer is one row, whatever there is. Rows that are there twice are counted twice,
-// until they are merged; either way a bucket in which something is new differs from
-// before. A sum, not an exclusive or, in which a row that is there twice would cancel
-// itself out.
+// observeQuery reads the clock, and counts and sums the exchanges of a range by bucket. Its answer
+// is always one row. Duplicate rows count twice until they are merged; in any case, a bucket with
+// something new differs from before. It uses a sum and not an exclusive or, in which a duplicate
+// row would cancel itself out.
 //
-// The clock that is returned and the one that ends the range are one expression, which
-// ClickHouse evaluates once. Its former analyzer evaluates it twice, first what is
-// returned: then the range ends later than the answer says, by less than a millisecond,
-// and nothing before its end is left out.
+// The returned clock and the end of the range are one expression, which ClickHouse evaluates once.
+// Its old analyzer evaluates it twice, the returned value first. Then the range ends less than a
+// millisecond later than the answer says, and nothing before the returned end is left out.
 func observeQuery(m *Mapping, o evaluator.ObserveQuery) query {
 	q := query{parameters: map[string]string{
 		"from": strconv.FormatInt(o.FromNS, 10), "width": strconv.FormatInt(o.WidthNS, 10),
@@ -115,9 +113,9 @@ func (s *Source) Now(ctx context.Context) (int64, error) {
 	return answer.NowNS, nil
 }
 
-// rowCountQuery counts the rows of ranges. It asks nothing of them but what the primary
-// key tells, since only then ClickHouse counts whole granules without reading them: the
-// tenants where the key begins with them, and not where it begins with the start.
+// rowCountQuery counts the rows of ranges. Its conditions only use the primary key, because only
+// then ClickHouse counts whole granules without reading them. So it has a condition on tenants if
+// the key begins with the tenant, and none if it begins with the start time.
 func rowCountQuery(m *Mapping, rq evaluator.RowCountQuery, byStart bool) query {
 	q := query{parameters: map[string]string{}}
 	tenants := ""
@@ -173,10 +171,10 @@ func (s *Source) RowCounts(ctx context.Context, rq evaluator.RowCountQuery) (eva
 	return answer, nil
 }
 
-// errTwoServers says that one answer would be put together from two servers'.
+// errTwoServers means that one answer would be composed of the answers of two servers.
 var errTwoServers = errors.New("two ClickHouse servers answered, where one has to: let TOCSIN_CLICKHOUSE_URL lead to one server as long as it is up")
 
-// rowCountsOfParts asks for the ranges before and from a number in turn.
+// rowCountsOfParts asks separately for the ranges before middle and from middle on.
 func (s *Source) rowCountsOfParts(ctx context.Context, rq evaluator.RowCountQuery, middle int) (evaluator.RowCounts, error) {
 	left, err := s.RowCounts(ctx, evaluator.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[:middle]})
 	if err != nil {
@@ -192,8 +190,8 @@ func (s *Source) rowCountsOfParts(ctx context.Context, rq evaluator.RowCountQuer
 	return evaluator.RowCounts{Server: left.Server, Counts: append(left.Counts, right.Counts...)}, nil
 }
 
-// sortedByStart reports whether the sort key of the table is known to begin with the
-// start time. The first answer holds until the process ends.
+// sortedByStart reports whether the sort key of the table is known to begin with the start time.
+// The first answer is kept until the process ends.
 func (s *Source) sortedByStart(ctx context.Context) bool {
 	if s.mapping.TenantID == "" {
 		return true

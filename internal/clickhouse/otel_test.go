@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// otelTraces is the table that the exporter of the OpenTelemetry Collector
-// creates, by its documentation.
+// otelTraces is the table that the exporter of the OpenTelemetry Collector creates, according to
+// its documentation.
 //
 //go:embed testdata/otel_traces.sql
 var otelTraces string
@@ -120,8 +120,8 @@ func TestSpansAreExchanges(t *testing.T) {
 	countedByAttribute(t, source)
 }
 
-// countedByAttribute counts the spans that failed by an attribute of the resource and by one that
-// the span overrides, in a table whose keys are of low cardinality.
+// countedByAttribute counts failed spans by an attribute of the resource and by one that the span
+// overrides, in a table whose keys have low cardinality.
 func countedByAttribute(t *testing.T, source *clickhouse.Source) {
 	t.Helper()
 	var got []string
@@ -158,10 +158,10 @@ func countedByAttribute(t *testing.T, source *clickhouse.Source) {
 	}
 }
 
-// TestPruningOfSpans shows what a tick of one second reads of a day of a
-// million spans of 20 kinds (service and span name), in one part as after a
-// merge: a granule or two for each kind. It holds for the exporter's table, and
-// with the preset's Prune also for one whose primary key is the whole sort key.
+// TestPruningOfSpans checks what a tick of one second reads of a day with a million spans of 20
+// kinds (service and span name), in one part as after a merge: a granule or two for each kind. That
+// is checked for the exporter's table and, with the preset's Prune, also for one whose primary key
+// is the whole sort key.
 func TestPruningOfSpans(t *testing.T) {
 	const rows, day = 1_000_000, int64(86_400_000_000_000)
 	const kinds, all = 20, rows/8192 + 1
@@ -209,7 +209,7 @@ func TestPruningOfSpans(t *testing.T) {
 	if documented > 2*kinds || pruned > 2*kinds {
 		t.Errorf("a tick reads %d and %d of %d granules; want at most two for each of %d kinds", documented, pruned, all, kinds)
 	}
-	// Its four span names, and what borders on them.
+	// Its four span names, and those that sort next to them.
 	if one := granules(exporters, prune, "service-3"); one > 2*kinds/5+2 {
 		t.Errorf("a tick for one service of five reads %d granules; want about two for each of its kinds", one)
 	} else {

@@ -14,35 +14,31 @@ type condition struct {
 	parameters map[string]string
 }
 
-// predicate returns the condition that a terminal row meets exactly when the
-// [rules.Matcher] of scope and filter matches the exchange that is read from it.
+// predicate returns the condition that a terminal row meets exactly if the [rules.Matcher] of scope
+// and filter matches the exchange that is read from it.
 //
-// The Matcher compares bytes, and so do the functions used here. Two things
-// need care:
+// The Matcher compares bytes, and so do the functions used here. Two things need care:
 //
-//   - Names with wildcards are taken apart like the Matcher's: beginning, end,
-//     and what follows each other between. LIKE would not do, since its % does
-//     not pass over bytes that are no UTF-8.
+//   - Names with wildcards are split like those of the Matcher: the beginning, the
+//     end, and the pieces between them in order. LIKE is not used, because its % does
+//     not match bytes that are not UTF-8.
 //
-//   - Go and ClickHouse both have RE2, and differ in what a dot and a newline
-//     are to each other, in the version of Unicode behind \p and (?i), and in
-//     what is no UTF-8: Go takes each such byte for U+FFFD, ClickHouse for
-//     nothing that any expression matches. So ClickHouse gets Go's own reading
-//     of the expression, written out (see [re2]), and a text with each odd
-//     byte replaced by U+FFFD.
+//   - Go and ClickHouse both use RE2. They differ in how a dot matches a newline, in
+//     the version of Unicode behind \p and (?i), and in bytes that are not UTF-8: Go
+//     reads each such byte as U+FFFD, and in ClickHouse no expression matches it. So
+//     ClickHouse gets Go's own reading of the expression, written out (see [re2]), and
+//     a text in which each such byte is replaced by U+FFFD.
 //
-// One difference is left: ClickHouse bounds the memory of a compiled expression
-// and refuses some that Go takes, as \pL{1000}. That is an error, never another
-// answer.
+// One difference remains: ClickHouse bounds the memory of a compiled expression, and refuses some
+// that Go accepts, for example \pL{1000}. This is an error, never a different answer.
 //
-// A map of ClickHouse can hold a key twice; the last one counts, as it does
-// when the map is read.
+// A map of ClickHouse can contain a key twice. The last one counts, as when the map is read.
 func predicate(m *Mapping, scope rules.Scope, filter rules.Filter) (condition, error) {
 	return prefixed(m, "", scope, filter)
 }
 
-// prefixed returns a predicate the names of whose parameters begin with a
-// prefix, so that one statement can have several.
+// prefixed returns a predicate whose parameter names begin with a prefix, so that one statement can
+// contain several.
 func prefixed(m *Mapping, prefix string, scope rules.Scope, filter rules.Filter) (condition, error) {
 	b := builder{prefix: prefix, parameters: map[string]string{}}
 	b.and(m.hasStatus(filter.StatusesOrDefault()))
@@ -82,29 +78,29 @@ func prefixed(m *Mapping, prefix string, scope rules.Scope, filter rules.Filter)
 	return b.condition(), nil
 }
 
-// builder gathers conditions and their parameters.
+// builder collects conditions and their parameters.
 type builder struct {
 	prefix     string
 	conditions []string
 	parameters map[string]string
 }
 
-// and adds a condition; an empty one is none.
+// and adds a condition. It ignores an empty one.
 func (b *builder) and(condition string) {
 	if condition != "" {
 		b.conditions = append(b.conditions, condition)
 	}
 }
 
-// not adds that a condition does not hold. No condition here is ever NULL, as the fields of
-// a mapping are not, so it holds or its opposite does.
+// not adds the negation of a condition. No condition here is ever NULL, because the fields of a
+// mapping are not, so either the condition or its negation is true.
 func (b *builder) not(condition string) {
 	if condition != "" {
 		b.and("NOT (" + condition + ")")
 	}
 }
 
-// condition returns all that was added, combined by AND.
+// condition returns all conditions, combined by AND.
 func (b *builder) condition() condition {
 	return condition{sql: strings.Join(b.conditions, "\n  AND "), parameters: b.parameters}
 }
@@ -134,8 +130,8 @@ func (b *builder) in(value, name string, texts []string) string {
 	return value + " IN (" + strings.Join(list, ", ") + ")"
 }
 
-// names returns the condition that a value is one of the names, in which *
-// stands for any run of characters.
+// names returns the condition that a value is one of the names, in which * matches any run of
+// characters.
 func (b *builder) names(expression, name string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -158,17 +154,16 @@ func (b *builder) names(expression, name string, names []string) string {
 	return "(" + strings.Join(either, " OR ") + ")"
 }
 
-// pattern returns the condition that a value begins with the first piece, ends
-// with the last one, and has those between in order, none overlapping another.
+// pattern returns the condition that a value begins with the first piece, ends with the last one,
+// and contains the pieces in between in order and without overlap.
 func (b *builder) pattern(value, name string, pieces []string) string {
 	first, last := pieces[0], pieces[len(pieces)-1]
 	var all []string
 	if first != "" {
 		all = append(all, fmt.Sprintf("startsWith(%s, %s)", value, b.text(name+"_first", first)))
 	}
-	// After a piece that is not there, at is so far out that nothing is found
-	// there either: position is 0, less 1 wraps around, and least makes room for
-	// what is added.
+	// After a piece that is missing, at is so large that no further piece is found: position is 0,
+	// which minus 1 wraps around, and least leaves room for what is added.
 	at, moved := strconv.Itoa(len(first)+1), false
 	for i, piece := range pieces[1 : len(pieces)-1] {
 		if piece != "" {
@@ -188,14 +183,14 @@ func (b *builder) pattern(value, name string, pieces []string) string {
 	return "(" + strings.Join(all, " AND ") + ")"
 }
 
-// matches returns the condition that a value matches an expression somewhere.
+// matches returns the condition that an expression matches some part of a value.
 func (b *builder) matches(value, name, expression string) (string, error) {
 	written, err := re2(expression)
 	if err != nil {
 		return "", err
 	}
 	pattern := b.text(name, written)
-	// Cuts a text into characters and bytes that belong to none.
+	// Splits a text into characters and bytes that belong to no character.
 	cut := `[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C`
 	replaced := fmt.Sprintf("arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\\xEF\\xBF\\xBD'), extractAll(%s, '%s')))", value, cut)
 	return fmt.Sprintf("match(if(isValidUTF8(%[1]s), %[1]s, %[2]s), %[3]s)", value, replaced, pattern), nil

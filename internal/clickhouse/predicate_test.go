@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// alphabet holds the pieces of random texts: what has a meaning to SQL, LIKE,
-// RE2, wildcards or UTF-8, and little else, so that texts often meet.
+// alphabet returns the pieces of random texts: mostly such as have a meaning in SQL, LIKE, RE2,
+// wildcards or UTF-8, and few others, so that texts are often equal.
 func alphabet() []string {
 	return []string{
 		"a", "A", "b", "ab", "k", "\u212a", "ſ", "s", "ß", "ẞ", "é", "É", "😀", "𐐀", "𐐨", "0", "٣", "_", "%", "*", "?", ".", "\\", "'", `"`, "`",
@@ -37,7 +37,7 @@ func text(pieces int) *rapid.Generator[string] {
 	})
 }
 
-// expression returns RE2 expressions; some are refused by Go.
+// expression returns RE2 expressions, some of which Go rejects.
 func expression() *rapid.Generator[string] {
 	atoms := []string{
 		".", "a", "b", "k", "s", "ß", "é", "😀", `\x{FFFD}`, `\x00`, `\n`, `\.`, `\*`, `\\`, `%`, `_`, `'`, "[^a]", "[a-c]", "[^é]", "[[:alpha:]]", "[[:^word:]]",
@@ -75,13 +75,14 @@ func milliseconds() *rapid.Generator[*int64] {
 	return rapid.Ptr(rapid.SampledFrom([]int64{0, 1, 2, 1000, 8_999_999_999_999, 9_000_000_000_000}), true)
 }
 
-// numbers returns texts that are numbers to the rules, or to somebody else, and others.
+// numbers returns texts that are numbers to the rules, texts that are numbers only elsewhere, and
+// others.
 func numbers() *rapid.Generator[string] {
 	digits := func(most int) *rapid.Generator[string] {
 		return rapid.StringMatching(fmt.Sprintf("[0159]{0,%d}", most))
 	}
 	return rapid.OneOf(
-		// What floating point takes for one number, or for another one.
+		// Texts that floating point reads as one number, or as another one.
 		rapid.SampledFrom([]string{
 			"9007199254740992", "9007199254740993", "9007199254740992.5", "0.1", "0.10000000000000000", "0.10000000000000001", "0.100000000000000001",
 			"999999999999999999", "999999999999999999.000000000000000001", "999999999999999998", "1e18", "1e-18", "1.1e-18",
@@ -133,7 +134,7 @@ func filters() *rapid.Generator[rules.Filter] {
 		f := rules.Filter{
 			Statuses: rapid.SampledFrom([][]rules.Status{nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
 		}
-		// Few parts at once, or hardly anything would match.
+		// Few parts at once, as otherwise hardly anything would match.
 		for range rapid.IntRange(1, 2).Draw(t, "parts") {
 			switch rapid.IntRange(0, 8).Draw(t, "part") {
 			case 0:
@@ -190,9 +191,8 @@ func exchanges() *rapid.Generator[rules.Exchange] {
 	})
 }
 
-// TestPredicateAgreesWithMatcher holds the two forms of a filter to each other,
-// row by row, on the engine: random rows, and over each set of them random
-// scopes and filters.
+// TestPredicateAgreesWithMatcher compares the two forms of a filter, row by row, on the engine:
+// random rows, and over each set of them random scopes and filters.
 func TestPredicateAgreesWithMatcher(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)
@@ -247,8 +247,8 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 	}
 }
 
-// TestExpressionsReadAlike names the differences between Go's RE2 and
-// ClickHouse's that random texts may seldom meet.
+// TestExpressionsReadAlike covers the differences between Go's RE2 and ClickHouse's that random
+// texts would rarely reach.
 func TestExpressionsReadAlike(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -295,8 +295,8 @@ func TestExpressionsReadAlike(t *testing.T) {
 	}
 }
 
-// TestExpressionTooLarge shows the one difference that is left: ClickHouse
-// bounds the memory of a compiled expression, and says so.
+// TestExpressionTooLarge checks the one remaining difference: ClickHouse limits the memory of a
+// compiled expression, and returns an error that says so.
 func TestExpressionTooLarge(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -313,8 +313,8 @@ func TestExpressionTooLarge(t *testing.T) {
 	}
 }
 
-// TestExpressionsThatCanBeSavedCanBeCounted repeats atoms as often as the
-// validation of a rule allows, and lets ClickHouse compile them.
+// TestExpressionsThatCanBeSavedCanBeCounted repeats atoms as often as the validation of a rule
+// allows, and checks that ClickHouse compiles them.
 func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -348,8 +348,8 @@ func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 	}
 }
 
-// TestLastOfTwoEqualKeysCounts inserts maps with a repeated key, which only
-// ClickHouse can hold.
+// TestLastOfTwoEqualKeysCounts inserts maps with a repeated key, which are possible only in
+// ClickHouse.
 func TestLastOfTwoEqualKeysCounts(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)

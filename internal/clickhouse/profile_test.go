@@ -24,8 +24,8 @@ import (
 	"tocsin/rules"
 )
 
-// openUnder opens a source whose user has settings, as a profile of the server gives
-// them: those of a session, of which readonly = 2 is the last.
+// openUnder opens a source whose user has the given settings, as a settings profile of the server
+// would set them: they are settings of a session, the last of them readonly = 2.
 func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o clickhouse.Options) *clickhouse.Source {
 	t.Helper()
 	u, err := url.Parse(db.URL)
@@ -33,7 +33,7 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 		t.Fatal(err)
 	}
 	session := uuid.NewString()
-	// Without the check, a session that has ended would begin anew, with no settings.
+	// Without the check, an expired session would begin again without settings.
 	u.RawQuery = "session_check=1&session_id=" + session
 	o.URL, o.Version = u.String(), "test"
 	var list []string
@@ -62,13 +62,13 @@ func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o c
 	}
 	t.Cleanup(func() {
 		_ = source.Close()
-		// Ends the session, which keeps the database from being dropped.
+		// Ends the session, which otherwise prevents the database from being dropped.
 		post("&session_timeout=0", "SELECT 1")
 	})
 	return source
 }
 
-// answers are what the queries of a source return about a range, or why they do not.
+// answers returns the results of a source's queries over a range, or their errors.
 func answers(t *testing.T, source *clickhouse.Source, within cursor.Range, limit int) map[string]any {
 	t.Helper()
 	of, failures := tenants("default", "other"), []rules.Status{rules.Failed}
@@ -105,8 +105,8 @@ func answers(t *testing.T, source *clickhouse.Source, within cursor.Range, limit
 	return all
 }
 
-// TestNoProfileShortensAnAnswer reads under settings that, sent with a statement, would
-// give it another answer: with each, every answer is the whole one or an error.
+// TestNoProfileShortensAnAnswer reads with settings that, sent with a statement, would shorten its
+// result: with each of them, every result is either complete or an error.
 func TestNoProfileShortensAnAnswer(t *testing.T) {
 	const rows = 60_000
 	db := chtest.New(t)
@@ -133,8 +133,8 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		settings map[string]string
-		// fails are the answers that must be errors. Others may be, where something is
-		// bounded.
+		// fails lists the answers that must be errors. Others may be errors, too, if something is
+		// limited.
 		fails []string
 	}{
 		"rows to read":     {map[string]string{"max_rows_to_read": "20000", "read_overflow_mode": "break"}, []string{"observe", "scan", "narrowed scan", "matched", "search"}},
@@ -174,8 +174,8 @@ func TestNoProfileShortensAnAnswer(t *testing.T) {
 	}
 }
 
-// TestNoProfileLetsTimeCutAnAnswer has rows that take a millisecond each, more of them
-// than a second allows.
+// TestNoProfileLetsTimeCutAnAnswer has rows that take a millisecond each, more of them than are
+// possible in a second.
 func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 	const rows = 5_000
 	db := chtest.New(t)

@@ -12,35 +12,34 @@ import (
 	"tocsin/rules"
 )
 
-// maxStackBytes bounds what is read of a stack: it is shown, never matched.
+// maxStackBytes bounds how much of a stack is read: a stack is shown, never matched.
 const maxStackBytes = 32 << 10
 
-// maxDateTimeNS is the last instant that a DateTime holds. Beyond, and before
-// 1970, ClickHouse's conversions wrap around, and would prune what is there.
+// maxDateTimeNS is the last instant of a DateTime. Beyond it, and before 1970, ClickHouse's
+// conversions wrap around, and would prune existing rows.
 const maxDateTimeNS = math.MaxUint32 * int64(1e9)
 
-// The first and the last end that is known. Their scale is the least, so that compared
-// with an instant of another scale these are converted, which cannot overflow.
+// The first and the last known end. Their scale is the smallest, so that in a comparison they are
+// converted to the other scale, which cannot overflow.
 const (
 	earliest = "toDateTime64('1900-01-01 00:00:00', 0, 'UTC')"
 	latest   = "toDateTime64('2262-04-11 23:47:16', 0, 'UTC')"
 )
 
-// query is a statement and its server-side parameters.
+// query is a statement with its server-side parameters.
 //
-// Every text is a typed parameter, never part of the statement. Instants travel as
-// integer nanoseconds, because a time.Time would be bound in whole seconds; strings as
-// hexadecimal, because a source may hold any bytes and hexadecimal is the same in every
-// transport. What is in a statement as text comes from the [Mapping], which is
-// configuration.
+// Every text is a typed parameter, never part of the statement. Instants are sent as integer
+// nanoseconds, because a time.Time would be bound in whole seconds. Strings are sent as
+// hexadecimal, because a source may contain any bytes, and hexadecimal is the same in every
+// transport. Text in a statement comes from the [Mapping], which is configuration.
 type query struct {
 	sql        string
 	parameters map[string]string
-	// maxBytes bounds the result, where it is not 0.
+	// maxBytes bounds the result, unless it is 0.
 	maxBytes int
 }
 
-// terminal returns the condition that a row is terminal, empty where every row is.
+// terminal returns the condition that a row is terminal; empty if every row is.
 func (m *Mapping) terminal() string {
 	if m.Terminal == "" {
 		return ""
@@ -48,9 +47,9 @@ func (m *Mapping) terminal() string {
 	return operand(m.Terminal)
 }
 
-// terminalOf returns the condition that a row is terminal and of one of some statuses. Of
-// a row that failed nothing else is asked where that says that it is terminal: each
-// condition less is a twentieth of what ClickHouse does for a query that finds little.
+// terminalOf returns the condition that a row is terminal and has one of some statuses. If failed
+// rows are known to be terminal, the condition for them is only that they failed: each condition
+// costs a twentieth of a query that finds little.
 func (m *Mapping) terminalOf(statuses []rules.Status) string {
 	if m.Terminal == "" || m.failedIsTerminal() && !slices.Contains(statuses, rules.Completed) {
 		return m.hasStatus(statuses)
@@ -58,15 +57,14 @@ func (m *Mapping) terminalOf(statuses []rules.Status) string {
 	return m.terminal() + "\n  AND " + m.hasStatus(statuses)
 }
 
-// failedIsTerminal reports whether every row that failed is known to be terminal:
-// where both are expressed as in the default table.
+// failedIsTerminal reports whether every failed row is known to be terminal, because both
+// expressions are those of the default table.
 func (m *Mapping) failedIsTerminal() bool {
 	usual := Exchanges()
 	return m.Failed == usual.Failed && m.Terminal == usual.Terminal
 }
 
-// pruned returns Prune with two expressions of instants in place, empty where there is
-// no Prune.
+// pruned returns Prune with the expressions of two instants inserted; empty if there is no Prune.
 func (m *Mapping) pruned(from, to string) string {
 	if m.Prune == "" {
 		return ""
@@ -74,17 +72,17 @@ func (m *Mapping) pruned(from, to string) string {
 	return operand(strings.NewReplacer("{from}", from, "{to}", to).Replace(m.Prune))
 }
 
-// pruneInstant returns an instant that every conversion in Prune bears.
+// pruneInstant returns an instant that is in range for every conversion in Prune.
 func pruneInstant(ns int64) string { return instant(min(max(ns, 0), maxDateTimeNS)) }
 
-// instant returns an instant as it stands in the text of a statement. Where a statement
-// has many, two parameters for each range would be most of it.
+// instant returns an instant as the text of a statement. In a statement with many instants, two
+// parameters for each range would be most of the text.
 func instant(ns int64) string {
 	return "fromUnixTimestamp64Nano(toInt64(" + strconv.FormatInt(ns, 10) + "), 'UTC')"
 }
 
-// columns returns the select list of an exchange without its tenant, in the order in
-// which [readExchange] takes it.
+// columns returns the select list of an exchange without its tenant, in the order of
+// [readExchange].
 func (m *Mapping) columns() []string {
 	stack := "''"
 	if m.ErrorStack != "" {
@@ -111,7 +109,7 @@ func (m *Mapping) status() string {
 	return fmt.Sprintf("if(%s, 'FAILED', 'COMPLETED')", operand(m.Failed))
 }
 
-// hasStatus returns the condition that a terminal row is of one of the statuses.
+// hasStatus returns the condition that a terminal row has one of the statuses.
 func (m *Mapping) hasStatus(statuses []rules.Status) string {
 	var completed, failed bool
 	for _, s := range statuses {
@@ -130,10 +128,10 @@ func (m *Mapping) hasStatus(statuses []rules.Status) string {
 	}
 }
 
-// end returns when an exchange ended, as nullable nanoseconds. An end beyond these is
-// taken for the first or the last that is known: columns that count in milliseconds hold
-// some, as 2299-12-31 where there is none yet, and one would fail the query for all
-// rows. No least or greatest, which drop a NULL in some versions.
+// end returns when an exchange ended, as nullable nanoseconds. An end beyond the known ones counts
+// as the first or the last of these. Columns in milliseconds may contain such ends, for example
+// 2299-12-31 for an exchange without an end, and one of them would fail the query for all rows. The
+// expression does not use least or greatest, which ignore a NULL in some versions.
 func (m *Mapping) end() string {
 	if m.EndTime == "" {
 		return "CAST(NULL, 'Nullable(Int64)')"
@@ -142,10 +140,10 @@ func (m *Mapping) end() string {
 		operand(m.EndTime), latest, earliest)
 }
 
-// endedSince returns a condition that holds for what ended at or after an instant, and
-// for nothing that ended a microsecond before. ClickHouse may try it on rows that are
-// not terminal, whose end may lie too far ahead to be counted in nanoseconds. Where the
-// source tells no end the start counts, and the primary key prunes.
+// endedSince returns a condition that is true for what ended at or after an instant, and false for
+// what ended more than a microsecond before. ClickHouse may evaluate it on rows that are not
+// terminal, whose end may be too far in the future to count in nanoseconds. If the source has no
+// ends, the start counts, and the primary key prunes.
 func (b *builder) endedSince(m *Mapping, ns int64) string {
 	start := operand(m.StartTime)
 	if m.EndTime == "" {
@@ -173,7 +171,7 @@ func (m *Mapping) attributes() string {
 	return operand(m.Attributes)
 }
 
-// textOf returns an expression that may be absent.
+// textOf returns an expression that may be empty.
 func textOf(expression string) string {
 	if expression == "" {
 		return "''"
@@ -181,7 +179,7 @@ func textOf(expression string) string {
 	return operand(expression)
 }
 
-// operand returns an expression as it can be beside any operator.
+// operand returns an expression in a form that is safe next to any operator.
 func operand(expression string) string {
 	if regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`).MatchString(expression) {
 		return expression

@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// re2 returns an expression that RE2, as ClickHouse calls it, understands as Go
-// understands the given one: flags, classes and case folding are resolved here,
-// by Go's tables, and nothing is left that the two could read differently. It
-// matches the same texts, of valid UTF-8; what it captures is of no use.
+// re2 translates an expression so that RE2 in ClickHouse reads it as Go reads the original. Flags,
+// classes and case folding are resolved here with Go's tables, so nothing is left that the two
+// could read differently. The result matches the same texts, if they are valid UTF-8. Its capture
+// groups have no meaning.
 func re2(expression string) (string, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -108,7 +108,7 @@ func writeRune(b *strings.Builder, c rune) {
 	}
 }
 
-// writeFolded writes the class of the characters that differ from c in case only.
+// writeFolded writes the class of the characters that differ from c only in case.
 func writeFolded(b *strings.Builder, c rune) {
 	same := []rune{c, c}
 	for other := unicode.SimpleFold(c); other != c; other = unicode.SimpleFold(other) {

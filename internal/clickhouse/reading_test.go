@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// counting opens a source behind a proxy that adds up the rows that the engine read.
+// counting opens a source behind a proxy that sums up the rows that the engine read.
 func counting(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*clickhouse.Source, *atomic.Int64) {
 	t.Helper()
 	u, err := url.Parse(db.URL)
@@ -50,12 +50,12 @@ func counting(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*clickhou
 	return source, &read
 }
 
-// TestReadingDoesNotGrowWithHistory shows, by the engine's own account, that what a pass
-// reads is what its range holds and, of each part that it touches, at most one granule
-// more at either end, however much lies before it: under the default sort key for the
-// share of 10,000 tenants, under the former one for a single tenant. A granule is 8,192
-// rows, the last one of a part up to twice as many. A scan may count a row twice: of the
-// rows that it is to return, ClickHouse reads the wide columns in a second step.
+// TestReadingDoesNotGrowWithHistory checks, by the engine's own account, that a pass reads what is
+// in its range and, of each part that it touches, at most one granule more at either end, however
+// much history there is: with the default sort key for the share of 10,000 tenants, with the former
+// one for a single tenant. A granule has 8,192 rows, the last one of a part up to twice as many. A
+// scan may count a row twice: ClickHouse reads the wide columns of the rows to return in a second
+// step.
 func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 	const granule, perSecond, of = 8192, 1000, 8
 	var names []string
@@ -89,7 +89,8 @@ func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 			m := clickhouse.Exchanges()
 			m.Table = c.table
 			source, read := counting(t, db, m)
-			// hold makes the pass over the last rows of so many, some of which are new.
+			// hold makes a pass over the last rows, some of which are new, and checks how much it
+			// reads.
 			hold := func(what string, all, last, fresh int64) {
 				t.Helper()
 				end := base + all*1_000_000
@@ -133,9 +134,9 @@ func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 			exec("OPTIMIZE TABLE " + c.table + " FINAL")
 			hold("a million rows, busy", 1_000_000, 10*perSecond, perSecond)
 			hold("a million rows, much to do", 1_000_000, 100*perSecond, 100*perSecond)
-			// Nothing has begun for a minute.
+			// No exchange has begun for a minute.
 			hold("a million rows, idle", 1_060_000, 10*perSecond, 0)
-			// What just arrived lies in parts of its own.
+			// Rows that have just arrived are in parts of their own.
 			exec("SYSTEM STOP MERGES")
 			for i := range 5 {
 				fill(1_000_000+i*perSecond/5, perSecond/5)

@@ -7,44 +7,43 @@ import (
 	"time"
 )
 
-// Sample is what the terminal rows of a stretch of time look like.
+// Sample describes the terminal rows of a time window.
 type Sample struct {
 	WindowSeconds float64 `json:"windowSeconds"`
 	Rows          uint64  `json:"rows"`
-	// WithoutEnd are rows whose end is not known.
+	// WithoutEnd is the number of rows whose end is not known.
 	WithoutEnd uint64 `json:"withoutEnd"`
 	EmptyID    uint64 `json:"emptyId"`
-	// Repeated are rows beyond the first of the same id and start: the same
+	// Repeated is the number of rows beyond the first with the same id and start. They are the same
 	// exchange again, which does no harm.
 	Repeated uint64 `json:"repeated"`
-	// SharedIDs are exchanges beyond the first of the same id: they began at
-	// another time, and raise no alert of their own.
+	// SharedIDs is the number of exchanges beyond the first with the same id. They began at another
+	// time, and raise no alert of their own.
 	SharedIDs uint64 `json:"sharedIds"`
-	// Future are rows that began later than now.
+	// Future is the number of rows that began after the present.
 	Future uint64 `json:"future"`
-	// Tenants are those that the rows belong to.
+	// Tenants is the number of tenants that the rows belong to.
 	Tenants uint64 `json:"tenants"`
-	// Pruned are rows that Prune hides although they are in its range.
+	// Pruned is the number of rows that Prune hides although they are in its range.
 	Pruned uint64 `json:"pruned"`
-	// LongestSeconds is the longest time from start to end; nil where ends are
-	// not known.
+	// LongestSeconds is the longest time from start to end; nil if ends are not known.
 	LongestSeconds *float64 `json:"longestSeconds,omitempty"`
 
 	newestNS int64
 	tenantID string
-	// dayRows are the rows of the last day, of which newestNS is then the newest;
-	// counted only where the window has none.
+	// dayRows is the number of rows of the last day. It is counted only if the window has no rows;
+	// newestNS is then the newest of the day.
 	dayRows uint64
 }
 
-// ahead reports whether nearly all rows are so far in the future as the times of
-// another zone are, and no clock by itself.
+// ahead reports whether nearly all rows are as far in the future as another time zone would
+// explain, and a wrong clock would not.
 func (p *Sample) ahead(nowNS int64) bool {
 	return p.Rows > 0 && p.Future*10 >= p.Rows*9 && p.newestNS-nowNS >= (zoneStep-zoneSlack).Nanoseconds()
 }
 
-// lastDay looks for the newest row of the last day, where a window has none: it is
-// old because nothing happens, or because its time is that of another zone.
+// lastDay finds the newest row of the last day, if the window has no rows. Such a row is old
+// because nothing happens, or because its time is that of another zone.
 func (s *Source) lastDay(ctx context.Context, p *Sample, nowNS int64) error {
 	m := &s.mapping
 	q := query{parameters: map[string]string{}}
@@ -56,7 +55,7 @@ func (s *Source) lastDay(ctx context.Context, p *Sample, nowNS int64) error {
 	return nil
 }
 
-// sample looks at the rows that began within a window before now, or later.
+// sample reads the rows that began within a window before the present, or later.
 func (s *Source) sample(ctx context.Context, nowNS int64, window time.Duration) (*Sample, error) {
 	m := &s.mapping
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
@@ -98,12 +97,11 @@ WHERE %[6]s`, m.end(), id, start, m.tenant(), m.Table, m.window(q.parameters, no
 	return result, nil
 }
 
-// aheadNS is how far into the future a window reaches, for rows of clocks that
-// are ahead.
+// aheadNS is how far a window extends into the future, for rows whose clocks are ahead.
 const aheadNS = int64(24 * time.Hour)
 
-// window returns the condition that holds for the terminal rows of all tenants
-// that began within a window before now, or later.
+// window returns the condition for the terminal rows of all tenants that began within a window
+// before the present, or later.
 func (m *Mapping) window(parameters map[string]string, nowNS int64, window time.Duration, prune bool) string {
 	from, to := nowNS-window.Nanoseconds(), nowNS+aheadNS
 	start := operand(m.StartTime)

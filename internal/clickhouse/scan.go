@@ -16,7 +16,7 @@ import (
 	"tocsin/rules"
 )
 
-// page is a range of the terminal exchanges of some tenants that meet a condition.
+// page is a page of the terminal exchanges of some tenants that meet a condition.
 type page struct {
 	tenants  evaluator.Tenants
 	after    cursor.Position
@@ -26,15 +26,16 @@ type page struct {
 	terminal string
 	// condition may be empty.
 	condition condition
-	// strict leaves out an exchange without an id that begins where the range does.
+	// strict leaves out an exchange without an id that begins at the start of the range.
 	strict bool
-	// ties reads all rows of the last position, too.
+	// ties also reads all rows of the last position.
 	ties bool
-	// maxBytes bounds what is read, where it is not 0 and the limit not a single exchange.
+	// maxBytes bounds what is read. It has no effect if it is 0 or if the limit is a single
+	// exchange.
 	maxBytes int
 }
 
-// scanned returns the page that a scan asks for.
+// scanned returns the page for a scan.
 func scanned(m *Mapping, scan evaluator.Scan) (page, error) {
 	p := page{tenants: scan.Tenants, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit}
 	if scan.Narrow != nil {
@@ -46,12 +47,13 @@ func scanned(m *Mapping, scan evaluator.Scan) (page, error) {
 	return p, nil
 }
 
-// narrowed returns the condition that an exchange is of one of the applications of
-// a scan, ended when it says, and did not complete sooner than it says.
+// narrowed returns the condition that an exchange belongs to one of the applications of a scan,
+// ended at or after the instant that the scan names, and did not complete faster than the scan asks
+// for.
 func narrowed(m *Mapping, scan evaluator.Scan) condition {
 	b := builder{parameters: map[string]string{}}
 	if len(scan.Applications) > 0 {
-		// A list of values, since only for that the primary key prunes.
+		// A list of values, because the primary key prunes only by that.
 		b.and(b.in(operand(m.Application), "application", scan.Applications))
 	}
 	if scan.CompletedLeastNS > 0 && slices.Contains(scan.Statuses, rules.Completed) {
@@ -63,14 +65,13 @@ func narrowed(m *Mapping, scan evaluator.Scan) condition {
 	return b.condition()
 }
 
-// begin returns the condition that a row lies after the page's position.
+// begin returns the condition that a row comes after the page's position.
 //
-// It is a disjunction: the tuple form (start_time, execution_id) > (…) is
-// equivalent, but ClickHouse then reads every granule of the tenant instead of those
-// of the range. Where the position has no id, as at a watermark, one comparison says
-// the same of every exchange that has one; it is strict that demands it of the
-// others, too. It spares ClickHouse a tenth of the query, which is analysed anew at
-// each pass and dearer than what it reads.
+// It is a disjunction. The tuple form (start_time, execution_id) > (…) is equivalent, but with it
+// ClickHouse reads every granule of the tenant instead of those of the range. If the position has
+// no id, as at a watermark, one comparison is equivalent for every exchange with an id; strict adds
+// the second one for exchanges without an id. One comparison saves a tenth of the query: ClickHouse
+// analyses the query at each pass, which costs more than what it reads.
 func (p *page) begin(start, id string) string {
 	if p.after.ExecutionID == "" && !p.strict {
 		return start + " >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')"
@@ -79,14 +80,14 @@ func (p *page) begin(start, id string) string {
        OR (%[1]s = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND %[2]s > unhex({after_id:String})))`, start, id)
 }
 
-// pageQuery reads a page into one row of arrays, so that an empty page names its server,
-// too. Beside a query for the rows alone that costs a quarter when there are none, and
-// saves as much when there are a thousand. A UNION ALL with a row for the server costs
-// the same, and is not held to max_result_bytes.
+// pageQuery reads a page into one row of arrays, so that even an empty page names its server.
+// Compared with a query for rows, this costs a quarter more if there are none, and saves as much if
+// there are a thousand. A UNION ALL with a row for the server costs the same, but max_result_bytes
+// does not apply to it.
 //
-// ClickHouse keeps columns that are mostly empty as sparse ones, and groupArray takes the
-// values of a sparse column in another order than its rows: the message of one exchange
-// would be read as that of another. A column that is materialized is not sparse.
+// ClickHouse stores columns that are mostly empty as sparse columns, and groupArray reads the
+// values of a sparse column in another order than its rows: the message of one exchange would be
+// read as that of another. A materialized column is not sparse.
 func pageQuery(m *Mapping, p page) query {
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
 	q := query{parameters: maps.Clone(p.condition.parameters)}
@@ -129,8 +130,8 @@ LIMIT {limit:UInt64}%[8]s
 	return q
 }
 
-// Scan returns the exchanges of a range in the order of their positions, or
-// [evaluator.ErrTooMuch] where they are larger than the bound.
+// Scan returns the exchanges of a range in the order of their positions, or [evaluator.ErrTooMuch]
+// if they are larger than the bound.
 func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) (evaluator.Page, error) {
 	p, err := scanned(&s.mapping, scan)
 	if err != nil {
@@ -139,17 +140,18 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) (evaluator.Page,
 	p.maxBytes = s.scanBytes
 	answer, err := s.page(ctx, p)
 	if err == nil && len(answer.Exchanges) > 0 && !answer.Exchanges[0].Position().After(p.after) {
-		// It has no id. Left out here it would make a full page look like the last one.
+		// This exchange has no id. If it were dropped here, a full page would look like the last
+		// one.
 		p.strict = true
 		return s.page(ctx, p)
 	}
 	return answer, err
 }
 
-// page reads a page. It asks for one row more than the limit, and leaves out the last
-// position, unless it is complete: ClickHouse could read that to its end, but for LIMIT
-// WITH TIES it sorts all rows of the range, whole, instead of the first few. That is left
-// to a page that would hold nothing else.
+// page reads a page. It asks for one row more than the limit, and drops the last position unless
+// that is complete. ClickHouse could complete it, but for LIMIT WITH TIES it sorts all rows of the
+// range, with all columns, instead of the first few. So this is used only for a page that would
+// otherwise be empty.
 func (s *Source) page(ctx context.Context, p page) (evaluator.Page, error) {
 	q := pageQuery(&s.mapping, p)
 	var answer evaluator.Page
@@ -189,7 +191,7 @@ func (s *Source) exchanges(ctx context.Context, q query, tenantID string, limit 
 	return list, err
 }
 
-// row reads the one row of an answer.
+// row reads the only row of an answer.
 func (s *Source) row(ctx context.Context, q query, into ...any) error {
 	n := 0
 	err := s.each(ctx, q, 1, func(rows driver.Rows) error {
@@ -214,14 +216,14 @@ func (s *Source) each(ctx context.Context, q query, maxRows int, read func(drive
 			return fmt.Errorf("clickhouse: read answer: %w; `tocsin source check` shows which expression of the mapping has another type", err)
 		}
 	}
-	// Without this, a connection lost in mid-answer would look like the end.
+	// Without this check, a connection that is lost during an answer would look like its end.
 	if err := rows.Err(); err != nil {
 		return s.explain(err)
 	}
 	return nil
 }
 
-// readExchange takes the columns of [Mapping.columns].
+// readExchange reads the columns of [Mapping.columns].
 func readExchange(rows driver.Rows) (rules.Exchange, error) {
 	var e rules.Exchange
 	var status string

@@ -11,11 +11,10 @@ import (
 	"tocsin/rules"
 )
 
-// Search and facets are asked by people: they are narrowed to one tenant and a
-// stretch of time, and every value of theirs is a parameter.
+// Search and facets are requested by people. They are limited to one tenant and a time range, and
+// every value in them is a parameter.
 
-// searchQuery reads backward from a position. A row that is there twice is
-// returned once.
+// searchQuery reads backwards from a position. It returns a duplicate row once.
 func searchQuery(m *Mapping, s rules.ExchangeQuery, cond condition) query {
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
 	q := query{parameters: maps.Clone(cond.parameters)}
@@ -43,7 +42,7 @@ LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rowsOf(q
 	return q
 }
 
-// Search returns the terminal exchanges that match, the newest first.
+// Search returns the matching terminal exchanges, newest first.
 func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Exchange, error) {
 	matches, err := predicate(&s.mapping, eq.Scope, eq.Filter)
 	if err != nil {
@@ -56,11 +55,11 @@ func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Ex
 	return s.exchanges(ctx, searchQuery(&s.mapping, eq, matches), eq.TenantID, eq.Limit)
 }
 
-// Exchange returns the exchange at a position, and whether it is there.
+// Exchange returns the exchange at a position, and whether it exists.
 func (s *Source) Exchange(ctx context.Context, tenant string, at cursor.Position) (rules.Exchange, bool, error) {
 	found, err := s.Search(ctx, rules.ExchangeQuery{
 		TenantID: tenant, FromNS: at.StartTimeNS, ToNS: at.StartTimeNS + 1, Limit: 1,
-		// The next text after an id is the id and a zero byte.
+		// The smallest text after an id is the id and a zero byte.
 		Before: &cursor.Position{StartTimeNS: at.StartTimeNS, ExecutionID: at.ExecutionID + "\x00"},
 		Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}},
 	})
@@ -138,8 +137,8 @@ func (s *Source) Facet(ctx context.Context, f rules.FacetQuery) ([]rules.FacetVa
 	return values, nil
 }
 
-// durationQuery looks at the newest exchanges alone, in the order of the table. A
-// duration that no Int64 holds counts as the longest, as where an exchange is read.
+// durationQuery reads only the newest exchanges, in the order of the table. A duration that does
+// not fit into an Int64 counts as the longest, as in a scan.
 func durationQuery(m *Mapping, d rules.DurationQuery, cond condition) query {
 	q := query{parameters: maps.Clone(cond.parameters)}
 	start := operand(m.StartTime)
@@ -161,7 +160,7 @@ FROM (
 	return q
 }
 
-// Durations returns how long the newest exchanges of a scope that completed took.
+// Durations returns how long the newest completed exchanges of a scope took.
 func (s *Source) Durations(ctx context.Context, d rules.DurationQuery) (rules.Durations, error) {
 	matches, err := predicate(&s.mapping, d.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed}})
 	if err != nil {

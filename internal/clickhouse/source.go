@@ -1,14 +1,16 @@
-// Package clickhouse reads exchanges. It is the only door to ClickHouse, and
-// it only reads: every query runs under readonly, a bounded time and a bounded
-// result, and an answer that is cut short is an error (see settings).
+// Package clickhouse reads exchanges. It is the only package that talks to ClickHouse, and it only
+// reads.
 //
-// ClickHouse is authoritative for what happened; what is read here is judged in
-// the process. A row may be there twice, or once as RUNNING and once as
-// terminal, until parts are merged: callers see each terminal row that is there.
+// What a caller may rely on:
 //
-// Each answer to a pass names the server that gave it, an empty one too: identity and
-// rows come from one query, so that nothing between here and ClickHouse can make them
-// differ.
+//   - ClickHouse decides what happened; the process only judges what is read here.
+//   - Every query is read-only and has a bound on its time and its result. An answer that was cut
+//     short is an error (see settings).
+//   - A row may exist twice, or once as RUNNING and once as terminal, until parts are merged.
+//     Callers see each terminal row that exists.
+//   - Each answer to a pass names the server that gave it, even an empty answer. The name and the
+//     rows come from one query, so that nothing between this process and ClickHouse can make them
+//     differ.
 package clickhouse
 
 import (
@@ -30,18 +32,18 @@ import (
 
 // Options configures a [Source].
 type Options struct {
-	// URL is a DSN: clickhouse://user:password@host:9000/database for the native
-	// protocol, with ?secure=true for TLS; http://… or https://… for HTTP. Required.
+	// URL is a DSN: clickhouse://user:password@host:9000/database for the native protocol, with
+	// ?secure=true for TLS; http://… or https://… for HTTP. It is required.
 	URL string
 	// Mapping says what to read, [Exchanges] by default.
 	Mapping Mapping
-	// QueryTimeout bounds one query, 10 s by default. ClickHouse counts in whole
-	// seconds; less than one is rounded up.
+	// QueryTimeout bounds one query, 10 s by default. ClickHouse counts in whole seconds, so
+	// fractions are rounded up.
 	QueryTimeout time.Duration
-	// ScanBytes bounds what a scan holds, 64 MiB by default, unless it is for a single
-	// exchange: messages and attributes are judged whole, however long they are.
+	// ScanBytes bounds what a scan holds, 64 MiB by default, unless the scan is for a single
+	// exchange: messages and attributes are judged whole, whatever their length.
 	ScanBytes int
-	// Version is Tocsin's, as ClickHouse's query log shows it.
+	// Version is the version of Tocsin, which ClickHouse's query log shows.
 	Version string
 }
 
@@ -51,11 +53,11 @@ type Source struct {
 	mapping   Mapping
 	timeout   time.Duration
 	scanBytes int
-	// byStart is whether the table is sorted by start time, nil until it is known.
+	// byStart is whether the table is sorted by start time; nil until it is known.
 	byStart atomic.Pointer[bool]
 }
 
-// Open prepares a source; the first query connects. The caller closes it.
+// Open prepares a source. The first query connects. The caller closes the source.
 func Open(o Options) (*Source, error) {
 	if o.Mapping == (Mapping{}) {
 		o.Mapping = Exchanges()
@@ -82,7 +84,7 @@ func Open(o Options) (*Source, error) {
 	return &Source{conn: conn, mapping: o.Mapping, timeout: o.QueryTimeout, scanBytes: o.ScanBytes}, nil
 }
 
-// CheckURL returns what is wrong with the URL of a server, without connecting.
+// CheckURL returns what is wrong with the URL of a server. It does not connect.
 func CheckURL(url string) error {
 	_, err := parse(url)
 	return err
@@ -96,7 +98,7 @@ func parse(url string) (*clickhouse.Options, error) {
 	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
 		return nil, errors.New(form)
 	}
-	// The driver takes the scheme alone for a contradiction.
+	// The driver refuses the scheme https without secure=true.
 	if scheme == "https" && !regexp.MustCompile(`[?&]secure(=|&|$)`).MatchString(url) {
 		separator := "?"
 		if strings.Contains(url, "?") {
@@ -109,7 +111,7 @@ func parse(url string) (*clickhouse.Options, error) {
 		return nil, fmt.Errorf(form+": %w", redact(err, url))
 	}
 	for _, address := range options.Addr {
-		// HTTP has ports of its own.
+		// HTTP has other default ports.
 		if _, _, err := net.SplitHostPort(address); err != nil && options.Protocol == clickhouse.Native {
 			return nil, fmt.Errorf(form + ": it has no port; add one, such as 9000, or 9440 with ?secure=true")
 		}
@@ -117,8 +119,7 @@ func parse(url string) (*clickhouse.Options, error) {
 	return options, nil
 }
 
-// redact keeps an error that quotes the URL, and with it a password, from
-// being shown.
+// redact hides an error that quotes the URL, which may contain a password.
 func redact(err error, url string) error {
 	if url != "" && regexp.MustCompile(regexp.QuoteMeta(url)).MatchString(err.Error()) {
 		return errors.New("it cannot be read")
@@ -126,7 +127,7 @@ func redact(err error, url string) error {
 	return err
 }
 
-// Close ends every connection.
+// Close closes every connection.
 func (s *Source) Close() error { return s.conn.Close() }
 
 // Ping reports whether ClickHouse answers.
@@ -137,9 +138,9 @@ func (s *Source) Ping(ctx context.Context) error {
 	return nil
 }
 
-// unreached wraps an error that is none of a query. A server of HTTP to which the
-// native protocol is spoken waits for the rest of a request, so that nothing but the
-// time-out of the first exchange of words tells it.
+// unreached wraps an error that does not come from a query. If the native protocol is used with an
+// HTTP server, the server waits for the rest of a request, so the only symptom is a time-out of the
+// handshake.
 func unreached(err error) error {
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && strings.Contains(err.Error(), "handshake: ") {
 		return fmt.Errorf("clickhouse: %w; if that is a port for HTTP, such as 8123, the URL must begin with http://", err)
@@ -147,8 +148,8 @@ func unreached(err error) error {
 	return fmt.Errorf("clickhouse: %w", err)
 }
 
-// explain shortens what ClickHouse says to its code and its first sentence
-// (the rest quotes the query), and names the remedy where there is one.
+// explain shortens an error of ClickHouse to its code and its first sentence, because the rest
+// quotes the query, and adds the remedy if there is one.
 func (s *Source) explain(err error) error {
 	const (
 		unknownIdentifier, unknownTable, unknownDatabase = 47, 60, 81

@@ -45,13 +45,13 @@ func scan(after cursor.Position, before int64) evaluator.Scan {
 	return evaluator.Scan{Tenants: tenants("default"), After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
 }
 
-// tenants returns the tenants of these names.
+// tenants returns the tenants with these names.
 func tenants(names ...string) evaluator.Tenants { return evaluator.Tenants{Names: names} }
 
 // found returns the exchanges of a page.
 func found(page evaluator.Page, err error) ([]rules.Exchange, error) { return page.Exchanges, err }
 
-// matching returns how many exchanges of a range match, by ClickHouse's account.
+// matching returns how many exchanges of a range match, according to ClickHouse.
 func matching(ctx context.Context, source *clickhouse.Source, within cursor.Range, narrow evaluator.Narrowing) (int, error) {
 	page, err := source.Scan(ctx, evaluator.Scan{
 		Tenants: tenants("default"), After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Limit: 1000, Narrow: &narrow,
@@ -59,7 +59,8 @@ func matching(ctx context.Context, source *clickhouse.Source, within cursor.Rang
 	return len(page.Exchanges), err
 }
 
-// observed returns how many rows of the tenant default begin in a range, by fingerprints.
+// observed returns how many rows of the tenant default begin in a range, according to the
+// fingerprints.
 func observed(tb testing.TB, source *clickhouse.Source, within cursor.Range, statuses ...rules.Status) int {
 	tb.Helper()
 	o, err := source.Observe(tb.Context(), evaluator.ObserveQuery{
@@ -98,7 +99,7 @@ func TestURLsOfServersAreTakenAsDocumented(t *testing.T) {
 	}
 }
 
-// TestHTTPSIsSpoken asks a server that speaks nothing else.
+// TestHTTPSIsSpoken queries a server that only speaks HTTPS.
 func TestHTTPSIsSpoken(t *testing.T) {
 	db := chtest.New(t)
 	behind, err := url.Parse(db.URL)
@@ -118,8 +119,8 @@ func TestHTTPSIsSpoken(t *testing.T) {
 	}
 }
 
-// TestAPortForHTTPIsSuspected speaks the native protocol to a server that waits for
-// more, as one of HTTP does.
+// TestAPortForHTTPIsSuspected uses the native protocol with a server that waits for more, as an
+// HTTP server does.
 func TestAPortForHTTPIsSuspected(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -142,13 +143,13 @@ func TestAPortForHTTPIsSuspected(t *testing.T) {
 	}
 }
 
-// former creates a table with the sort key that the default table had before.
+// former creates a table with the former sort key of the default table.
 const former = "CREATE TABLE former AS exchanges ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(start_time) " +
 	"PRIMARY KEY (tenant_id, start_time) ORDER BY (tenant_id, start_time, environment, application_id, route_id, execution_id)"
 
-// TestRowsAreCountedWithoutReadingThem counts those that run yet and those that are
-// there twice, and shows that ClickHouse counts whole granules by their number. Sorted
-// by start time, those of all tenants are counted.
+// TestRowsAreCountedWithoutReadingThem counts running exchanges and duplicates as well, and checks
+// that ClickHouse counts whole granules by their number. If the table is sorted by start time, the
+// rows of all tenants are counted.
 func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
@@ -162,7 +163,7 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 	db.Insert(t, failed(base+1, "b"))
 	for _, statement := range []string{
 		former, "SYSTEM STOP MERGES former", "INSERT INTO former SELECT * FROM exchanges",
-		// An insert merges rows of its own.
+		// An insert merges its own rows.
 		"INSERT INTO former SELECT * FROM exchanges WHERE execution_id = 'b'",
 	} {
 		if err := db.Conn.Exec(t.Context(), statement); err != nil {
@@ -224,10 +225,9 @@ func TestNanosecondsSurvive(t *testing.T) {
 	}
 }
 
-// TestScanBeginsAfterAnExchangeWithoutAnID has more rows of one exchange that has no
-// id than a page holds, at the very position after which a scan begins: were they
-// returned, pages would never end, and were they left out of a full page, it would
-// look like the last one.
+// TestScanBeginsAfterAnExchangeWithoutAnID has more rows of one exchange without an id than fit on
+// a page, at the very position after which a scan begins: if they were returned, pages would never
+// end, and if they were dropped from a full page, it would look like the last one.
 func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
@@ -258,8 +258,8 @@ func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	}
 }
 
-// TestOnlyTerminalRowsOfTheStatusesAreRead has a row of each kind in the default
-// table, and in one that tells failure by what a running exchange may say, too.
+// TestOnlyTerminalRowsOfTheStatusesAreRead has a row of each status in the default table, and in
+// one whose condition for failure a running exchange can satisfy as well.
 func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 	db := chtest.New(t)
 	for i, status := range []rules.Status{rules.Running, rules.Completed, rules.Failed} {
@@ -297,8 +297,8 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 	}
 }
 
-// TestPagesCoverEverythingOnce walks random rows, whose ids hold any bytes and
-// whose times tie, in pages of random size.
+// TestPagesCoverEverythingOnce reads random rows, with arbitrary bytes in ids and with equal times,
+// in pages of random size.
 func TestPagesCoverEverythingOnce(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -374,8 +374,8 @@ func TestErrorsHideThePassword(t *testing.T) {
 	}
 }
 
-// TestScanNarrowsToApplications holds the narrowed scan to the names as bytes:
-// what it returns is what comparing each name would leave.
+// TestScanNarrowsToApplications checks that names are compared as bytes: a narrowed scan returns
+// the same as a scan followed by comparing each name.
 func TestScanNarrowsToApplications(t *testing.T) {
 	db := chtest.New(t)
 	names := []string{"orders", "Orders", "orders ", "order", "orders*", "", ",", "a,b", "a", "b", "it's", "%", "\\", "\xff\xfe", "Ærø", "{x:String}", "a\x00", "\n"}
@@ -393,7 +393,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	}
 	lists := [][]string{names, {"orders", "a,b"}, {"a", "b"}, append(many[:199:199], "it's"), many}
 	for _, name := range names {
-		// No rule can name it.
+		// A rule cannot contain it.
 		if name != "" {
 			lists = append(lists, []string{name})
 		}
@@ -420,7 +420,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	}
 }
 
-// TestScanNarrowsToDurations leaves out what completed too soon, and nothing that failed.
+// TestScanNarrowsToDurations excludes completed exchanges that were too short, and no failed ones.
 func TestScanNarrowsToDurations(t *testing.T) {
 	db := chtest.New(t)
 	const least = 2_000_000_000
@@ -462,7 +462,7 @@ func TestScanNarrowsToDurations(t *testing.T) {
 	}
 }
 
-// withoutDuration maps the default table as one that tells no duration.
+// withoutDuration maps the default table without a column for the duration.
 func withoutDuration() clickhouse.Mapping {
 	m := clickhouse.Exchanges()
 	m.Duration = ""
@@ -510,8 +510,8 @@ func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 	}
 }
 
-// TestScanLeavesOutWhatEndedBefore holds what a scan leaves out to when exchanges
-// ended, the missing end included; without an end the start counts.
+// TestScanLeavesOutWhatEndedBefore compares what a scan excludes with when exchanges ended; for one
+// without an end, its start counts.
 func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
 	db := chtest.New(t)
 	const micro = int64(1000)

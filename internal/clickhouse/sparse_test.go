@@ -12,8 +12,9 @@ import (
 	"tocsin/rules"
 )
 
-// TestScanOfSparseColumns has a table as most are: few exchanges fail, and not all of those have a message, a stack or a
-// type. ClickHouse keeps such columns as sparse ones. Each exchange must be read with what is its own.
+// TestScanOfSparseColumns has a typical table: few exchanges fail, and not all of those have a
+// message, a stack or a type. ClickHouse stores such columns sparsely. Each exchange must be read
+// with its own values.
 func TestScanOfSparseColumns(t *testing.T) {
 	const parts, rows, failing, silent = 10, 1000, 40, 120
 	db := chtest.New(t)

@@ -8,19 +8,19 @@ import (
 	"tocsin/rules"
 )
 
-// CheckOptions says what [Source.Check] looks at.
+// CheckOptions says what [Source.Check] examines.
 type CheckOptions struct {
-	// Window is the stretch before now whose rows are looked at, 1 h by default.
+	// Window is the time before the present whose rows are examined, 1 h by default.
 	Window time.Duration
 	// Watch is how long the table is watched for new rows, if no column says when a row was
-	// inserted. 0 is not at all.
+	// inserted. With 0 it is not watched.
 	Watch time.Duration
-	// Every is the pause between two looks, 200 ms by default.
+	// Every is the pause between two reads, 200 ms by default.
 	Every time.Duration
 	// Settle is how far behind ClickHouse's clock exchanges are judged.
 	Settle time.Duration
-	// Progress gets how long the watch has lasted and how many rows it saw.
-	// May be nil.
+	// Progress is called with how long the watch has lasted and how many rows it saw. It may be
+	// nil.
 	Progress func(elapsed time.Duration, rows int)
 }
 
@@ -36,10 +36,9 @@ func (o *CheckOptions) applyDefaults() {
 	}
 }
 
-// Check compares the mapping with the table, like [Source.CheckMapping], then
-// looks at how the table is stored, at its recent rows, and at how late rows
-// become visible. An error means that ClickHouse did not answer; the report
-// then holds what came before.
+// Check compares the mapping with the table, like [Source.CheckMapping]. Then it examines how the
+// table is stored, its recent rows, and how late rows become visible. An error means that
+// ClickHouse did not answer; the report then holds the results so far.
 func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	o.applyDefaults()
 	r, err := s.CheckMapping(ctx)
@@ -88,7 +87,7 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	return r, nil
 }
 
-// describe tells what follows from parts that the mapping leaves out.
+// describe adds findings about parts that the mapping leaves out.
 func (s *Source) describe(r *Report) {
 	m := &s.mapping
 	if m.EndTime == "" {
@@ -103,7 +102,7 @@ func (s *Source) describe(r *Report) {
 	}
 }
 
-// inUTC is what to do about times of another zone.
+// inUTC is the remedy for times of another zone.
 func (s *Source) inUTC() string {
 	return fmt.Sprintf("write the times in UTC, or name their zone, as in start_time: toDateTime64(toString(%s), 9, 'America/New_York'), and end_time likewise",
 		s.mapping.StartTime)
@@ -149,14 +148,13 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 	}
 }
 
-// judgeAhead says that what happens now is alerted only in hours.
+// judgeAhead adds the finding that present exchanges raise alerts only in hours.
 func (s *Source) judgeAhead(r *Report, which string) {
 	r.add(Broken, "time zone", which+", and are judged when that time comes; check whether the times are in another time zone", s.inUTC())
 }
 
-// many is how many granules a tick may read without a word: 64 of them are half
-// a million rows, which take some ten milliseconds. granuleRows is how many rows one has
-// by default.
+// many is how many granules a tick may read without a warning: 64 of them are half a million rows,
+// which take about ten milliseconds. granuleRows is the default number of rows in a granule.
 const (
 	many        = 64
 	granuleRows = 8192
@@ -197,7 +195,7 @@ func (s *Source) judgeTick(r *Report) {
 func (s *Source) delay(ctx context.Context, r *Report, o CheckOptions, nowNS int64) error {
 	oneOf := r.Sample.Rows/maxArrivals + 1
 	if r.Sample.dayRows > 0 {
-		// What becomes visible now may be as old as the newest row.
+		// Rows that become visible now may be as old as the newest row.
 		oneOf = r.Sample.dayRows/maxArrivals + 1
 		o.Window += time.Duration(nowNS - r.Sample.newestNS)
 	}

@@ -10,16 +10,16 @@ import (
 	"tocsin/rules"
 )
 
-// TestOtherTables reads tables of other types through the expressions that
-// source check advises, in pages of one, so that each position is compared.
+// TestOtherTables reads tables of other types through the expressions that source check recommends,
+// in pages of one, so that each position is compared.
 func TestOtherTables(t *testing.T) {
 	db := chtest.New(t)
 	for name, c := range map[string]struct {
 		columns string
-		// values yields three rows of each of two instants.
+		// values yields three rows for each of two instants.
 		values  string
 		mapping clickhouse.Mapping
-		// granularity is what the start times are multiples of.
+		// granularity is the resolution of the start times.
 		granularity int64
 	}{
 		"milliseconds": {

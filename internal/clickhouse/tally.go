@@ -12,9 +12,9 @@ import (
 	"tocsin/rules"
 )
 
-// tallyQuery counts exchanges by tenant, kind and stretch, and all of a tenant
-// together: where the sum of the parts is more than the whole, an exchange is in two of
-// them. Where attributes are asked for, it does so for each of them.
+// tallyQuery counts exchanges by tenant, kind and interval, and all exchanges of a tenant together.
+// If the sum of the parts is larger than the whole, an exchange is in two of them. If attributes
+// are requested, it counts for each of their values.
 func tallyQuery(m *Mapping, t window.TallyQuery) query {
 	q := query{parameters: map[string]string{}}
 	stretches := make([]string, len(t.FromNS))
@@ -70,8 +70,8 @@ SELECT %d, %s, '', '', '', '', '', '', '', toInt64(0), toInt64(0), toInt64(0), t
 	return q
 }
 
-// least returns from which of some durations on an exchange lasted, 0 where it is shorter
-// than all of them.
+// least returns the largest of some durations that an exchange reached; 0 if it is shorter than all
+// of them.
 func (m *Mapping) least(durations []int64) string {
 	if len(durations) == 0 {
 		return "toInt64(0)"
@@ -83,7 +83,7 @@ func (m *Mapping) least(durations []int64) string {
 	return fmt.Sprintf("roundDown(toInt64(least(%s, 9223372036854775807)), [%s])", m.duration(), strings.Join(bounds, ", "))
 }
 
-// field returns a field as text, and nothing where it is not asked for.
+// field returns a field as text; empty if it is not wanted.
 func field(wanted bool, expression string) string {
 	if !wanted {
 		return "''"
@@ -91,12 +91,12 @@ func field(wanted bool, expression string) string {
 	return "toString(" + textOf(expression) + ")"
 }
 
-// maxAttributeBytes bounds the answer where values of attributes are told apart: there may
-// be as many as exchanges, each of [rules.MaxGroupBytes].
+// maxAttributeBytes bounds the answer if values of attributes are distinguished: there may be as
+// many as exchanges, each of [rules.MaxGroupBytes].
 const maxAttributeBytes = 32 << 20
 
-// What a row of a tally is, beside that of one kind: the whole of a tenant, and the name of
-// the server.
+// A row of a tally counts one kind, or it is one of these parts: the whole of a tenant, or the name
+// of the server.
 const partWhole, partServer = 1, 2
 
 // Tally returns how many exchanges there are of each kind.

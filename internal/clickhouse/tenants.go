@@ -9,11 +9,11 @@ import (
 	"tocsin/evaluator"
 )
 
-// maxTenantNames bounds what a query lists of names of tenants, in bytes. Each travels
-// as two hexadecimal digits, over HTTP in the address.
+// maxTenantNames bounds the names of tenants in a query, in bytes. Each byte is sent as two
+// hexadecimal digits, over HTTP in the address.
 const maxTenantNames = 16 << 10
 
-// one returns the tenants that a query about a single one reads.
+// one returns the tenants for a query about a single one.
 func one(tenantID string) evaluator.Tenants { return evaluator.Tenants{Names: []string{tenantID}} }
 
 // tenant returns the expression of a row's tenant.
@@ -24,9 +24,9 @@ func (m *Mapping) tenant() string {
 	return operand(m.TenantID)
 }
 
-// tenants returns the condition that a row belongs to some tenants, empty where every
-// row does. Names are listed, so that a sort key that begins with the tenant prunes;
-// where they are too many for that, the share decides.
+// tenants returns the condition that a row belongs to some tenants; empty if every row does. Names
+// are listed, so that a sort key that begins with the tenant prunes. If there are too many names,
+// the share decides.
 func (m *Mapping) tenants(parameters map[string]string, t evaluator.Tenants) string {
 	if m.TenantID == "" {
 		if slices.Contains(t.Names, m.Tenant) {
@@ -38,7 +38,7 @@ func (m *Mapping) tenants(parameters map[string]string, t evaluator.Tenants) str
 		parameters["tenant"] = hexadecimal(t.Names[0])
 		return m.tenant() + " = unhex({tenant:String})"
 	}
-	// No name holds a zero byte: Postgres, where tenants are kept, stores none.
+	// No name contains a zero byte, because Postgres, where tenants are stored, does not allow one.
 	names := strings.Join(t.Names, "\x00")
 	switch {
 	case t.Of == 0 || len(names) <= maxTenantNames:
@@ -52,13 +52,13 @@ func (m *Mapping) tenants(parameters map[string]string, t evaluator.Tenants) str
 	}
 }
 
-// rowsOf returns the condition that holds for the terminal rows of some tenants, and
-// prunes to a range of start times. The range itself is the caller's to demand.
+// rowsOf returns the condition for the terminal rows of some tenants, and prunes to a range of
+// start times. The caller adds the condition on the range itself.
 func (m *Mapping) rowsOf(parameters map[string]string, t evaluator.Tenants, fromNS, toNS int64) string {
 	return all(m.tenants(parameters, t), m.pruned(pruneInstant(fromNS), pruneInstant(toNS)), m.terminal())
 }
 
-// all combines conditions by AND; empty ones are none.
+// all combines conditions by AND and ignores empty ones.
 func all(conditions ...string) string {
 	conditions = slices.DeleteFunc(conditions, func(c string) bool { return c == "" })
 	if len(conditions) == 0 {

@@ -29,8 +29,8 @@ func share(names []string, index, of uint32) evaluator.Tenants {
 	return t
 }
 
-// TestTenantsAreRead reads few tenants by name and many by their share, some of which
-// have odd names: each is read by its own partition and by no other.
+// TestTenantsAreRead reads few tenants by name and many by their share, some of which have unusual
+// names: each is read by its own partition and by no other.
 func TestTenantsAreRead(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -84,7 +84,7 @@ func TestTenantsAreRead(t *testing.T) {
 	}
 }
 
-// TestTheOneTenantOfATable reads a table that knows no tenants.
+// TestTheOneTenantOfATable reads a table without a column for the tenant.
 func TestTheOneTenantOfATable(t *testing.T) {
 	db := chtest.New(t)
 	m := clickhouse.Exchanges()
@@ -101,8 +101,8 @@ func TestTheOneTenantOfATable(t *testing.T) {
 	}
 }
 
-// TestNoPositionIsCutInTwo has one execution id of many tenants begin in one nanosecond,
-// and its row twice in some: a page holds them all, however small its limit.
+// TestNoPositionIsCutInTwo has one execution id for many tenants, beginning in one nanosecond, and
+// duplicate rows for some: a page contains them all, however small its limit.
 func TestNoPositionIsCutInTwo(t *testing.T) {
 	db := chtest.New(t)
 	db.KeepRows(t)
@@ -126,7 +126,7 @@ func TestNoPositionIsCutInTwo(t *testing.T) {
 		more        bool
 	}{
 		{s.After, 1, 1, true},
-		{s.After, 2, 1, true}, // and not a part of what follows
+		{s.After, 2, 1, true}, // and not a part of the next group
 		{s.After, 56, 56, true},
 		{s.After, 57, 57, false},
 		{cursor.Position{StartTimeNS: base, ExecutionID: "before"}, 1, 55, true},
@@ -142,8 +142,8 @@ func TestNoPositionIsCutInTwo(t *testing.T) {
 	}
 }
 
-// TestObserve compares fingerprints with what was written, in buckets that a split cuts
-// in two, and the clock with the server's.
+// TestObserve compares fingerprints with what was written, in buckets that a split divides, and the
+// clock with the server's.
 func TestObserve(t *testing.T) {
 	const width = int64(1e9)
 	db := chtest.New(t)
@@ -190,7 +190,7 @@ func TestObserve(t *testing.T) {
 			t.Errorf("the checksums of two parts do not add up: %v, want %d", parts, sums[second])
 		}
 	}
-	// What is there twice differs from what is there once, until it is merged.
+	// Duplicate rows differ from a single one, until they are merged.
 	db.Insert(t, failed(second+5, "b"))
 	if twice, changed := observe(q); twice[second] != 4 || changed[second] == sums[second] {
 		t.Errorf("a row that is there twice: %v, %v", twice, changed)
@@ -216,7 +216,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestRowCountsKeepTheOrderOfTheirRanges asks for more ranges than a statement holds.
+// TestRowCountsKeepTheOrderOfTheirRanges queries more ranges than fit into a statement.
 func TestRowCountsKeepTheOrderOfTheirRanges(t *testing.T) {
 	db := chtest.New(t)
 	var rows []rules.Exchange

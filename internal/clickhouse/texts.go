@@ -36,14 +36,14 @@ func (b *builder) message(m *Mapping, f *rules.Filter) error {
 	return nil
 }
 
-// attributeOf returns the value of the attribute with a key, the last one where there are
-// several, and the empty text where there is none.
+// attributeOf returns the value of the attribute with a key: the last one if there are several, and
+// the empty text if there is none.
 func attributeOf(m *Mapping, key string) string {
 	return fmt.Sprintf("mapValues(%[1]s)[arrayLastIndex(tocsin_key -> tocsin_key = %[2]s, mapKeys(%[1]s))]", m.attributes(), key)
 }
 
-// attribute returns the condition that an attribute is there and meets a comparison, before
-// it is turned around.
+// attribute returns the condition that an attribute exists and meets a comparison, before a
+// negation is applied.
 func (b *builder) attribute(m *Mapping, name string, a *rules.AttributeMatch) (string, error) {
 	key := b.text(name+"_key", a.Key)
 	value := attributeOf(m, key)
@@ -76,8 +76,8 @@ func (b *builder) attribute(m *Mapping, name string, a *rules.AttributeMatch) (s
 }
 
 // compares returns the condition that a value is a number and meets a comparison. Numbers of
-// [rules.NumberExpression] are below 10^36 and multiples of 10^-36: this type holds each of
-// them exactly, which no type of floating point does.
+// [rules.NumberExpression] are below 10^36 and multiples of 10^-36. This type holds each of them
+// exactly, which no floating-point type does.
 func (b *builder) compares(value, name string, a *rules.AttributeMatch) string {
 	operator := map[rules.AttributeOp]string{
 		rules.AttributeGreaterThan: ">", rules.AttributeAtLeast: ">=", rules.AttributeLessThan: "<", rules.AttributeAtMost: "<=",

@@ -15,37 +15,36 @@ import (
 	"tocsin/rules"
 )
 
-// maxStatement bounds the text of a statement and what its parameters hold, in
-// bytes: ClickHouse parses 256 KiB by default, and over HTTP all of it is
-// one address.
+// maxStatement bounds the size of a statement with its parameters, in bytes: ClickHouse parses 256
+// KiB by default, and over HTTP all of it is one address.
 const maxStatement = 96 << 10
 
-// ended returns when an exchange ended, its start where the source does not say, in
-// nanoseconds.
+// ended returns when an exchange ended, in nanoseconds; its start if the source has no ends.
 func (m *Mapping) ended() string {
 	return fmt.Sprintf("ifNull(%s, toUnixTimestamp64Nano(%s))", m.end(), operand(m.StartTime))
 }
 
-// windowRows is what several windows with one end have in common: from where a query for
-// them reads, and to which of them a row belongs.
+// windowRows is the common part of several windows with one end: from where a query for them reads,
+// and which of them a row belongs to.
 type windowRows struct {
 	parameters map[string]string
-	// from follows FROM: each row is joined, as tocsin_code, with twice the number of each
-	// window that it counts in, plus 2 where it is observed and plus 1 where what is
-	// observed is compared with it. Rows that count in none are left out.
+	// from is the text after FROM. It joins each row with tocsin_code, once for each window in
+	// which the row counts. A code is twice the number of the window, plus 2 if the row is observed
+	// and plus 1 if it is what the observed rows are compared with. Rows that count in no window
+	// are left out.
 	from string
-	// group is the group in which a row counts in its window.
+	// group is the group of a row in its window.
 	group string
 }
 
-// What a code says.
+// What a code means.
 const (
 	codeWindow   = "toUInt16(intDiv(tocsin_code - 1, 2)) AS tocsin_window"
 	codeObserved = "tocsin_code % 2 = 0"
 )
 
-// windowRows expects tocsin_ended to stand for [Mapping.ended]. Further, unless it is nil,
-// holds a condition for each window, and only what is observed counts.
+// windowRows expects that tocsin_ended is [Mapping.ended]. If further is not nil, it returns a
+// further condition for each window, and only observed rows count.
 func (m *Mapping) windowRows(windows []window.Query, further func(b *builder, number int) string) (windowRows, error) {
 	r := windowRows{parameters: map[string]string{}}
 	start, first := operand(m.StartTime), &windows[0]
@@ -88,8 +87,8 @@ WHERE %s`, m.Table, strings.Join(codes, ",\n    "), strings.Join(b.conditions, "
 	return r, nil
 }
 
-// measured adds the condition on what counts in a window, and returns the one on which of
-// that is observed, empty for all of it.
+// measured adds the condition for what counts in a window. It returns the condition for the
+// observed part, which is empty if all of it is observed.
 func (b *builder) measured(m *Mapping, w *window.Query) (observed string, err error) {
 	filter := w.Filter
 	if w.Mode == rules.RatioInWindow {
@@ -113,9 +112,8 @@ func (b *builder) measured(m *Mapping, w *window.Query) (observed string, err er
 	return observed, nil
 }
 
-// windowsQuery counts, for several windows of one mode with one end, the exchanges that
-// are observed, and those that these are compared with, by group. A row that is there
-// twice counts once.
+// windowsQuery counts, by group, the observed exchanges and those that they are compared with, for
+// several windows of one mode with one end. A duplicate row counts once.
 func windowsQuery(m *Mapping, windows []window.Query) (query, error) {
 	r, err := m.windowRows(windows, nil)
 	if err != nil {
@@ -149,11 +147,11 @@ ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
 LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), codeWindow, r.group, columns, r.from)}, nil
 }
 
-// noWindow is the number of the row that names the server.
+// noWindow is the number in the row that names the server.
 const noWindow = math.MaxUint16
 
-// absentQuery counts as windowsQuery does, and adds a row that names the server: who
-// counts nothing has to be known as well.
+// absentQuery counts as windowsQuery does, and adds a row that names the server, because the server
+// must be known even if it counts nothing.
 func absentQuery(m *Mapping, r windowRows) query {
 	return query{parameters: r.parameters, sql: fmt.Sprintf(`
 SELECT
@@ -176,7 +174,8 @@ SELECT toUInt16(%[7]d), %[8]s, toInt64(0), toInt64(0), toInt64(0), toInt64(0), t
 		m.ended(), codeWindow, r.group, operand(m.ExecutionID), operand(m.StartTime), r.from, noWindow, server)}
 }
 
-// durationsQuery takes the longest duration of each exchange, and the percentile of these.
+// durationsQuery takes the longest duration of each exchange, and the percentile of these
+// durations.
 func durationsQuery(m *Mapping, windows []window.Query, r windowRows) query {
 	percentile := perWindow(windows, func(w *window.Query) int64 { return int64(w.Percentile) })
 	return query{parameters: r.parameters, sql: fmt.Sprintf(`
@@ -213,7 +212,7 @@ func perWindow(windows []window.Query, of func(w *window.Query) int64) string {
 	return "[" + strings.Join(numbers, ", ") + "][tocsin_window + 1]"
 }
 
-// shortFrom returns where the short window begins, never where there is none.
+// shortFrom returns when the short window begins; never, if there is none.
 func shortFrom(w *window.Query) int64 {
 	if w.ShortFromNS == 0 {
 		return math.MaxInt64
@@ -227,9 +226,8 @@ func (m *Mapping) newest(most, condition string) string {
 	return fmt.Sprintf("tupleElement(%[1]s, 1),\n    tupleElement(%[1]s, 2)", both)
 }
 
-// anyOf returns a condition that every row meets which counts in any of the
-// windows: it is of a status, and where all of them name applications, routes
-// or environments, of one of these.
+// anyOf returns a condition that is true for every row that counts in any of the windows. It tests
+// the status. If all windows name applications, routes or environments, it also tests these.
 func (m *Mapping) anyOf(parameters map[string]string, windows []window.Query) string {
 	b := builder{prefix: "any_", parameters: parameters}
 	var statuses []rules.Status
@@ -248,8 +246,8 @@ func (m *Mapping) anyOf(parameters map[string]string, windows []window.Query) st
 	return strings.Join(b.conditions, "\n  AND ")
 }
 
-// union returns names that hold all that either list does, none being no
-// restriction; further says that there was a former list.
+// union returns names that contain those of both lists; no names mean no restriction. further says
+// that former is a list.
 func union(further bool, former, names []string) []string {
 	if len(names) == 0 || further && len(former) == 0 {
 		return nil
@@ -290,7 +288,7 @@ func (q *query) size() int {
 	return size
 }
 
-// CountWindows returns the groups of each window that hold an exchange that counts.
+// CountWindows returns the groups of each window that contain a counted exchange.
 func (s *Source) CountWindows(ctx context.Context, windows []window.Query) (window.Counted, error) {
 	answer := window.Counted{Groups: make([][]window.Group, len(windows))}
 	for _, mode := range []rules.FireMode{rules.CountInWindow, rules.RatioInWindow, rules.DurationInWindow, rules.AbsentInWindow} {
@@ -357,7 +355,7 @@ func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answ
 	}
 	if windows[0].Mode == rules.AbsentInWindow {
 		for _, groups := range answer.Groups {
-			// A UNION ALL has no order.
+			// A UNION ALL has no defined order.
 			slices.SortFunc(groups, func(a, b window.Group) int {
 				return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
 			})

@@ -25,14 +25,13 @@ import (
 	"tocsin/rules"
 )
 
-// watchedSource is a source that notes how rules were counted.
+// watchedSource is a source that records how rules were counted.
 type watchedSource struct {
 	*clickhouse.Source
-	// untallied makes each tally one that must not be summed up.
+	// untallied makes each tally inexact.
 	untallied bool
-	// tallies and batches count queries, exact and inexact tenants that were tallied, and
-	// durations those that were tallied exactly by their durations
-	// or attributes.
+	// tallies and batches count queries, exact and inexact tallied tenants, and durations and
+	// attributes those that were tallied exactly by their durations or attributes.
 	tallies, batches, exact, inexact, durations, attributes int
 }
 
@@ -58,7 +57,7 @@ func (s *watchedSource) CountWindows(ctx context.Context, windows []window.Query
 	return s.Source.CountWindows(ctx, windows)
 }
 
-// noTexts writes nothing.
+// noTexts returns empty texts.
 type noTexts struct{}
 
 func (noTexts) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
@@ -67,7 +66,7 @@ func (noTexts) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (a, b str
 	return "", "", nil
 }
 
-// seen is a group as an alert tells it.
+// seen is a group as an alert shows it.
 type seen struct {
 	Observed, Volume             int64
 	ShortObserved, ShortVolume   int64
@@ -76,7 +75,7 @@ type seen struct {
 	NewestID                     string
 }
 
-// place returns names of which there are few, so that rules and rows meet.
+// place returns a name from a small set, so that rules and rows match.
 func place() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{"a", "a", "a", "a", "b", "ab", "", "\x00\xff", "é*"})
 }
@@ -85,22 +84,23 @@ func fewNames() *rapid.Generator[[]string] {
 	return rapid.SampledFrom([][]string{nil, nil, nil, nil, nil, nil, nil, nil, {"a"}, {"a"}, {"a", "b"}, {"b", "ab"}, {"a*"}, {"*b"}, {"*"}, {"é*", "nowhere"}})
 }
 
-// offsets are where windows begin and end and reading begins, and a nanosecond beside.
+// offsets returns offsets at the given seconds before the watermark, and a nanosecond before and
+// after each.
 func offsets(seconds ...int64) *rapid.Generator[int64] {
 	return rapid.Custom(func(t *rapid.T) int64 {
 		return -1e9*rapid.SampledFrom(seconds).Draw(t, "seconds") + rapid.Int64Range(-1, 1).Draw(t, "beside")
 	})
 }
 
-// ends returns offsets of the beginnings and the end of windows.
+// ends returns offsets at which windows begin and end.
 func ends() *rapid.Generator[int64] { return offsets(0, 10, 11, 20, 30, 39, 61, 300) }
 
-// starts adds those at which reading begins, for windows up to a minute and up to five.
+// starts are offsets at which reading begins, for windows up to a minute and up to five.
 func starts() *rapid.Generator[int64] {
 	return offsets(0, 10, 11, 20, 30, 39, 300, 1000, 3660, 3660, 3900, 3900, 4000)
 }
 
-// groupings are by what rules group; keys of attributes are any text.
+// groupings are all groupings of rules; keys of attributes may be any text.
 func groupings() []rules.Grouping {
 	return []rules.Grouping{
 		{},
@@ -113,8 +113,8 @@ func groupings() []rules.Grouping {
 	}
 }
 
-// value returns what an attribute holds: hostile texts among it, and some of which the
-// SHA-256 stands for.
+// value returns values of an attribute: among them hostile texts, and some that are replaced by
+// their SHA-256.
 func value() *rapid.Generator[string] {
 	return rapid.SampledFrom([]string{
 		"a", "a", "a", "b", "", "two\nlines", "\x00\xff", "hex:61", strings.Repeat("é", rules.MaxGroupBytes/2), strings.Repeat("a", rules.MaxGroupBytes) + "b",
@@ -163,7 +163,7 @@ func windowRows(tenants []string, watermark int64) *rapid.Generator[[]rules.Exch
 			e := &rows[i]
 			k := key{e.TenantID, e.Environment, e.Application, e.Route, e.ExecutionID, e.StartTimeNS}
 			if seen[k] {
-				// An insert keeps one of several rows with the key of the table.
+				// On insertion, ClickHouse keeps one of several rows with the same sort key.
 				e.ExecutionID = fmt.Sprint("row ", i)
 			}
 			seen[k] = true
@@ -248,8 +248,8 @@ func windowRule(tenants []string, watermark int64, usual rules.FireMode, usualBy
 	})
 }
 
-// measured is what is seen of one group: how long each exchange lasted, of those that are
-// observed, that these are compared with, and the same within the short window.
+// measured are the durations of one group's exchanges: of those that are observed, of those that
+// they are compared with, and the same within the short window.
 type measured struct {
 	observed, volume, shortObserved, shortVolume map[string]int64
 	newest                                       rules.Exchange
@@ -282,7 +282,7 @@ func (m *measured) compare(e *rules.Exchange, short bool) {
 	}
 }
 
-// percentile returns the shortest duration that so many of a hundred do not exceed.
+// percentile returns the shortest duration that at least p percent of the exchanges do not exceed.
 func (m *measured) percentile(p int) int64 {
 	durations := slices.Sorted(maps.Values(m.volume))
 	for i, d := range durations {
@@ -308,7 +308,7 @@ func (m *measured) reached(d *rules.Definition) bool {
 	}
 }
 
-// countNaively measures what a rule is to see.
+// countNaively measures what a rule has to see.
 func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, watermark int64, groups map[string]seen) {
 	inScope, err := rules.Compile(rule.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}})
 	if err != nil {
@@ -374,9 +374,9 @@ func countNaively(t *rapid.T, rule evaluator.WindowRule, rows []rules.Exchange, 
 	}
 }
 
-// lateNaively returns how late exchanges are taken to be by who watches at a watermark, and did so
-// ten seconds before: ten seconds at least. An exchange that is dated to begin after it ended
-// counts from its beginning on, and so is late by what lies between.
+// lateNaively returns the lateness of exchanges as measured by a watch at a watermark that also
+// looked ten seconds before: ten seconds at least. An exchange whose begin is after its end counts
+// from its begin on, so its lateness includes the difference.
 func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 	const tenSeconds = 10e9
 	shown := func(at int64) map[int64]map[string]bool {
@@ -430,12 +430,12 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 	return groups
 }
 
-// TestWindowsAgree lets random rules of several tenants be evaluated over random rows, by
-// tallies and by conditions alone, and holds both to a count in Go.
+// TestWindowsAgree evaluates random rules of several tenants over random rows, both by tallies and
+// by single conditions, and compares both with a count in Go.
 func TestWindowsAgree(t *testing.T) {
 	t.Parallel()
 	db := chtest.New(t)
-	// A merge between two counts would drop rows that only one of them saw.
+	// A merge between two counts would remove rows that only one of them saw.
 	db.KeepRows(t)
 	tallying, asking := &watchedSource{Source: open(t, db)}, &watchedSource{Source: open(t, db), untallied: true}
 	tenants := []string{"o'hara", "tenant-1", "tenant-2"}
@@ -447,7 +447,7 @@ func TestWindowsAgree(t *testing.T) {
 		if err := db.Conn.Exec(t.Context(), "TRUNCATE TABLE exchanges"); err != nil {
 			rt.Fatal(err)
 		}
-		// In two parts, or the insert would merge its duplicates.
+		// In two parts, as the insert would otherwise merge its duplicates.
 		for half := range [2]int{} {
 			var part []rules.Exchange
 			for i := half; i < len(rows); i += 2 {
@@ -473,7 +473,7 @@ func TestWindowsAgree(t *testing.T) {
 			rt.Fatalf("the naive count (-) and tallies (+) differ:\n%s", diff)
 		}
 		if rapid.IntRange(0, 3).Draw(rt, "by conditions alone as well") > 0 {
-			return // the tallying one sends some conditions, too
+			return // the one with tallies sends some conditions, too
 		}
 		if diff := gocmp.Diff(want, evaluate(rt, asking, tenants, list)); diff != "" {
 			rt.Fatalf("the naive count (-) and conditions (+) differ:\n%s", diff)
@@ -481,8 +481,8 @@ func TestWindowsAgree(t *testing.T) {
 	})
 	t.Logf("%d draws, %d groups, %d partial windows, %d groups newer than their window; %d tenants tallied, %d by duration, %d by attribute, %d not exactly, %d batches",
 		draws, compared, partial, long, tallying.exact, tallying.durations, tallying.attributes, tallying.inexact, tallying.batches)
-	// Far below what is usual: 40 draws vary, and some have none by duration, or none that is
-	// not exact.
+	// Far below the usual numbers: 40 draws vary, and some have none by duration, or only exact
+	// ones.
 	if tallying.exact < draws/20 || tallying.durations+tallying.attributes+tallying.inexact < draws/20 || asking.batches < draws/20 || compared < draws || partial < draws || long < draws/20 {
 		t.Error("the draws hardly tell")
 	}

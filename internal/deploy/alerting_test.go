@@ -26,9 +26,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// prometheus starts one that scrapes an address twice a second by the rules, which wait for a second instead of minutes,
-// and find late what is some seconds old.
-// It returns the address of its API.
+// prometheus starts a Prometheus that scrapes an address twice a second, with the rules changed to
+// wait for a second instead of minutes, and to treat as late what is some seconds old. It returns
+// the address of its API.
 func prometheus(t *testing.T, target string) string {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -93,7 +93,7 @@ func firing(ctx context.Context, prometheus string) (names []string, err error) 
 	return names, nil
 }
 
-// everyQueryShowsSomething asks Prometheus what each panel of the dashboard asks it.
+// everyQueryShowsSomething runs the queries of each panel of the dashboard against Prometheus.
 func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	t.Helper()
 	for _, p := range panels(t) {
@@ -112,7 +112,8 @@ func everyQueryShowsSomething(t *testing.T, prometheus string) {
 	}
 }
 
-// namesAreConventional has promtool judge what a replica tells, and compares it with the list of metrics, both ways.
+// namesAreConventional lets promtool check the metrics of a replica, and compares them with the
+// list of metrics in both directions.
 func namesAreConventional(t *testing.T, address string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
@@ -147,7 +148,8 @@ func namesAreConventional(t *testing.T, address string) {
 	}
 }
 
-// isDrawn holds that the picture of the dashboard has each of its panels, with lines from Prometheus.
+// isDrawn checks that the picture of the dashboard has each of its panels, with lines from
+// Prometheus.
 func isDrawn(t *testing.T, prometheus string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dashboard.svg")
@@ -171,7 +173,8 @@ func isDrawn(t *testing.T, prometheus string) {
 	}
 }
 
-// source stands before ClickHouse and can take it away, or what asks about the older look-back alone. It returns the URL through it.
+// source is a proxy in front of ClickHouse that can fail all queries, or only those for the older
+// look-back. It returns the URL of the proxy.
 func source(t *testing.T, away, older *atomic.Bool) string {
 	t.Helper()
 	_, clickhouse := servers(t)
@@ -183,10 +186,11 @@ func source(t *testing.T, away, older *atomic.Bool) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // Whoever asked is gone.
+			return // The client is gone.
 		}
 		r.Body = io.NopCloser(bytes.NewReader(text))
-		// What is recent is asked for up to the clock of ClickHouse less a settling time.
+		// The query of what is recent has a range up to the clock of ClickHouse minus a settling
+		// time.
 		looksBack := bytes.Contains(text, []byte("tocsin_range")) || bytes.Contains(text, []byte("tocsin_checksum")) && !bytes.Contains(text, []byte("{settle:Int64}"))
 		if away.Load() || older.Load() && looksBack {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -199,8 +203,10 @@ func source(t *testing.T, away, older *atomic.Bool) string {
 	return to.String()
 }
 
-// TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica is killed, a receiver is gone,
-// refuses a message, does not answer, commits and sweeps wait for a lock, an alert is lost, ClickHouse, its answers about the past and a key are away, and no replica runs.
+// TestAlertsFireAndClear breaks a Tocsin that a real Prometheus watches, and repairs it: a replica
+// is killed; a receiver is gone, rejects a message, does not respond; commits and sweeps wait for a
+// lock; an alert is lost; ClickHouse, its answers about the past and a key are unavailable; and no
+// replica runs.
 func TestAlertsFireAndClear(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -312,7 +318,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait("the rule asks for none", "TocsinAlertsMissing", false)
-	// A source that no rule asks for is not read.
+	// A source that no rule needs is not read.
 	if _, err := post(t.Context(), fmt.Sprintf("%s/rules/%s/enable", api, rule["id"]), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +338,7 @@ func TestAlertsFireAndClear(t *testing.T) {
 	older.Store(false)
 	wait("the look-back can be read", "TocsinBacklog", false)
 
-	// Another key cannot open what the first one has sealed.
+	// Another key cannot decrypt what the first one has encrypted.
 	const former, other32 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	for _, c := range []struct {
 		keys  string

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// ownPostgres starts a Postgres of the version that its pg_dump belongs to, and returns its URL and the folder of its
-// programs. Devstack's has no pg_dump, and one of an older version refuses it.
+// ownPostgres starts a Postgres with the version of the installed pg_dump, and returns its URL and
+// the folder of its programs. Devstack's Postgres has no pg_dump, and an older pg_dump refuses it.
 func ownPostgres(t *testing.T) (base *url.URL, programs string) {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -66,8 +66,9 @@ func ownPostgres(t *testing.T) (base *url.URL, programs string) {
 	return base, programs
 }
 
-// TestABackupIsRestored takes a dump of a Tocsin at work as docs/install.md says, loses the database later, and restores it:
-// every exchange has one alert, and what was told twice has the same id.
+// TestABackupIsRestored dumps a running Tocsin's database as docs/install.md describes, loses the
+// database later, and restores it: every exchange has one alert, and what was sent twice has the
+// same id.
 func TestABackupIsRestored(t *testing.T) {
 	base, programs := ownPostgres(t)
 	program, err := filepath.Abs(binary)
@@ -133,7 +134,7 @@ func TestABackupIsRestored(t *testing.T) {
 	}
 }
 
-// ordinary hands the database to a user who owns it and nothing else.
+// ordinary hands the database to a new user who owns nothing else.
 func (u *update) ordinary(base *url.URL) {
 	u.t.Helper()
 	own := mustParse(u.t, u.postgres)
@@ -147,7 +148,7 @@ func (u *update) ordinary(base *url.URL) {
 	u.postgres = own.String()
 }
 
-// dump backs the database up by the command of docs/install.md.
+// dump backs up the database with the command of docs/install.md.
 func (u *update) dump(programs string) (file string) {
 	u.t.Helper()
 	file = filepath.Join(u.t.TempDir(), "tocsin.dump")
@@ -155,7 +156,8 @@ func (u *update) dump(programs string) (file string) {
 	return file
 }
 
-// restore puts a dump in the place of the database, of which nobody is a client, by the commands of docs/install.md.
+// restore replaces the database, to which nothing is connected, by a dump, with the commands of
+// docs/install.md.
 func (u *update) restore(base *url.URL, programs, dump string) {
 	u.t.Helper()
 	for _, name := range []string{"dropdb", "createdb", "pg_restore"} {

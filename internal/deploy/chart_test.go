@@ -29,7 +29,7 @@ import (
 
 const chartFolder = "../../deploy/helm/tocsin"
 
-// values are the least that the chart asks for, and changes to it.
+// values are the minimum that the chart requires, with changes.
 func values(changes map[string]any) map[string]any {
 	v := map[string]any{
 		"image":  map[string]any{"repository": "registry.example.com/tocsin"},
@@ -39,7 +39,7 @@ func values(changes map[string]any) map[string]any {
 	return v
 }
 
-// everything switches on what is off by default.
+// everything enables all that is disabled by default.
 func everything() map[string]any {
 	return map[string]any{
 		"replicas":          3,
@@ -66,7 +66,7 @@ func everything() map[string]any {
 	}
 }
 
-// rendered returns the objects of the chart, decoded strictly against the types of Kubernetes, by kind.
+// rendered returns the objects of the chart by kind, decoded strictly into the types of Kubernetes.
 func rendered(t *testing.T, v map[string]any) (map[string]runtime.Object, error) {
 	t.Helper()
 	chart, err := loader.Load(chartFolder)
@@ -109,7 +109,7 @@ func rendered(t *testing.T, v map[string]any) (map[string]runtime.Object, error)
 	return objects, nil
 }
 
-// podsOf returns what the chart runs.
+// podsOf returns the pods that the chart runs.
 func podsOf(objects map[string]runtime.Object) map[string]corev1.PodSpec {
 	return map[string]corev1.PodSpec{
 		"Deployment": objects["Deployment"].(*appsv1.Deployment).Spec.Template.Spec, "Job": objects["Job"].(*batchv1.Job).Spec.Template.Spec,
@@ -120,7 +120,7 @@ func TestTheChartIsLinted(t *testing.T) {
 	for name, v := range map[string]map[string]any{"least": values(nil), "everything": values(everything())} {
 		result := lint.RunAll(chartFolder, v, "monitoring")
 		for _, m := range result.Messages {
-			// An icon is all that may be missing.
+			// Only an icon may be missing.
 			if !strings.Contains(m.Error(), "icon is recommended") {
 				t.Errorf("%s: %v", name, m)
 			}
@@ -183,8 +183,8 @@ func TestTheChartRendersWhatKubernetesTakes(t *testing.T) {
 	}
 }
 
-// TestPodsAreRestrictedAndEndInTime holds what the Pod Security Standard "restricted" asks for, and that a replica has the
-// time that its settings promise.
+// TestPodsAreRestrictedAndEndInTime checks the requirements of the Pod Security Standard
+// "restricted", and that a replica has the time to stop that its settings require.
 func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	objects, err := rendered(t, values(map[string]any{"drainDelaySeconds": 7, "shutdownTimeoutSeconds": 20, "settings": map[string]any{"tick-interval": "2s"}}))
 	if err != nil {
@@ -203,7 +203,7 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Within the usual drain delay Kubernetes has to see that a replica is not ready.
+	// Within the default drain delay Kubernetes has to notice that a replica is not ready.
 	if seen, delay := podsOf(usual)["Deployment"].Containers[0].ReadinessProbe, 10; int(seen.PeriodSeconds*seen.FailureThreshold) >= delay ||
 		!strings.Contains(usual["ConfigMap"].(*corev1.ConfigMap).Data["tocsin.yaml"], fmt.Sprintf("shutdown-delay: %ds", delay)) {
 		t.Errorf("a replica that drains for %d s is seen not to be ready by %+v", delay, seen)
@@ -211,7 +211,7 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	if got := *pods["Deployment"].TerminationGracePeriodSeconds; got != 7+20+5 {
 		t.Errorf("a replica has %d seconds to end", got)
 	}
-	// A database that is away is no reason to restart a replica: only readiness may ask for it.
+	// An unreachable database is no reason to restart a replica: only readiness may depend on it.
 	c := pods["Deployment"].Containers[0]
 	for name, probe := range map[string]struct {
 		*corev1.Probe
@@ -252,7 +252,8 @@ func TestPodsAreRestrictedAndEndInTime(t *testing.T) {
 	}
 }
 
-// TestTheChartGoesAroundAPooler has the migration and the wake-up bus reach Postgres itself, and nothing else.
+// TestTheChartGoesAroundAPooler checks that only the migration and the wake-up bus connect to
+// Postgres directly.
 func TestTheChartGoesAroundAPooler(t *testing.T) {
 	keysOf := func(v map[string]any) map[string]string {
 		t.Helper()
@@ -309,7 +310,7 @@ func TestTheChartRefusesWrongValues(t *testing.T) {
 	}
 }
 
-// TestTheChartHoldsTheRules holds that the chart's file is the one beside it.
+// TestTheChartHoldsTheRules checks that the chart's copy equals the original file.
 func TestTheChartHoldsTheRules(t *testing.T) {
 	inside, err := os.ReadFile(chartFolder + "/files/rules.yaml")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestAnotherProgramUsesTheClient builds the client's example as a module of its own, which requires the client as docs/api.md says, and
-// has it talk to a replica.
+// TestAnotherProgramUsesTheClient builds the client's example as a module of its own, which
+// requires the client as docs/api.md describes, and runs it against a replica.
 func TestAnotherProgramUsesTheClient(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -95,7 +95,7 @@ func TestAnotherProgramUsesTheClient(t *testing.T) {
 		}
 		return err
 	})
-	// It hears of the alert.
+	// The watching client is notified of the alert.
 	hears(`"changed"`)
 	stop()
 	_ = watching.Wait()

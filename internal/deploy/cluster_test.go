@@ -29,25 +29,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is a real API server on a real etcd. Nothing runs pods.
+// cluster is a real API server on a real etcd. No pods run.
 type cluster struct {
 	t       *testing.T
 	api     *kubernetes.Clientset
 	helm    string
 	kubecfg string
-	// migrations counts the Jobs that the cluster has run.
+	// migrations returns the number of Jobs that the cluster has run.
 	migrations func() int
 }
 
 const (
 	namespace = "monitoring"
-	// restricted has the API server refuse pods that do not meet that standard, and warn of what would make such pods.
+	// restricted makes the API server reject pods that violate that standard, and warn about
+	// objects that would create such pods.
 	restricted = `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "` + namespace + `", "labels": {
 		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}}}`
 	token = "the-token-of-the-test"
 )
 
-// startCluster starts etcd, the API server with its usual admission, and the kinds of the Prometheus operator.
+// startCluster starts etcd, the API server with its default admission plugins, and the resource
+// types of the Prometheus operator.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	programs, crds := os.Getenv("TOCSIN_TEST_CLUSTER"), os.Getenv("TOCSIN_TEST_CRDS")
@@ -57,7 +59,7 @@ func startCluster(t *testing.T) *cluster {
 	dir := t.TempDir()
 	store, peers, address := freeAddress(t), freeAddress(t), freeAddress(t)
 	_, port, _ := strings.Cut(address, ":")
-	// The server of the API has to end before etcd does.
+	// The API server has to end before etcd does.
 	background(t, filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--log-level=error",
 		"--listen-client-urls=http://"+store, "--advertise-client-urls=http://"+store, "--listen-peer-urls=http://"+peers,
 		"--initial-advertise-peer-urls=http://"+peers, "--initial-cluster=default=http://"+peers)
@@ -108,7 +110,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// background runs a program until the test ends; what was started last ends first.
+// background runs a program until the test ends; the last one started ends first.
 func background(t *testing.T, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(name, args...) //nolint:noctx // ended below
@@ -140,7 +142,7 @@ func (c *cluster) create(path, kind, text string) {
 	}
 }
 
-// runJobs has every Job succeed, since nothing runs its pods.
+// runJobs makes every Job succeed, since no pods run.
 func (c *cluster) runJobs() {
 	var mutex sync.Mutex
 	done := map[string]bool{}
@@ -183,7 +185,7 @@ func (c *cluster) runJobs() {
 	})
 }
 
-// run runs Helm with values, and returns what it prints.
+// run runs Helm with values, and returns its output.
 func (c *cluster) run(v map[string]any, args ...string) (string, error) {
 	c.t.Helper()
 	text, err := yaml.Marshal(v)
@@ -204,7 +206,7 @@ func (c *cluster) run(v map[string]any, args ...string) (string, error) {
 	return string(out), err
 }
 
-// does runs Helm and holds that it works, and that the API server warns of nothing.
+// does runs Helm, and checks that it succeeds without warnings of the API server.
 func (c *cluster) does(v map[string]any, args ...string) string {
 	c.t.Helper()
 	out, err := c.run(v, args...)
@@ -214,7 +216,7 @@ func (c *cluster) does(v map[string]any, args ...string) string {
 	return out
 }
 
-// pod has the API server judge a pod that the chart describes.
+// pod lets the API server check a pod that the chart describes.
 func (c *cluster) pod(template *corev1.PodTemplateSpec, change func(*corev1.PodSpec)) error {
 	spec := template.Spec.DeepCopy()
 	change(spec)
@@ -224,8 +226,9 @@ func (c *cluster) pod(template *corev1.PodTemplateSpec, change func(*corev1.PodS
 	return err
 }
 
-// TestARealAPIServerTakesTheChart installs, updates, rolls back and removes the chart by Helm, as docs/install.md says, on a real API
-// server that enforces the Pod Security Standard "restricted", with the least values and with everything that can be switched on.
+// TestARealAPIServerTakesTheChart installs, updates, rolls back and removes the chart with Helm, as
+// docs/install.md describes, on a real API server that enforces the Pod Security Standard
+// "restricted", with the minimal values and with everything enabled.
 func TestARealAPIServerTakesTheChart(t *testing.T) {
 	c := startCluster(t)
 	c.create("/api/v1/namespaces/"+namespace+"/secrets", "application/json",
@@ -313,7 +316,7 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 	if template, replicas := deployment(); replicas != 3 || c.migrations() != 3 || !strings.HasSuffix(template.Spec.Containers[0].Image, ":"+tag) {
 		t.Errorf("after the update of stopped replicas there are %d, of %s, after %d migrations", replicas, template.Spec.Containers[0].Image, c.migrations())
 	}
-	// Another number belongs to whoever has set it.
+	// Another number belongs to the client that has set it.
 	scale(1)
 	if out, err := c.run(nil, update...); err == nil || !strings.Contains(out, "conflict") {
 		t.Errorf("helm upgrade takes the number of replicas from kubectl: %v\n%s", err, out)
@@ -323,7 +326,7 @@ func TestARealAPIServerTakesTheChart(t *testing.T) {
 		t.Errorf("after the update that takes it, there are %d replicas", replicas)
 	}
 
-	// What Helm and the chart's schema let pass, and only the server knows.
+	// What Helm and the chart's schema accept, and only the server rejects.
 	for name, refused := range map[string]struct {
 		change map[string]any
 		says   string

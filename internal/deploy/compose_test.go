@@ -89,7 +89,8 @@ func TestTheComposeFileAsksForWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestTheComposeFileTakesMoreSettings gives the replicas and the migration what a file beside it says, and the program accepts all of it.
+// TestTheComposeFileTakesMoreSettings gives the replicas and the migration additional settings from
+// an override file, and checks that the program accepts all of them.
 func TestTheComposeFileTakesMoreSettings(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"compose.yaml", "collector.yaml", "source.yaml"} {
@@ -125,7 +126,7 @@ func TestTheComposeFileTakesMoreSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As it comes, and with the line that the page proposes.
+	// As shipped, and with the line that the page suggests.
 	for _, text := range []string{string(text), strings.Replace(string(text), "# terminal:", "terminal:", 1)} {
 		if err := os.WriteFile(mapping, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestTheComposeFileTakesMoreSettings(t *testing.T) {
 	}
 }
 
-// TestTheCollectorWritesWhereTocsinReads compares the two ends.
+// TestTheCollectorWritesWhereTocsinReads compares both settings.
 func TestTheCollectorWritesWhereTocsinReads(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/collector.yaml")
 	if err != nil {

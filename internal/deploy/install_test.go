@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// printed returns the arguments of the last command of docs/install.md that begins so.
+// printed returns the arguments of the last command of docs/install.md that begins with the given
+// text.
 func printed(t *testing.T, command string) (args []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/install.md")

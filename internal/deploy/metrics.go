@@ -1,7 +1,7 @@
 package deploy
 
-// Metrics returns the names of the metrics that Tocsin has, and of those of the client library that rules and dashboard
-// use. Those of a histogram end in _bucket, _sum and _count as well.
+// Metrics returns the names of Tocsin's metrics, and of those of the client library that rules and
+// dashboard use. Histograms also exist with the suffixes _bucket, _sum and _count.
 func Metrics() []string {
 	return append([]string{
 		"tocsin_alerts_raised_total", "tocsin_attempt_duration_seconds", "tocsin_attempts_total", "tocsin_attempts_unknown_total", "tocsin_backlog_seconds",
@@ -14,7 +14,8 @@ func Metrics() []string {
 	}, NotShown()...)
 }
 
-// NotShown returns those that no panel shows: what people look up when another figure leads them there.
+// NotShown returns the metrics that no panel shows: people look them up when another figure leads
+// there.
 func NotShown() []string {
 	return []string{
 		"tocsin_escalation_steps_empty_total", "tocsin_notifications_suppressed_total", "tocsin_outcomes_unjudged_total", "tocsin_reconciled_rules", "tocsin_reconciled_since_timestamp_seconds", "tocsin_swept_total", "process_start_time_seconds",

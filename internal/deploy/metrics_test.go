@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTheMetricsAreThoseOfTheProgram looks each metric up in the source of the product.
+// TestTheMetricsAreThoseOfTheProgram searches for each metric in the source of the product.
 func TestTheMetricsAreThoseOfTheProgram(t *testing.T) {
 	var source strings.Builder
 	root := os.DirFS("../../internal/app")

@@ -26,7 +26,7 @@ import (
 
 const binary = "../../bin/tocsin"
 
-// servers returns the URLs of the throw-away databases.
+// servers returns the URLs of the temporary databases.
 func servers(t *testing.T) (postgres *url.URL, clickhouse string) {
 	t.Helper()
 	address := os.Getenv("TOCSIN_TEST_POSTGRES_URL")
@@ -38,7 +38,7 @@ func servers(t *testing.T) (postgres *url.URL, clickhouse string) {
 	return postgres, clickhouse
 }
 
-// freeAddress returns one at which nobody listens.
+// freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
@@ -49,8 +49,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// pooler starts a PgBouncer before a database and returns the database's URL through it. Versions that can prepare
-// statements in transaction mode keep as many as prepared says.
+// pooler starts a PgBouncer in front of a database and returns the database's URL through it.
+// Versions that can prepare statements in transaction mode keep as many as prepared says.
 func pooler(t *testing.T, mode string, prepared int) string {
 	t.Helper()
 	const size = 20
@@ -158,7 +158,7 @@ func untilWithin(t *testing.T, bound time.Duration, what string, done func(ctx c
 	}
 }
 
-// tocsin prepares the program with settings, as NAME=value.
+// tocsin returns a command that runs the program with settings, as NAME=value.
 func tocsin(t *testing.T, postgres string, settings []string, args ...string) *exec.Cmd {
 	t.Helper()
 	_, clickhouse := servers(t)
@@ -173,7 +173,8 @@ func tocsin(t *testing.T, postgres string, settings []string, args ...string) *e
 	return cmd
 }
 
-// says runs the program to its end, or for two minutes, and checks what it prints and whether it succeeds.
+// says runs the program to its end, at most two minutes, and checks its output and whether it
+// succeeds.
 func says(t *testing.T, succeeds bool, text string, cmd *exec.Cmd) {
 	t.Helper()
 	const bound = 2 * time.Minute
@@ -190,7 +191,7 @@ func says(t *testing.T, succeeds bool, text string, cmd *exec.Cmd) {
 	}
 }
 
-// makeTable makes the table of exchanges as the documentation says.
+// makeTable creates the table of exchanges as the documentation describes.
 func makeTable(t *testing.T) {
 	t.Helper()
 	postgres, clickhouse := servers(t)
@@ -212,7 +213,8 @@ func makeTable(t *testing.T) {
 	}
 }
 
-// serves starts the server, waits until it is ready, follows an exchange that fails to its message, and ends the server in an orderly way.
+// serves starts the server, waits until it is ready, follows a failing exchange to its message, and
+// stops the server in an orderly way.
 func serves(t *testing.T, postgres string, settings ...string) {
 	t.Helper()
 	address := freeAddress(t)
@@ -243,7 +245,7 @@ func serves(t *testing.T, postgres string, settings ...string) {
 	}
 }
 
-// delivers has a server of an API raise an alert and send its message.
+// delivers makes the server behind an API raise an alert and send its message.
 func delivers(t *testing.T, api string) {
 	t.Helper()
 	_, clickhouse := servers(t)
@@ -296,8 +298,8 @@ func TestAPoolerInTransactionModeIsRefusedOrWorks(t *testing.T) {
 	serves(t, pooler(t, "transaction", 200), "TOCSIN_BUS_URL="+direct.String())
 }
 
-// TestABusyPoolerIsRecognised has so many others use a pooler that hardly any connection is given twice to the same one
-// in a row, as when a replica is added to others.
+// TestABusyPoolerIsRecognised has so many other clients of a pooler that hardly any client gets the
+// same connection twice in a row, as when a replica is added to others.
 func TestABusyPoolerIsRecognised(t *testing.T) {
 	direct, _ := servers(t)
 	makeTable(t)
@@ -330,7 +332,8 @@ func TestABusyPoolerIsRecognised(t *testing.T) {
 	}
 }
 
-// TestAPoolerThatIsTooSmallIsRefused has a pooler give each client the same connection of its own, of which there is one.
+// TestAPoolerThatIsTooSmallIsRefused has a pooler with a single connection, which every client
+// gets.
 func TestAPoolerThatIsTooSmallIsRefused(t *testing.T) {
 	direct, _ := servers(t)
 	says(t, true, "", tocsin(t, direct.String(), nil, "migrate"))
@@ -355,7 +358,8 @@ func TestModesThatGuessTypesAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheFirstServerThatTakesWritesIsFound holds what docs/install.md says of a URL with several servers.
+// TestTheFirstServerThatTakesWritesIsFound checks what docs/install.md says about a URL with
+// several servers.
 func TestTheFirstServerThatTakesWritesIsFound(t *testing.T) {
 	direct, _ := servers(t)
 	makeTable(t)

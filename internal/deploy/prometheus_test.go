@@ -24,7 +24,7 @@ const (
 	pictureFile   = "../../docs/pictures/dashboard.svg"
 )
 
-// panel is one of Grafana's dashboard.
+// panel is a panel of Grafana's dashboard.
 type panel struct {
 	Type    string                   `json:"type"`
 	Title   string                   `json:"title"`
@@ -59,7 +59,7 @@ func rules(t *testing.T) *rulefmt.RuleGroups {
 	return groups
 }
 
-// usedBy returns the metrics that an expression reads.
+// usedBy returns the metrics that an expression uses.
 func usedBy(t *testing.T, expr string) []string {
 	t.Helper()
 	tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -77,7 +77,7 @@ func usedBy(t *testing.T, expr string) []string {
 	return names
 }
 
-// isKnown reports whether a metric, or a part of a histogram, is one that Tocsin has.
+// isKnown reports whether Tocsin has a metric of this name, or a histogram of which it is a part.
 func isKnown(name string) bool {
 	if slices.Contains(Metrics(), name) {
 		return true
@@ -199,7 +199,7 @@ func TestTheDashboardIsUpToDateAndItsQueriesWork(t *testing.T) {
 			t.Errorf("the panel %q has %d queries", p.Title, len(p.Targets))
 		}
 		for _, target := range p.Targets {
-			// Grafana fills these in.
+			// Grafana replaces these.
 			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", ".+").Replace(target.Expr)
 			for _, name := range usedBy(t, expr) {
 				used[name] = true

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestARollbackLosesAndRepeatsNothing updates a Tocsin at work, replica by replica, to this version and back to the one before,
-// which works with the schema of this one, as docs/install.md says. Exchanges fail at every step.
+// TestARollbackLosesAndRepeatsNothing updates a running Tocsin, replica by replica, to this version
+// and back to the previous one, which works with the schema of this one, as docs/install.md says.
+// Exchanges fail at every step.
 func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	base, _ := servers(t)
 	u := newDatabases(t, programBefore(t, "TOCSIN_TEST_BESIDE"), base)
@@ -28,7 +29,7 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	u.arrived(path)
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
-	// Forth: the new one beside the old one, then alone.
+	// Update: the new version runs together with the old one, then by itself.
 	u.does(u.now, "migrate")
 	logs := []*bytes.Buffer{log}
 	replace := func(by string) {
@@ -42,12 +43,13 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	}
 	replace(u.now)
 	u.arrived(path)
-	// And back, on the schema of the new one. The unit of the package migrates before each start.
+	// And back, on the schema of the new version. The unit of the package migrates before each
+	// start.
 	u.does(u.before, "migrate")
 	replace(u.before)
 	u.arrived(path)
 	u.makes("/alerts/resolve", `{"filter": {"state": ["ACKNOWLEDGED"]}}`)
-	// The old one may start again, too.
+	// The old version can be started again as well.
 	u.stop(old, logs[len(logs)-1])
 	old, log = u.serve(u.before)
 	u.fail(100, "rand() % 3000")
@@ -70,9 +72,10 @@ func TestARollbackLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestABackupIsTheWayBackWhereTheSchemaIsNot takes a dump before an update to a schema with which the version before cannot work,
-// updates, and goes back by the dump, as docs/install.md says: each exchange has one alert again, those of before the backup are not
-// told anew, and those of the time of the new version are told twice.
+// TestABackupIsTheWayBackWhereTheSchemaIsNot takes a dump before an update to a schema with which
+// the previous version cannot work, updates, and goes back by restoring the dump, as
+// docs/install.md describes: each exchange has one alert again; alerts from before the backup are
+// not sent again, and those of the time of the new version are sent twice.
 func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 	base, programs := ownPostgres(t)
 	u := newDatabases(t, programBefore(t, "TOCSIN_TEST_BEFORE"), base)
@@ -126,7 +129,7 @@ func (u *update) toldOnce(from, to int) {
 	u.told(from, to, 1)
 }
 
-// told holds that each of some exchanges was told so many times.
+// told checks that each exchange of a range was sent the given number of times.
 func (u *update) told(from, to, times int) {
 	u.t.Helper()
 	u.got.mutex.Lock()

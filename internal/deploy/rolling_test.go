@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// messages counts what a receiver gets: by exchange, the ids of its messages.
+// messages counts what a receiver gets: the ids of its messages by exchange.
 type messages struct {
 	mutex sync.Mutex
 	ids   map[string][]string
@@ -43,7 +43,7 @@ func (m *messages) exchanges() int {
 	return len(m.ids)
 }
 
-// post sends a body and returns the decoded answer, if it is JSON.
+// post sends a body and returns the decoded response, if it is JSON.
 func post(ctx context.Context, address string, body []byte) (answer map[string]any, err error) {
 	return call(ctx, http.MethodPost, address, body)
 }
@@ -89,13 +89,13 @@ func startReplica(t *testing.T, more ...string) *replica {
 	if err := r.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// After a failure nothing goes on.
+	// After a failure nothing continues.
 	t.Cleanup(func() { _ = r.process.Process.Kill() })
 	until(t, "a replica", func(context.Context) error { return tocsin(t, postgres.String(), settings, "healthcheck").Run() })
 	return r
 }
 
-// stop ends a replica as Kubernetes does.
+// stop stops a replica as Kubernetes does.
 func (r *replica) stop(t *testing.T) {
 	t.Helper()
 	if err := r.process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -106,8 +106,8 @@ func (r *replica) stop(t *testing.T) {
 	}
 }
 
-// TestARollingUpdateLosesNothing replaces two replicas one by one, as the chart does, while exchanges fail all the time. Each
-// has one message at the end.
+// TestARollingUpdateLosesNothing replaces two replicas one by one, as the chart does, while
+// exchanges fail all the time. Each has one message at the end.
 func TestARollingUpdateLosesNothing(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -137,7 +137,7 @@ func TestARollingUpdateLosesNothing(t *testing.T) {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for failing.Err() == nil {
-			// Ended just now, and began up to two seconds ago: some lie behind the cursor.
+			// They have just ended, and began up to two seconds ago: some are behind the cursor.
 			statement := fmt.Sprintf(`INSERT INTO exchanges (tenant_id, start_time, execution_id, environment, application_id, route_id, status, end_time)
 				SELECT 'default', now64(9) - rand(number) %% 2000 / 1000, concat('%s ', toString(%d + number)), 'test', '%s', 'r', 'FAILED', now64(9) FROM numbers(10)`, name, inserted, name)
 			if _, insertErr = post(t.Context(), strings.TrimSuffix(clickhouse, "/default"), []byte(statement)); insertErr != nil { //nolint:contextcheck // what is under way is finished

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestTheSelfTestFollowsAnExchange runs it with a receiver that takes the message and one that refuses it, under a silence,
-// and without a server. It leaves no rule behind.
+// TestTheSelfTestFollowsAnExchange runs the self-test with a receiver that accepts the message and
+// one that rejects it, during a silence, and without a server. It leaves no rule behind.
 func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	postgres, clickhouse := servers(t)
 	makeTable(t)
@@ -56,7 +56,8 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 	if received.Load() != 1 {
 		t.Errorf("the receiver got %d messages, want 1", received.Load())
 	}
-	// What a silence says of exchanges does not hold for the alert of the test, which stands for all of them.
+	// Conditions of a silence on exchanges do not apply to the alert of the test, which matches any
+	// exchange.
 	for match, suppresses := range map[string]bool{`{"scope": {"applications": ["*"]}}`: false, `{"severities": ["INFO"]}`: true} {
 		before := received.Load()
 		silence, err := post(t.Context(), base+"/api/v1/silences", fmt.Appendf(nil, `{"name": "Move %s", "match": %s, "endsAt": %q}`, name, match, time.Now().Add(time.Hour).Format(time.RFC3339)))

@@ -25,7 +25,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// update is a Tocsin of the version before, with databases of its own, that is replaced by this one.
+// update is a Tocsin of the previous version, with databases of its own, that is replaced by this
+// version.
 type update struct {
 	t *testing.T
 	// before and now are the two programs.
@@ -33,15 +34,16 @@ type update struct {
 	postgres, clickhouse string
 	got                  *perRule
 	address              string
-	// failed is how many exchanges have failed, each once.
+	// failed is the number of failed exchanges, each counted once.
 	failed atomic.Int64
 }
 
-// perRule counts what a receiver gets: by path, which is the rule, and exchange, how often each message arrived.
+// perRule counts what a receiver gets: how often each message arrived, by path, which stands for
+// the rule, and exchange.
 type perRule struct {
 	mutex    sync.Mutex
 	messages map[string]map[string]int
-	// refuses says that one in ten exchanges is refused for now.
+	// refuses says that one in ten exchanges is rejected for now.
 	refuses atomic.Bool
 }
 
@@ -68,7 +70,7 @@ func (p *perRule) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.messages[key][r.Header.Get("Webhook-Id")]++
 }
 
-// of returns of how many exchanges a path got messages.
+// of returns for how many exchanges a path got messages.
 func (p *perRule) of(path string) (exchanges int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -86,7 +88,7 @@ func newUpdate(t *testing.T) *update {
 	return newDatabases(t, programBefore(t, "TOCSIN_TEST_BEFORE"), base)
 }
 
-// programBefore returns the program of a version before this one, which a variable names.
+// programBefore returns the program of a previous version, from an environment variable.
 func programBefore(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -96,7 +98,7 @@ func programBefore(t *testing.T, variable string) string {
 	return path
 }
 
-// newDatabases makes databases of their own, of which that for exchanges has the table that a program describes.
+// newDatabases creates databases; the one for exchanges has the table that a program describes.
 func newDatabases(t *testing.T, program string, base *url.URL) *update {
 	t.Helper()
 	now, err := filepath.Abs(binary)
@@ -140,7 +142,7 @@ func (u *update) connect(address string) *pgx.Conn {
 	return conn
 }
 
-// query has ClickHouse execute a statement.
+// query lets ClickHouse execute a statement.
 func (u *update) query(statement string) {
 	u.t.Helper()
 	address, err := url.Parse(u.clickhouse)
@@ -154,7 +156,7 @@ func (u *update) query(statement string) {
 	}
 }
 
-// number returns a number that Postgres tells.
+// number returns a number that is read from Postgres.
 func (u *update) number(ctx context.Context, query string) (n int) {
 	u.t.Helper()
 	conn, err := pgx.Connect(ctx, u.postgres)
@@ -176,7 +178,7 @@ func (u *update) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// makes posts to the API, and returns the id of what was made.
+// makes posts to the API, and returns the id of what was created.
 func (u *update) makes(path, body string, args ...any) any {
 	u.t.Helper()
 	made, err := post(u.t.Context(), "http://"+u.address+"/api/v1"+path, fmt.Appendf(nil, body, args...))
@@ -222,7 +224,7 @@ func (u *update) stop(cmd *exec.Cmd, log *bytes.Buffer) {
 	}
 }
 
-// fail has exchanges fail that end now and began as many seconds ago as an expression says.
+// fail writes failed exchanges that end now; an expression gives the seconds since their begin.
 func (u *update) fail(n int, ago string) {
 	u.t.Helper()
 	from := u.failed.Add(int64(n)) - int64(n)
@@ -243,9 +245,10 @@ func (u *update) arrived(paths ...string) {
 	})
 }
 
-// TestAnUpdateLosesAndRepeatsNothing stops the version before in the midst of its look-back, with messages that wait for
-// their next attempt and alerts that people have handled, migrates, and goes on with this version. Exchanges become visible
-// all the while, many of them behind the cursor.
+// TestAnUpdateLosesAndRepeatsNothing stops the previous version in the middle of its look-back,
+// with messages that wait for their next attempt and alerts that users have handled, migrates, and
+// continues with this version. Exchanges become visible all the while, many of them behind the
+// cursor.
 func TestAnUpdateLosesAndRepeatsNothing(t *testing.T) {
 	u := newUpdate(t)
 	receiver := httptest.NewServer(u.got)
@@ -266,7 +269,8 @@ func TestAnUpdateLosesAndRepeatsNothing(t *testing.T) {
 	u.arrived(paths...)
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
-	// Whoever starts again looks back; it is stopped before it is done, and before one in ten messages got through.
+	// After the restart the replica judges the look-back; it is stopped before that is done, and
+	// before a tenth of the messages are delivered.
 	u.stop(cmd, log)
 	u.got.refuses.Store(true)
 	u.fail(20_000, "rand() % 3000")

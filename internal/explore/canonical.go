@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Canonical drops what nothing reads any more, and gives what has names of no meaning the
-// first of those that differ in them alone: tokens, revisions, servers and replicas.
+// Canonical drops what nothing reads any more, and renumbers names without a meaning (tokens,
+// revisions, servers and replicas), so that states that differ only in them become equal.
 func (m *Evaluation) Canonical(w *EvaluationState) EvaluationState {
 	c := *w
 	for r := range c.Processes {
@@ -40,8 +40,8 @@ func keepLess(best, other *EvaluationState) {
 	}
 }
 
-// worldBytes returns the bytes of a world, all of whose fields are one byte long: there is
-// none between them.
+// worldBytes returns the bytes of a world. All its fields are one byte long, so there is no padding
+// between them.
 func worldBytes(w *EvaluationState) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w))
 }
@@ -49,7 +49,7 @@ func worldBytes(w *EvaluationState) []byte {
 // forget drops what nothing reads any more of a process.
 func (m *Evaluation) forget(w *EvaluationState, p *process) {
 	if m.fenced() && !at(p, &w.DB) && (!w.Stalled || !at(p, &w.Standby)) {
-		// Nothing that it does changes anything, and what it remembers is dropped.
+		// Nothing that it does has an effect, and its memory will be dropped.
 		*p = process{}
 		return
 	}
@@ -75,8 +75,8 @@ func (m *Evaluation) forget(w *EvaluationState, p *process) {
 // at reports whether a process is at a checkpoint.
 func at(p *process, s *store) bool { return p.Token == s.Token && p.Revision == s.Revision }
 
-// renumber gives tokens and revisions the smallest numbers that behave alike: what matters
-// is which are equal.
+// renumber gives tokens and revisions the smallest numbers that behave in the same way: only their
+// equality matters.
 func (m *Evaluation) renumber(w *EvaluationState) {
 	var tokens, revisions [4]*int8
 	n := 0
@@ -109,13 +109,14 @@ func (m *Evaluation) renumber(w *EvaluationState) {
 	w.Tokens = int8(labels)
 	for i := range n {
 		if *revisions[i] -= lowest; m.fenced() {
-			// Of what is compared, only the next revision is new, and it is greater than all.
+			// Of the compared values, only the next revision is new, and it is greater than all
+			// others.
 			*revisions[i] = min(*revisions[i], 1)
 		}
 	}
 }
 
-// fenced reports whether a process that is at no stored checkpoint changes nothing.
+// fenced reports whether a process that is at no stored checkpoint has no effect.
 func (m *Evaluation) fenced() bool { return m.has("token") && m.has("revision") && m.has("memory") }
 
 func (m *Evaluation) swapReplicas(w *EvaluationState) EvaluationState {

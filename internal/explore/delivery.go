@@ -6,17 +6,17 @@ const maxAttempts = 4
 
 // Delivery is spec/delivery.qnt for given bounds.
 type Delivery struct {
-	// Limit is how many attempts may fail, Attempts how many may be begun, at most four.
+	// Limit is how many attempts may fail; Attempts is how many may be begun, at most four.
 	Limit, Attempts int
 	// Failovers is how often Postgres may fail over.
 	Failovers int
-	// Without names the guard that is taken away, "" for none.
+	// Without names the guard that is removed; "" means none.
 	Without string
 }
 
 func (m *Delivery) has(guard string) bool { return m.Without != guard }
 
-// status is that of the notification.
+// status is the status of the notification.
 type status int8
 
 const (
@@ -27,7 +27,7 @@ const (
 	exhausted
 )
 
-// outcome is what is on record of an attempt.
+// outcome is the recorded outcome of an attempt.
 type outcome int8
 
 const (
@@ -43,7 +43,7 @@ func (o outcome) String() string {
 	return [...]string{none: "", unknown: "unknown", arrived: "delivered", bad: "failed", refused: "refused", notMade: "not made"}[o]
 }
 
-// outbox is what Postgres holds of the notification.
+// outbox is what Postgres stores about the notification.
 type outbox struct {
 	Status                       status
 	ID, Attempts, Counted, Token int8
@@ -88,7 +88,7 @@ type DeliveryState struct {
 // Initial returns the state before the alert is raised.
 func (m *Delivery) Initial() DeliveryState { return DeliveryState{Failovers: int8(m.Failovers)} }
 
-// withUnknown records what the present claimant has begun and stored no outcome of.
+// withUnknown records an attempt that the present claimant has begun without storing an outcome.
 func (m *Delivery) withUnknown(o *outbox) {
 	if n := o.Attempts; o.Begun && o.Token != 0 && o.Record[n] == none && m.has("unknown-recorded") {
 		o.Record[n] = unknown
@@ -97,7 +97,7 @@ func (m *Delivery) withUnknown(o *outbox) {
 
 func stands(o *outbox, d *dispatcher) bool { return o.Status == waiting && o.Token == d.Token }
 
-// Next takes each step that is possible.
+// Next takes each possible step.
 func (m *Delivery) Next(w *DeliveryState, emit func(Step, *DeliveryState)) {
 	var next DeliveryState
 	if w.DB.Status == absent {
@@ -255,7 +255,7 @@ func (m *Delivery) settle(w *DeliveryState, r int, known bool) bool {
 	return true
 }
 
-// Broken names the promise that a state breaks.
+// Broken returns the promise that a state breaks.
 func (m *Delivery) Broken(w *DeliveryState) string {
 	o := &w.DB
 	for n := 1; n <= m.Attempts; n++ {
@@ -286,7 +286,7 @@ func (m *Delivery) Kept(w *DeliveryState) bool {
 	return w.DB.Status > waiting || int(w.DB.Attempts) == m.Attempts
 }
 
-// Canonical gives tokens the smallest numbers that keep them apart.
+// Canonical gives tokens the smallest numbers that keep them distinct.
 func (m *Delivery) Canonical(w *DeliveryState) DeliveryState {
 	c := *w
 	if !m.has("fresh-token") {
@@ -320,8 +320,8 @@ func (m *Delivery) Canonical(w *DeliveryState) DeliveryState {
 	return c
 }
 
-// lessDispatcher puts the two dispatchers, which are alike, in an order. It does not look at
-// tokens, whose numbers mean nothing, so that two that differ in them alone stay as they are.
+// lessDispatcher orders the two dispatchers, which are interchangeable. It ignores tokens, whose
+// numbers have no meaning, so that two dispatchers that differ only in tokens keep their order.
 func lessDispatcher(a, b *dispatcher) bool {
 	key := func(d *dispatcher) int {
 		k := int(d.Stage)*8 + int(d.Attempt)

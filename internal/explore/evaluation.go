@@ -1,6 +1,6 @@
 package explore
 
-// The numbers of the specification that every instance shares.
+// The constants of the specification that all instances share.
 const (
 	recent    = 1
 	lookEvery = 1
@@ -14,17 +14,17 @@ const (
 
 // Evaluation is spec/evaluation.qnt for given bounds.
 type Evaluation struct {
-	// Starts are the start times of the exchanges, at most three, ascending.
+	// Starts are the start times of the exchanges, at most three, in ascending order.
 	Starts []int
 	// Until is the last instant of the clock, at most six.
 	Until int
-	// LookBack is that of the rule.
+	// LookBack is the look-back of the rule.
 	LookBack int
 	// Failovers is how often Postgres may fail over.
 	Failovers int
-	// Replicas is how many processes there are, one or two.
+	// Replicas is the number of processes, one or two.
 	Replicas int
-	// Without names the guard that is taken away, "" for none.
+	// Without names the guard that is removed; "" means none.
 	Without string
 }
 
@@ -47,18 +47,18 @@ func (m *Evaluation) reach() int {
 	return m.LookBack
 }
 
-// store is what Postgres holds.
+// store is what Postgres stores.
 type store struct {
 	Cursor, Revision, Token int8
-	Owner                   int8 // replica + 1, 0 for none
+	Owner                   int8 // replica + 1; 0 means none
 	Marked                  bool
 	MarkFrom, MarkCursor    int8
-	// Alerts holds for each exchange the set of ids of its alerts.
+	// Alerts holds, for each exchange, the set of ids of its alerts.
 	Alerts   [maxExchanges]set
 	Notified [maxExchanges]int8
 }
 
-// bucket is a bucket of the backlog; with an empty set it is none.
+// bucket is a bucket of the backlog; an empty set means that there is none.
 type bucket struct {
 	Seen   set
 	Server int8
@@ -116,7 +116,7 @@ type EvaluationState struct {
 	IDs [maxExchanges]int8
 }
 
-// Initial returns the world when the rule is armed.
+// Initial returns the state in which the rule is armed.
 func (m *Evaluation) Initial() EvaluationState { return EvaluationState{Failovers: int8(m.Failovers)} }
 
 func (m *Evaluation) rowsAt(rows set, t int) set {
@@ -259,7 +259,7 @@ func ended(p *process) process {
 	return process{Knows: p.Knows, Revision: p.Revision, Token: p.Token, Memory: p.Memory}
 }
 
-// Broken names the promise that a world breaks.
+// Broken returns the promise that a state breaks.
 func (m *Evaluation) Broken(w *EvaluationState) string {
 	base := m.timeOf(int(w.DB.Cursor))
 	if w.DB.Marked {
@@ -295,7 +295,7 @@ func (m *Evaluation) Broken(w *EvaluationState) string {
 	return ""
 }
 
-// Kept reports whether each exchange that must be alerted is.
+// Kept reports whether each exchange that must have an alert has one.
 func (m *Evaluation) Kept(w *EvaluationState) bool {
 	for e := range m.Starts {
 		if w.Due&bit(e) != 0 && w.DB.Alerts[e] == 0 {

@@ -2,7 +2,7 @@ package explore
 
 import "strconv"
 
-// Next takes each step that is possible.
+// Next takes each possible step.
 func (m *Evaluation) Next(w *EvaluationState, emit func(Step, *EvaluationState)) {
 	var next EvaluationState
 	if int(w.Now) < m.Until {

@@ -12,17 +12,17 @@ type Model[S comparable] interface {
 	Initial() S
 	// Next calls emit with each state that one step leads to.
 	Next(s *S, emit func(Step, *S))
-	// Canonical returns the state that stands for all that differ from s only in names, or
-	// in what nothing reads any more.
+	// Canonical returns the representative of all states that differ from s only in names, or in
+	// what nothing reads any more.
 	Canonical(s *S) S
-	// Broken names the promise that a state breaks, "" for none.
+	// Broken returns the promise that a state breaks; "" if there is none.
 	Broken(s *S) string
-	// Kept reports whether what is promised for some time has come about. It must be possible
-	// from each state on.
+	// Kept reports whether what is promised eventually has happened. This must be possible from
+	// each state.
 	Kept(s *S) bool
 }
 
-// Step is a step of a model, as the specification writes it: commit("p", "made").
+// Step is a step of a model, in the notation of the specification: commit("p", "made").
 type Step struct {
 	Name string
 	Args [3]string
@@ -41,14 +41,14 @@ func (s Step) String() string {
 	return s.Name + "(" + strings.Join(args, ", ") + ")"
 }
 
-// Result is what an exploration found.
+// Result is the result of an exploration.
 type Result struct {
-	// States is how many canonical states were reached, Steps how many steps were taken
-	// between them, Depth of how many steps the longest of the shortest ways is.
+	// States is the number of canonical states that were reached, and Steps the number of steps
+	// between them. Depth is the length of the longest of the shortest ways.
 	States, Steps, Depth int
 	// Whole says that every state within the bounds was reached.
 	Whole bool
-	// Broken names the promise that is broken, "" for none; Trace is the shortest way there.
+	// Broken is the promise that is broken; "" if there is none. Trace is the shortest way there.
 	Broken string
 	Trace  []Step
 }
@@ -64,30 +64,30 @@ func (r *Result) String() string {
 	return text
 }
 
-// explorer is an exploration under way: states in the order in which they were reached, and
-// a table of their places with open addressing.
+// explorer is an exploration under way: the states in the order in which they were reached, and a
+// hash table of their indexes with open addressing.
 type explorer[S comparable] struct {
 	model  Model[S]
 	states []S
 	from   []uint32
 	table  []uint32
 	seed   maphash.Seed
-	// edges are the steps, as pairs of places.
+	// edges are the steps, as pairs of indexes.
 	edges []edge
 }
 
 type edge struct{ from, to uint32 }
 
-// Explore goes through all states of a model, breadth first, until a promise is broken or
-// it has reached most states; 0 is no bound.
+// Explore visits all states of a model, breadth first, until a promise is broken or it has reached
+// most states; 0 means no bound.
 func Explore[S comparable](model Model[S], most int) Result {
 	x := explorer[S]{model: model, seed: maphash.MakeSeed(), table: make([]uint32, 1<<16)}
 	first := model.Initial()
 	canonical := model.Canonical(&first)
 	x.add(&canonical, 0)
 	r := Result{Whole: true}
-	level := 1          // where the states begin that are one step further
-	for i := 0; ; i++ { // there will be more of them
+	level := 1          // the index of the first state that is one step further
+	for i := 0; ; i++ { // the number of states grows
 		if i == len(x.states) {
 			break
 		}
@@ -129,9 +129,9 @@ func Explore[S comparable](model Model[S], most int) Result {
 	return r
 }
 
-// stuck returns the first state from which what is promised cannot come about any more.
+// stuck returns the first state from which what is promised cannot happen any more.
 func (x *explorer[S]) stuck() (at int, stuck bool) {
-	// The steps that lead to each state, one after the other.
+	// The steps to each state, one after the other.
 	begin := make([]uint32, len(x.states)+1)
 	for _, e := range x.edges {
 		begin[e.to+1]++
@@ -169,7 +169,7 @@ func (x *explorer[S]) stuck() (at int, stuck bool) {
 	return 0, false
 }
 
-// add adds a state, unless it is known, and returns its place.
+// add adds a state, unless it is known, and returns its index.
 func (x *explorer[S]) add(s *S, from int) (fresh bool, at uint32) {
 	if 2*len(x.states) >= len(x.table) {
 		x.grow()
@@ -184,7 +184,7 @@ func (x *explorer[S]) add(s *S, from int) (fresh bool, at uint32) {
 	return true, uint32(len(x.states) - 1)
 }
 
-// find returns the place of a state in the table, or where it belongs.
+// find returns the slot of a state in the table, or the slot where it belongs.
 func (x *explorer[S]) find(s *S) uint64 {
 	mask := uint64(len(x.table) - 1)
 	place := maphash.Comparable(x.seed, *s) & mask
@@ -201,8 +201,8 @@ func (x *explorer[S]) grow() {
 	}
 }
 
-// trace returns the steps to a state. The states on the way are canonical ones, whose names
-// change from one to the next; so the way is gone once more, with the names as they are.
+// trace returns the steps to a state. The states on the way are canonical, and their names change
+// from one to the next. So the way is walked once more with unchanged names.
 func (x *explorer[S]) trace(at int) []Step {
 	var way []int
 	for i := at; i != 0; i = int(x.from[i]) {

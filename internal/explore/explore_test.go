@@ -13,7 +13,7 @@ import (
 //nolint:gochecknoglobals // a flag of the test binary
 var wide = flag.Bool("wide", false, "explore larger bounds, too: a minute or two, and some gigabytes")
 
-// explored goes through all states of a model, and prints the shortest way to what is broken.
+// explored visits all states of a model, and logs the shortest trace to a violation.
 func explored[S comparable](t *testing.T, model explore.Model[S]) explore.Result {
 	t.Helper()
 	began := time.Now()
@@ -59,7 +59,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// fork is a model of which one branch leads nowhere.
+// fork is a model one branch of which leads nowhere.
 type fork struct{}
 
 func (fork) Initial() int         { return 0 }

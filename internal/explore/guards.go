@@ -1,7 +1,7 @@
 package explore
 
-// EvaluationGuards returns the evaluation without each of its guards, within bounds that
-// suffice to break a promise.
+// EvaluationGuards returns the evaluation without each of its guards, within bounds that suffice to
+// break a promise.
 func EvaluationGuards() []*Evaluation {
 	var list []*Evaluation
 	for _, guard := range []string{
@@ -9,7 +9,8 @@ func EvaluationGuards() []*Evaluation {
 	} {
 		list = append(list, &Evaluation{Starts: []int{0}, Until: 3, LookBack: 1, Failovers: 1, Replicas: 2, Without: guard})
 	}
-	// These are about exchanges of one instant, and about one that is judged again with another.
+	// These guards concern exchanges of one instant, and an exchange that is judged again together
+	// with another.
 	for _, guard := range []string{"position", "inserted-only"} {
 		list = append(list, &Evaluation{Starts: []int{0, 0}, Until: 3, LookBack: 1, Failovers: 1, Replicas: 2, Without: guard})
 	}

@@ -17,9 +17,9 @@ var update = flag.Bool("update", false, "write spec/traces.qnt")
 
 const tracesPath = "../../spec/traces.qnt"
 
-// TestTheSpecificationIsTheSameModel takes away one guard after the other, and holds that a
-// promise breaks; and that spec/traces.qnt is what this package does: walks through the models
-// with the states in which they end, and for each guard the shortest way to break a promise
+// TestTheSpecificationIsTheSameModel removes one guard at a time, and checks that a property is
+// then violated; and that spec/traces.qnt contains what this package does: random walks through the
+// models with the states in which they end, and for each guard the shortest trace to a violation
 // without it. `make spec` takes the same steps in Quint.
 func TestTheSpecificationIsTheSameModel(t *testing.T) {
 	var b strings.Builder
@@ -83,7 +83,7 @@ func mustBreak[S comparable](t *testing.T, m Model[S]) Result {
 	return r
 }
 
-// walk takes random steps, seldom those that undo what was done.
+// walk takes random steps, rarely those that undo others.
 func walk[S comparable](m Model[S], seed uint64, most int) (steps []Step, s S) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	s = m.Initial()
@@ -120,7 +120,7 @@ func camel(name string) string {
 	return b.String()
 }
 
-// run writes steps as Quint takes them.
+// run writes steps in Quint's syntax.
 func run(alias string, steps []Step) string {
 	var b strings.Builder
 	b.WriteString(alias + "::init")

@@ -1,7 +1,6 @@
-// Package fault gives errors a kind that every layer understands, and the
-// fields they concern. A fault is made where the trouble is known and turned
-// into an answer in one place, the API. An error without a kind is internal:
-// its text is logged and never shown.
+// Package fault gives errors a kind that every layer understands, and the fields that they concern.
+// A fault is made where the problem is known, and turned into an answer in only one place, the API.
+// An error without a kind is internal: its text is logged and never shown.
 package fault
 
 import (
@@ -19,11 +18,11 @@ const (
 	Internal Kind = iota
 	// Invalid is input that can never be accepted as it is; see its fields.
 	Invalid
-	// NotFound is something that does not exist for this tenant.
+	// NotFound means that something does not exist for this tenant.
 	NotFound
-	// Conflict is a request at odds with the present state.
+	// Conflict means that a request contradicts the present state.
 	Conflict
-	// Stale is an edit of a version that is no longer the newest.
+	// Stale means that an edited version is not the newest any more.
 	Stale
 )
 
@@ -44,13 +43,13 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", int(k))
 }
 
-// Field is what is wrong with one field of an input.
+// Field is an error in one field of an input.
 type Field struct {
-	// Field is the path in the input's own terms, such as "filter.statuses[0]".
+	// Field is the path in the terms of the input, such as "filter.statuses[0]".
 	Field string `json:"field"`
 	// Code names the broken rule in snake case, such as "not_applicable".
 	Code string `json:"code"`
-	// Message tells a person what is wrong and what to do.
+	// Message says what is wrong and what to do, for people.
 	Message string `json:"message"`
 }
 
@@ -66,7 +65,7 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// InvalidFields returns an [Invalid] error about fields, or nil when there are none.
+// InvalidFields returns an [Invalid] error about fields, or nil if there are none.
 func InvalidFields(what string, fields []Field) error {
 	if len(fields) == 0 {
 		return nil
@@ -74,7 +73,7 @@ func InvalidFields(what string, fields []Field) error {
 	return &Error{Kind: Invalid, Message: what + " is not valid", Fields: fields}
 }
 
-// Error returns the message and, for an invalid input, each field's.
+// Error returns the message and, for an invalid input, the message of each field.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message)
@@ -89,7 +88,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// KindOf returns the kind of the first [Error] in err's chain, else [Internal].
+// KindOf returns the kind of the first [Error] in err's chain; otherwise [Internal].
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

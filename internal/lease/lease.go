@@ -43,11 +43,11 @@ type Replica struct {
 	Roles   []string
 }
 
-// Store keeps the rows of replicas.
+// Store stores the rows of replicas.
 type Store interface {
 	// Beat writes a heartbeat, and the replica's row if there is none.
 	Beat(ctx context.Context, replica Replica) error
-	// Reap releases what dead replicas hold, and deletes the rows of those to forget.
+	// Reap releases what dead replicas hold, and deletes the rows of replicas to forget.
 	Reap(ctx context.Context, request ReapRequest) (Reaped, error)
 	// Leave releases what a replica holds and deletes its row.
 	Leave(ctx context.Context, id string) (Released, error)
@@ -55,7 +55,7 @@ type Store interface {
 
 // ReapRequest says who is dead.
 type ReapRequest struct {
-	// Self is the replica that asks; it never means itself.
+	// Self is the replica that asks. It is never treated as dead.
 	Self string
 	// DeadAfter is the silence after which a replica's leases are released,
 	// ForgetAfter the silence after which its row is deleted.
@@ -68,28 +68,28 @@ type Released struct {
 	Partitions, Notifications int
 }
 
-// Reaped is what a pass over the dead did.
+// Reaped is the result of a pass over dead replicas.
 type Reaped struct {
-	// Released holds the replicas that held anything.
+	// Released are the replicas that held something.
 	Released []Released
 	// Forgotten is the number of rows deleted.
 	Forgotten int
 }
 
-// Timing says how often a replica beats, and when one is dead.
+// Timing says how often a replica sends a heartbeat, and when one counts as dead.
 type Timing struct {
-	// Interval is the time between beats, 10 s by default.
+	// Interval is the time between heartbeats, 10 s by default.
 	Interval time.Duration
-	// DeadAfter is the silence after which a replica is dead, 1 min by default;
-	// at least three intervals, so that a lost beat or two mean nothing.
+	// DeadAfter is the silence after which a replica counts as dead, 1 min by default. It is at
+	// least three intervals, so that one or two lost heartbeats have no effect.
 	DeadAfter time.Duration
-	// ReapInterval is the time between looks for the dead, 30 s by default.
+	// ReapInterval is the time between looks for dead replicas, 30 s by default.
 	ReapInterval time.Duration
 	// ForgetAfter is the silence after which a row is deleted, 1 h by default.
 	ForgetAfter time.Duration
 }
 
-// WithDefaults returns t with the defaults for what is zero.
+// WithDefaults returns t with defaults for zero fields.
 func (t Timing) WithDefaults() Timing {
 	for _, d := range []struct {
 		value     *time.Duration
@@ -107,7 +107,7 @@ func (t Timing) WithDefaults() Timing {
 	return t
 }
 
-// Validate returns what is wrong with t, whose defaults are filled in.
+// Validate returns what is wrong with t, which must have its defaults.
 func (t Timing) Validate() error {
 	var errs []error
 	if t.Interval <= 0 || t.DeadAfter <= 0 || t.ReapInterval <= 0 || t.ForgetAfter <= 0 {

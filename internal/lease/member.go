@@ -14,11 +14,11 @@ type Options struct {
 	Logger  *slog.Logger
 	Replica Replica
 	Timing  Timing
-	// Observer is notified of what is released; nil is nobody.
+	// Observer is notified of what is released. It may be nil.
 	Observer Observer
 }
 
-// Observer is notified of what became of dead replicas. Its method must not block.
+// Observer is notified of dead replicas. Its method must not block.
 type Observer interface {
 	// Reaped is called for each dead replica whose leases this one released.
 	Reaped(held Released)
@@ -27,13 +27,13 @@ type Observer interface {
 // Member is the membership of this process.
 type Member struct {
 	Options
-	// unbroken is the number of beats since the last one that failed.
+	// unbroken is the number of heartbeats since the last one that failed.
 	unbroken int
 	failing  bool
 }
 
-// New returns a member, which has not beaten yet. Its error names the option
-// that cannot be used.
+// New returns a member that has not sent a heartbeat yet. Its error names the option that is
+// invalid.
 func New(o Options) (*Member, error) {
 	if o.Store == nil || o.Logger == nil || o.Replica.ID == "" {
 		return nil, errors.New("lease: Store, Logger and Replica are required")
@@ -45,8 +45,8 @@ func New(o Options) (*Member, error) {
 	return &Member{Options: o}, nil
 }
 
-// Run beats and reaps until ctx ends. It beats at once. A failure is logged when it begins and when
-// it is over.
+// Run sends heartbeats and reaps until ctx ends. The first heartbeat is sent at once. A failure is
+// logged when it begins and when it is over.
 func (m *Member) Run(ctx context.Context) {
 	beats, reaps := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.ReapInterval)
 	defer beats.Stop()
@@ -59,7 +59,7 @@ func (m *Member) Run(ctx context.Context) {
 		case <-beats.C:
 			m.beat(ctx)
 		case <-reaps.C:
-			// If both are due, the beat comes first.
+			// If both are due, the heartbeat comes first.
 			select {
 			case <-beats.C:
 				m.beat(ctx)
@@ -80,8 +80,8 @@ func (m *Member) Beat(ctx context.Context) error {
 	return nil
 }
 
-// Reap is one look for the dead. It gives up after an interval, so that it does
-// not keep this replica from beating.
+// Reap looks for dead replicas once. It gives up after an interval, so that it does not delay the
+// heartbeats of this replica.
 func (m *Member) Reap(ctx context.Context) (Reaped, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Interval)
 	defer cancel()
@@ -94,9 +94,9 @@ func (m *Member) Reap(ctx context.Context) (Reaped, error) {
 	return reaped, nil
 }
 
-// Leave releases what this replica still holds and deletes its row. Call it
-// when the work and [Member.Run] have ended; with an error, the leases expire,
-// or are released when the replica has been silent for long enough.
+// Leave releases what this replica still holds and deletes its row. Call it when the work and
+// [Member.Run] have ended. If it fails, the leases expire, or are released when the replica has
+// been silent for long enough.
 func (m *Member) Leave(ctx context.Context) error {
 	released, err := m.Store.Leave(ctx, m.Replica.ID)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *Member) beat(ctx context.Context) {
 	}
 }
 
-// reap looks for the dead if this replica itself has been alive for long enough.
+// reap looks for dead replicas if this replica itself has been alive for long enough.
 func (m *Member) reap(ctx context.Context) {
 	if time.Duration(m.unbroken-1)*m.Timing.Interval < m.Timing.DeadAfter {
 		return

@@ -19,11 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// model is a store that does in memory what Postgres does in statements, on a
-// clock of its own.
+// model is a store that does in memory what Postgres does in statements, with a clock of its own.
 //
-// Its lock orders what the test writes before what members read; the end of a
-// bubble's wait orders the reverse.
+// Its lock orders what the test writes before what members read; the end of a bubble's wait gives
+// the reverse order.
 type model struct {
 	mu     sync.Mutex
 	beatAt map[string]time.Time
@@ -38,7 +37,7 @@ type model struct {
 func (m *model) Reaped(held lease.Released) { m.reaped = held }
 
 func newModel() *model {
-	// The store's clock is far from the replicas'.
+	// The store's clock differs much from the replicas'.
 	return &model{
 		beatAt: map[string]time.Time{}, leases: map[string]lease.Released{},
 		now: func() time.Time { return time.Now().Add(-1000 * time.Hour) },
@@ -106,7 +105,7 @@ func (m *model) Leave(ctx context.Context, id string) (lease.Released, error) {
 	return held, nil
 }
 
-// member starts a member of a bubble, which ends before the test does.
+// member starts a member in a synctest bubble; it ends before the test does.
 func member(t *testing.T, m *model, id string) (started *lease.Member, logged *bytes.Buffer, stop func()) {
 	t.Helper()
 	logged = &bytes.Buffer{}

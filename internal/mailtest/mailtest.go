@@ -1,5 +1,5 @@
-// Package mailtest is a mail server for tests: it speaks SMTP on a socket, keeps what it
-// accepts, and answers as it is told to.
+// Package mailtest is a mail server for tests: it speaks SMTP on a socket, keeps the messages that
+// it accepts, and can be scripted to answer with errors.
 package mailtest
 
 import (
@@ -16,49 +16,50 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Options say what kind of server it is.
+// Options configure the server.
 type Options struct {
-	// TLS is its certificate, without which it does not encrypt. Implicit encrypts from the
-	// first byte, otherwise it offers STARTTLS.
+	// TLS has its certificate; without one the server does not encrypt. With Implicit it encrypts
+	// from the first byte, otherwise it offers STARTTLS.
 	TLS      *tls.Config
 	Implicit bool
-	// User and Password are needed to send; empty needs none. Mechanisms are PLAIN and LOGIN
-	// where empty.
+	// User and Password are required to send, unless they are empty. Mechanisms default to PLAIN
+	// and LOGIN.
 	User, Password string
 	Mechanisms     []string
 }
 
-// The steps at which a server can be told what to answer.
+// The steps whose answer can be scripted.
 const (
-	// Mail is MAIL FROM, Auth signing in.
+	// Mail is MAIL FROM, Auth the authentication.
 	Mail = "MAIL"
 	Auth = "AUTH"
-	// Recipient is RCPT TO for any recipient; Recipient + ADDRESS for one.
+	// Recipient is RCPT TO for any recipient; Recipient + ADDRESS is that for one.
 	Recipient = "RCPT "
 	// Data is the answer to the message.
 	Data = "DATA"
 )
 
-// Answer is what a server answers, instead of what it would. With code 0 it closes the
-// connection; after a message, that is accepted first.
+// Answer replaces the server's usual answer. With code 0 it closes the connection; a message is
+// accepted before that.
 type Answer struct {
 	Code int
 	// Text may begin with an enhanced code, such as "4.7.1".
 	Text string
-	// Always answers so each time, otherwise it does once.
+	// Always repeats the answer each time; otherwise it is given once.
 	Always bool
 }
 
-// Message is one that was accepted.
+// Message is an accepted message.
 type Message struct {
 	From string
 	To   []string
-	// Content is the whole message. Encrypted and SignedIn tell how it came.
+	// Content is the whole message. Encrypted and SignedIn describe the connection over which it
+	// came.
 	Content             []byte
 	Encrypted, SignedIn bool
 }
 
-// Server is a mail server on this machine. It is safe for concurrent use.
+// Server is a mail server on this machine, for concurrent use.
 type Server struct {
 	// Address is its host and port.
 	Address string
@@ -72,7 +73,7 @@ type Server struct {
 	messages []Message
 }
 
-// New starts a server, which [Server.Close] ends.
+// New starts a server; [Server.Close] stops it.
 func New(o Options) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
 	if err != nil {
@@ -95,34 +96,34 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() {
 	_ = s.server.Close()
 	<-s.served
 }
 
-// Say has a step answered so, each answer once and in their order.
+// Say scripts the answers to a step, each given once and in order.
 func (s *Server) Say(step string, answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script[step] = append(s.script[step], answers...)
 }
 
-// When has f called when a step is reached, before it is answered.
+// When calls f whenever a step is reached, before it is answered.
 func (s *Server) When(step string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.when[step] = f
 }
 
-// Messages returns what was accepted.
+// Messages returns the accepted messages.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages)
 }
 
-// answer returns what a step is answered and whether that is scripted.
+// answer returns the answer to a step and whether it is scripted.
 func (s *Server) answer(step string) (a Answer, scripted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ type session struct {
 	signedIn bool
 }
 
-// say answers a step as scripted; nil goes on.
+// say returns the scripted answer to a step; nil means to continue.
 func (s *session) say(step string) error {
 	a, scripted := s.server.answer(step)
 	switch {
@@ -166,7 +167,7 @@ func (s *session) encrypted() bool {
 	return encrypted
 }
 
-// AuthMechanisms returns how one can sign in.
+// AuthMechanisms returns the available mechanisms of authentication.
 func (s *session) AuthMechanisms() []string {
 	switch {
 	case s.server.options.User == "":
@@ -177,7 +178,7 @@ func (s *session) AuthMechanisms() []string {
 	return []string{sasl.Plain, sasl.Login}
 }
 
-// Auth begins to sign in.
+// Auth begins an authentication.
 func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	check := func(user, password string) error {
 		if err := s.say(Auth); err != nil {
@@ -195,7 +196,7 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error { return check(user, password) }), nil
 }
 
-// loginServer speaks LOGIN.
+// loginServer implements LOGIN.
 type loginServer struct {
 	check func(user, password string) error
 	user  string
@@ -235,7 +236,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data takes the message.
+// Data accepts the message.
 func (s *session) Data(r io.Reader) error {
 	content, err := io.ReadAll(r)
 	if err != nil {
@@ -262,7 +263,7 @@ func (s *session) Reset() { s.from, s.to = "", nil }
 // Logout ends the connection.
 func (s *session) Logout() error { return nil }
 
-// Header returns the lines of the head of a message, unfolded.
+// Header returns the header lines of a message, unfolded.
 func (m *Message) Header() []string {
 	head, _, _ := strings.Cut(string(m.Content), "\r\n\r\n")
 	return strings.Split(strings.ReplaceAll(head, "\r\n ", " "), "\r\n")

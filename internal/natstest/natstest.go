@@ -9,13 +9,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Server is a NATS server that forgets everything when it is stopped.
+// Server is a NATS server that loses all data when it is stopped.
 type Server struct {
 	options server.Options
 	server  *server.Server
 }
 
-// New starts a server, which ends with tb.
+// New starts a server that is stopped when tb ends.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{options: server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, NoLog: true, NoSigs: true}}
@@ -25,10 +25,10 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// URL leads to the server.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return s.server.ClientURL() }
 
-// Start starts a server that was stopped, empty, at the same address.
+// Start starts a stopped server, empty, at the same address.
 func (s *Server) Start(tb testing.TB) {
 	tb.Helper()
 	options := s.options
@@ -44,7 +44,7 @@ func (s *Server) Start(tb testing.TB) {
 	s.server = started
 }
 
-// Stop ends the server, and does nothing when it has ended.
+// Stop stops the server; it does nothing if the server is stopped.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	s.server.Shutdown()

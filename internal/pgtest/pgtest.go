@@ -1,9 +1,8 @@
 // Package pgtest gives each test a Postgres database of its own.
 //
-// The first test of a process migrates a template database; every test clones
-// it, which takes some ten milliseconds and keeps advisory locks and NOTIFY
-// apart, since both are per database. Each database has a random session time
-// zone, because nothing may depend on it.
+// The first test of a process migrates a template database; every test clones it, which takes some
+// ten milliseconds and separates advisory locks and NOTIFY, since both are per database. Each
+// database has a random session time zone, because nothing may depend on it.
 package pgtest
 
 import (
@@ -29,7 +28,7 @@ import (
 
 const variable = "TOCSIN_TEST_POSTGRES_URL"
 
-// URL returns the URL of a fresh, migrated database, dropped when tb ends.
+// URL returns the URL of a new, migrated database, dropped when tb ends.
 func URL(tb testing.TB) string {
 	tb.Helper()
 	server := os.Getenv(variable)
@@ -55,7 +54,7 @@ func URL(tb testing.TB) string {
 	return withDatabase(tb, server, name)
 }
 
-// MigrateTo brings a database to an older schema.
+// MigrateTo migrates a database to an older schema version.
 func MigrateTo(tb testing.TB, url string, version int64) {
 	tb.Helper()
 	config, err := pgx.ParseConfig(url)
@@ -73,7 +72,7 @@ func MigrateTo(tb testing.TB, url string, version int64) {
 	}
 }
 
-// Empty returns the URL of a fresh database without a schema, dropped when tb ends.
+// Empty returns the URL of a new database without a schema, dropped when tb ends.
 func Empty(tb testing.TB) string {
 	tb.Helper()
 	server := os.Getenv(variable)
@@ -138,7 +137,7 @@ func withDatabase(tb testing.TB, server, name string) string {
 	return u.String()
 }
 
-// admins are connections that make and drop databases, kept for the next test.
+// admins are connections that create and drop databases, kept for the next test.
 var admins = make(chan *pgx.Conn, 4) //nolint:gochecknoglobals // shared by all tests of a process
 
 func admin(ctx context.Context, server string, statements ...string) (err error) {

@@ -14,13 +14,13 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Access is the door's store.
+// Access is the store of sessions, tokens, sign-in links and attempts to sign in.
 type Access struct{ db *DB }
 
-// Access returns the door's store.
+// Access returns the store of sessions, tokens, sign-in links and attempts to sign in.
 func (db *DB) Access() *Access { return &Access{db} }
 
-// CountAttempt counts an attempt by each subject, before it is made.
+// CountAttempt counts an attempt by each subject. Call it before the attempt is made.
 func (s *Access) CountAttempt(ctx context.Context, subjects ...access.Subject) error {
 	by := make(map[access.Hash]access.Throttle, len(subjects))
 	keys := make([][]byte, len(subjects))
@@ -57,7 +57,7 @@ func (s *Access) CountAttempt(ctx context.Context, subjects ...access.Subject) e
 	return nil
 }
 
-// TakeBack forgets the first subject, and one attempt of each other one.
+// TakeBack forgets the first subject, and one attempt of each other subject.
 func (s *Access) TakeBack(ctx context.Context, subjects ...access.Subject) error {
 	for i, subject := range subjects {
 		var err error
@@ -123,7 +123,7 @@ func (s *Access) Open(ctx context.Context, o access.Opening) (access.Session, er
 	return session, nil
 }
 
-// Session returns a session and notes, once a minute, that it is used.
+// Session returns a session. Once a minute it stores that the session is in use.
 func (s *Access) Session(ctx context.Context, secret access.Hash, idle time.Duration) (access.Session, error) {
 	row, err := s.db.queries.SessionGet(ctx, pgq.SessionGetParams{SecretHash: secret[:], Idle: idle})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -150,7 +150,7 @@ func (s *Access) Close(ctx context.Context, secret access.Hash) error {
 	return nil
 }
 
-// Token returns a token and notes, once a minute, that it is used.
+// Token returns a token. Once a minute it stores that the token is in use.
 func (s *Access) Token(ctx context.Context, secret access.Hash) (access.Token, error) {
 	row, err := s.db.queries.TokenGetBySecret(ctx, secret[:])
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -165,7 +165,7 @@ func (s *Access) Token(ctx context.Context, secret access.Hash) (access.Token, e
 	return tokenOf(row.ApiToken), nil
 }
 
-// Redeem uses a link up.
+// Redeem uses up a link.
 func (s *Access) Redeem(ctx context.Context, secret access.Hash) (access.Account, error) {
 	var account access.Account
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -186,8 +186,8 @@ func (s *Access) Redeem(ctx context.Context, secret access.Hash) (access.Account
 	return account, nil
 }
 
-// SetUp makes the first administrator. Who came from a provider before may have
-// made accounts already.
+// SetUp makes the first administrator. Other accounts may exist: an identity provider may have made
+// them.
 func (s *Access) SetUp(ctx context.Context, code access.Hash, first access.NewAccount) (access.Account, error) {
 	var account access.Account
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -217,8 +217,8 @@ func (s *Access) SetUp(ctx context.Context, code access.Hash, first access.NewAc
 	return account, nil
 }
 
-// firstAdministrator lets one at a time see whether there is an administrator
-// who is not disabled, until the transaction ends.
+// firstAdministrator reports whether an administrator exists who is not disabled. Only one
+// transaction at a time may ask, until it ends.
 func firstAdministrator(ctx context.Context, q *pgq.Queries) (made bool, err error) {
 	if err := q.SetUpLock(ctx); err != nil {
 		return false, err
@@ -226,7 +226,7 @@ func firstAdministrator(ctx context.Context, q *pgq.Queries) (made bool, err err
 	return q.AdministratorExists(ctx)
 }
 
-// AddSetUpCode adds a code while there is no administrator, and reports whether it did.
+// AddSetUpCode adds a code if there is no administrator, and reports whether it did.
 func (s *Access) AddSetUpCode(ctx context.Context, code access.Hash) (added bool, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		made, err := firstAdministrator(ctx, q)
@@ -242,7 +242,7 @@ func (s *Access) AddSetUpCode(ctx context.Context, code access.Hash) (added bool
 	return added, nil
 }
 
-// AddFirst makes an account, unless there is any, and reports whether it did.
+// AddFirst makes an account if there is none, and reports whether it did.
 func (s *Access) AddFirst(ctx context.Context, first access.NewAccount) (added bool, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		if err := q.SetUpLock(ctx); err != nil {
@@ -301,7 +301,7 @@ func endSessions(ctx context.Context, q *pgq.Queries, account uuid.UUID) error {
 	return q.LinksEnd(ctx, account)
 }
 
-// Purge removes what is over.
+// Purge removes what has expired.
 func (s *Access) Purge(ctx context.Context, idle, auditRetention time.Duration) error {
 	q := s.db.queries
 	err := q.AccessPurge(ctx, idle)

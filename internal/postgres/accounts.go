@@ -61,8 +61,8 @@ func (s *Accounts) Create(ctx context.Context, a access.NewAccount) (access.Acco
 	return account, nil
 }
 
-// Update changes name, role, and whether the user is disabled. Disabling ends
-// every session.
+// Update changes the name, the role, and whether the user is disabled. Disabling a user ends all
+// sessions of the user.
 func (s *Accounts) Update(ctx context.Context, tenant string, edit api.UserEditing) (access.Account, error) {
 	var account access.Account
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -89,7 +89,7 @@ func (s *Accounts) Update(ctx context.Context, tenant string, edit api.UserEditi
 	return account, nil
 }
 
-// Delete removes a user, and with it every session.
+// Delete removes a user and all sessions of the user.
 func (s *Accounts) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		if _, err := lockAccount(ctx, q, tenant, id, true); err != nil {
@@ -103,9 +103,9 @@ func (s *Accounts) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 	return nil
 }
 
-// lockAccount holds an account. If the user is about to stop being an administrator, it refuses to
-// take the last one. It holds every administrator first: if two administrators demote each other,
-// the second one sees what the first did.
+// lockAccount locks an account. If the user is about to stop being an administrator, it refuses to
+// take the last one. It locks all administrators first: if two administrators demote each other,
+// the second transaction sees what the first one did.
 func lockAccount(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, steppingDown bool) (pgq.Account, error) {
 	var admins []uuid.UUID
 	if steppingDown {
@@ -124,7 +124,7 @@ func lockAccount(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUI
 	return row, nil
 }
 
-// SetPassword sets a password and ends every session.
+// SetPassword sets a password and ends all sessions of the user.
 func (s *Accounts) SetPassword(ctx context.Context, tenant string, id uuid.UUID, hash string) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		if _, err := lockAccount(ctx, q, tenant, id, false); err != nil {
@@ -138,7 +138,7 @@ func (s *Accounts) SetPassword(ctx context.Context, tenant string, id uuid.UUID,
 	return nil
 }
 
-// Link adds a link by which the user signs in once, and returns when it ends.
+// Link adds a link with which the user signs in once, and returns when the link expires.
 func (s *Accounts) Link(ctx context.Context, tenant string, link api.NewLink) (time.Time, error) {
 	var end time.Time
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -158,7 +158,7 @@ func (s *Accounts) Link(ctx context.Context, tenant string, link api.NewLink) (t
 	return end, nil
 }
 
-// ByEmail returns the user of an e-mail address, of whichever tenant.
+// ByEmail returns the user with an e-mail address, in any tenant.
 func (s *Accounts) ByEmail(ctx context.Context, email string) (access.Account, error) {
 	row, err := s.db.queries.AccountByEmail(ctx, email)
 	if err != nil {
@@ -224,22 +224,23 @@ func (s *Tokens) Revoke(ctx context.Context, tenant string, id uuid.UUID) error 
 	return nil
 }
 
-// Recognition says how people are treated whom a provider vouches for.
+// Recognition finds the accounts of people who sign in through an identity provider.
 type Recognition struct {
 	accounts *Accounts
-	// Provision makes accounts; Roles lets the provider's word on roles count
-	// each time, and not only when the account is made.
-	// Groups lets its word on groups count, likewise.
+	// provision makes missing accounts. With roles, the provider decides the role at each sign-in,
+	// not only when the account is made. With groups, it also decides the groups.
 	provision, roles, groups bool
 }
 
-// Recognition returns a store that finds the accounts of people whom a provider vouches for.
+// Recognition returns a store that finds the accounts of people who sign in through an identity
+// provider.
 func (s *Accounts) Recognition(provision, roles, groups bool) *Recognition {
 	return &Recognition{s, provision, roles, groups}
 }
 
-// Recognise returns the account of a person, with the role that the provider says. If there is none
-// yet, it is made of a. The last administrator stays one, whatever the provider says.
+// Recognise returns the account of a person, with the role that the provider gives. If there is no
+// account yet, it is made from a. The last administrator keeps the role, whatever the provider
+// says.
 func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (access.Account, error) {
 	s := r.accounts
 	var account access.Account
@@ -257,8 +258,8 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 		if err != nil {
 			return err
 		}
-		// Administrators are held before anything is written: of two who sign in at once, neither holds
-		// what the other one waits for.
+		// The lock on administrators comes before any write: otherwise two sign-ins at once could
+		// each wait for a row that the other holds.
 		if account, err = r.setRole(ctx, q, row, a.Role); err != nil {
 			return err
 		}
@@ -270,12 +271,12 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 	return account, nil
 }
 
-// setRole gives an account the role that the provider says, and returns what has become of it.
+// setRole gives an account the role that the provider gives, and returns the result.
 func (r *Recognition) setRole(ctx context.Context, q *pgq.Queries, row pgq.Account, role access.Role) (access.Account, error) {
 	if !r.roles || row.Role == string(role) {
 		return accountOf(row), nil
 	}
-	// What an administrator has changed meanwhile stands.
+	// A change that an administrator made in the meantime is kept.
 	held, err := lockAccount(ctx, q, row.TenantID, row.AccountID, role != access.Admin)
 	if fault.KindOf(err) == fault.Conflict {
 		return accountOf(row), nil
@@ -287,9 +288,9 @@ func (r *Recognition) setRole(ctx context.Context, q *pgq.Queries, row pgq.Accou
 	return accountOf(row), err
 }
 
-// setGroups keeps the groups that the provider says somebody is in: none where its claim has none or is
-// left out, and none either where no claim is named any more, so that nobody stays in a team for what
-// a provider said long ago.
+// setGroups stores the groups that the provider gives for a user. There are none if the claim is
+// empty or missing, and none if no claim is configured any more: an old answer of the provider must
+// not keep anybody in a team.
 func (r *Recognition) setGroups(ctx context.Context, q *pgq.Queries, id uuid.UUID, groups []string) error {
 	if !r.groups || groups == nil {
 		groups = []string{}

@@ -10,7 +10,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// mostRaised bounds the alerts that are read to count those of an hour.
+// mostRaised bounds how many alerts are read to count those of an hour.
 const mostRaised = 100_000
 
 // RaisedBy counts the alerts of a rule in the last 24 hours.
@@ -23,7 +23,7 @@ func (s *Inbox) RaisedBy(ctx context.Context, tenant string, rule uuid.UUID) (ap
 	var total int64
 	for _, row := range rows {
 		day.From = row.Since
-		// One that fired after the statement's step began belongs to that step.
+		// An alert that fired after the statement began its step belongs to that step.
 		day.Steps[min(int(row.Step), api.DaySteps-1)] += row.Alerts
 		total += row.Alerts
 	}
@@ -49,7 +49,7 @@ func (s *Inbox) Raised(ctx context.Context, tenant string) (api.Raised, error) {
 			minutes = new([api.RaisedMinutes]int64)
 			raised.Rules[*row.RuleID] = minutes
 		}
-		// One that fired after the statement's minute began belongs to that minute.
+		// An alert that fired after the statement began its minute belongs to that minute.
 		minutes[min(int(row.Minute), api.RaisedMinutes-1)] += row.Alerts
 		total += row.Alerts
 	}

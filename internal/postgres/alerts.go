@@ -13,15 +13,15 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// alertBatch is the alerts that a commit may insert, as they are stored.
+// alertBatch is the alerts that a commit may insert, in stored form.
 type alertBatch struct {
 	rows pgq.AlertInsertParams
-	// someExist says that some may be there already, which are left as they are;
-	// otherwise the insertion fails where one is.
+	// someExist says that some alerts may exist already; the insertion leaves them as they are.
+	// Without it, the insertion fails if an alert exists.
 	someExist bool
 }
 
-// alertRows returns alerts as they are stored.
+// alertRows returns alerts in stored form.
 func alertRows(instances []alerts.Instance) (*alertBatch, error) {
 	b := &alertBatch{rows: alertParams(len(instances))}
 	for i := range instances {
@@ -55,7 +55,7 @@ func alertRows(instances []alerts.Instance) (*alertBatch, error) {
 	return b, nil
 }
 
-// alertParams has room for so many alerts.
+// alertParams returns parameters with room for a number of alerts.
 func alertParams(room int) pgq.AlertInsertParams {
 	return pgq.AlertInsertParams{
 		AlertIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), RuleIds: make([]uuid.UUID, 0, room),
@@ -66,7 +66,7 @@ func alertParams(room int) pgq.AlertInsertParams {
 	}
 }
 
-// routingColumn returns how an alert was routed as it is stored; nil is null.
+// routingColumn returns the routing of an alert in stored form; nil is null.
 func routingColumn(r *alerts.Routing) ([]byte, error) {
 	if r == nil {
 		return nil, nil
@@ -78,8 +78,8 @@ func routingColumn(r *alerts.Routing) ([]byte, error) {
 	return text, nil
 }
 
-// insert inserts alerts, except those of exchanges that began before the retention floors of their
-// rules, and returns the ids of those that are new.
+// insert inserts alerts and returns the ids of those that are new. It leaves out alerts of
+// exchanges that began before the retention floors of their rules.
 func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, floors map[uuid.UUID]int64) (inserted []uuid.UUID, err error) {
 	p := b.of(floors)
 	if len(p.AlertIds) == 0 {
@@ -117,7 +117,7 @@ func (b *alertBatch) of(floors map[uuid.UUID]int64) pgq.AlertInsertParams {
 	}
 }
 
-// pick returns some of a list.
+// pick returns the elements at some places of a list.
 func pick[T any](list []T, at []int) []T {
 	picked := make([]T, len(at))
 	for i, n := range at {
@@ -126,16 +126,16 @@ func pick[T any](list []T, at []int) []T {
 	return picked
 }
 
-// doubt decides whether a commit has to expect that alerts exist already. To expect it
-// costs Postgres a seventh of the commit. What a look-back found is often known. What a
-// forward scan found is not, but where rows are there twice, share their ids, or are
-// judged again: a unique constraint tells, and then the commit is made again.
+// doubt decides whether a commit must expect that some of its alerts exist. Expecting it costs
+// Postgres a seventh of the commit. A look-back often finds known exchanges. A forward scan does
+// not, except if rows are duplicated, share their ids, or are judged again. If the guess is wrong,
+// a unique constraint fails, and the commit is repeated.
 type doubt struct{ commits atomic.Int32 }
 
-// doubted is how many commits expect known alerts after one that met them.
+// doubted is how many commits expect existing alerts after one that met some.
 const doubted = 100
 
-// settle has a commit written, and written again where it met what it did not expect.
+// settle calls write, and calls it again if the first call met alerts that it did not expect.
 func (d *doubt) settle(instances []alerts.Instance, write func(someExist bool) error) error {
 	if len(instances) == 0 {
 		return write(false)

@@ -8,8 +8,8 @@ import (
 	"tocsin/evaluator"
 )
 
-// TestCommitsOnlyWhatIsNew commits pages in which alerts are that exist already,
-// or that are there twice, as a forward scan and as a look-back find them.
+// TestCommitsOnlyWhatIsNew commits pages with alerts that exist already, or that occur twice, as a
+// forward scan and a look-back find them.
 func TestCommitsOnlyWhatIsNew(t *testing.T) {
 	p := newPersist(t)
 	p.commit(t, p.page())
@@ -31,7 +31,7 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 		known := p.page()
 		commit("new", known, pageOf)
 		batch := p.page()
-		// Under ids of their own, as whoever judges again gives them.
+		// With ids of their own, as a second evaluation creates them.
 		for i := range batch.Instances[:10] {
 			batch.Instances[i*7].Exchange.ExecutionID = known.Instances[i].Exchange.ExecutionID
 			batch.Instances[i*7+1].Exchange.ExecutionID = batch.Instances[i*7+2].Exchange.ExecutionID
@@ -44,7 +44,7 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 		again.Instances = batch.Instances
 		commit("all known", again, 0)
 	}
-	// The doubts come to an end, and what is new is written after it as well.
+	// After the known alerts, new ones are written as well.
 	for range 300 {
 		batch := p.page()
 		batch.Instances, batch.Notifications = batch.Instances[:1], batch.Notifications[:1]
@@ -52,9 +52,9 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// TestBothInsertionsOfAlertsAreOne holds the two statements that insert alerts to
-// one text: sqlc has no way to share it, and a column that is filled otherwise in
-// one of them would differ by how an alert was found.
+// TestBothInsertionsOfAlertsAreOne checks that the two statements that insert alerts have the same
+// text: sqlc cannot share it, and if they filled a column differently, an alert would depend on how
+// it was found.
 func TestBothInsertionsOfAlertsAreOne(t *testing.T) {
 	source, err := os.ReadFile("query/evaluator.sql")
 	if err != nil {

@@ -9,20 +9,22 @@ import (
 	"tocsin/internal/socket"
 )
 
-// A connection that has been idle may have ended meanwhile: Postgres has been
-// started again, or a machine between has forgotten it. To ask Postgres before
-// each use would double what an idle replica asks. So one that was in use a moment
-// ago is only looked at, which costs no packet and finds what has been closed;
-// Postgres is asked when there is anything to read on it, and after a longer time,
-// in which a connection may be forgotten without a word.
+// An idle connection may have ended in the meantime, because Postgres was restarted or a machine in
+// between has dropped it. Pinging Postgres before each use would double the queries of an idle
+// replica. So the check depends on how long the connection was idle:
+//
+//   - Up to unasked, there is no check.
+//   - Up to trusted, the socket is checked. This sends no packet and finds closed connections.
+//     Postgres is pinged only if there is something to read.
+//   - After that, Postgres is pinged, because a connection may be dropped without notice.
 const (
-	// unasked is the time after which an idle connection is looked at, and trusted
-	// the one after which Postgres is asked.
+	// unasked is the idle time up to which a connection is not checked; trusted is the idle time
+	// after which Postgres is always pinged.
 	unasked = time.Second
 	trusted = 30 * time.Second
 )
 
-// shouldPing says whether Postgres is asked before a connection is used.
+// shouldPing reports whether to ping Postgres before a connection is used.
 func shouldPing(_ context.Context, idle pgxpool.ShouldPingParams) bool {
 	if idle.IdleDuration <= unasked {
 		return false

@@ -8,8 +8,7 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// TestIdleConnections lets a connection be idle for some time, and then be ended by
-// Postgres.
+// TestIdleConnections has a connection that is idle for some time and is then closed by Postgres.
 func TestIdleConnections(t *testing.T) {
 	url := pgtest.URL(t)
 	conn, other := pgtest.Conn(t, url), pgtest.Conn(t, url)

@@ -13,8 +13,8 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// audited runs f in a transaction that acts in the name of actor. Triggers record what changed; if
-// they recorded nothing, the request itself is recorded.
+// audited runs f in a transaction on behalf of actor. Triggers record what changed; if they
+// recorded nothing, the request itself is recorded.
 func audited(ctx context.Context, q *pgq.Queries, actor access.Actor, f func() error) error {
 	name, err := json.Marshal(actor)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"tocsin/internal/pgtest"
 )
 
-// TestBodiesBecomeAPartition migrates bodies that are there, also of what is still open.
+// TestBodiesBecomeAPartition migrates existing bodies, also those of open messages.
 func TestBodiesBecomeAPartition(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Empty(t)

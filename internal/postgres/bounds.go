@@ -10,45 +10,47 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// A whole look passes through the queue from webhook to webhook, and costs as much as
-// there are webhooks with messages. While anybody holds a transaction open in Postgres,
-// which may be a report or a backup of half an hour, the index of the queue keeps an
-// entry of each row that was settled meanwhile, and a whole look passes over all of them.
-// So whole looks that are not quick take a hundredth of the time at most, as do those
-// after a wake-up that names webhooks. All other looks are at the webhooks that had
-// messages at the last look, or are named, each from a bound on before which there was
-// nothing.
+// A whole look goes through the queue from webhook to webhook, and its cost grows with the number
+// of webhooks that have messages. While a transaction is open in Postgres (a report or a backup may
+// take half an hour), the index of the queue keeps an entry for each row settled since then, and a
+// whole look passes over all of them. So two kinds of whole looks take at most a hundredth of the
+// time: those that are not quick, and those after a wake-up that names webhooks. All other looks
+// are limited to the webhooks that are named or had messages at the last look. For each webhook
+// they begin at a bound, before which there was nothing.
 //
-// What exists when a bound is made lies behind it, leased or not, and keeps its place.
-// What is written later is ready at the instant at which its transaction began or after
-// that: also behind the bound, which stays a margin behind the clock. What a transaction
-// that lasts longer than the margin writes, or one after Postgres's clock was set back, is
-// found by the next whole look. Nothing is decided by a bound: losing it costs a longer look.
+// Messages that exist when a bound is made are behind it, leased or not, and keep their place. A
+// message that is written later is ready at the start of its transaction or later. That is also
+// behind the bound, because the bound stays a margin behind the clock. There are two exceptions: a
+// transaction that lasts longer than the margin, and a clock of Postgres that was set back. The
+// next whole look finds their messages. Correctness does not depend on bounds: losing them only
+// costs a longer look.
 const (
 	// boundMargin is how far a bound stays behind the clock.
 	boundMargin = 2 * time.Second
-	// wholeShare is how many times as long as a whole look takes pass until the next, up
-	// to mostWholePeriod.
+	// wholeShare is the pause between two whole looks, in multiples of the time that one takes;
+	// mostWholePeriod is the upper bound of the pause.
 	wholeShare      = 100
 	mostWholePeriod = 5 * time.Minute
-	// quickLook is what a look takes at most that is made whenever nobody names webhooks.
+	// quickLook is the time up to which a whole look counts as quick. Quick looks are made whenever
+	// no webhook is named.
 	quickLook = 20 * time.Millisecond
 )
 
-// bounds are where looks begin. The zero value has the first look be a whole one.
+// bounds keeps where looks begin. The zero value makes the first look a whole one.
 type bounds struct {
 	mu sync.Mutex
-	// at are the bounds, by Postgres's clock; busy are the webhooks that had messages.
+	// at is the bound of each webhook, by Postgres's clock; busy are the webhooks that had
+	// messages.
 	at   map[uuid.UUID]time.Time
 	busy map[uuid.UUID]bool
-	// nextWhole is when the next whole look may be, by this process's clock. Took is how long
-	// the last one did, or the one before, former, if that was quicker: a process may have
-	// stood still.
+	// nextWhole is the earliest time of the next whole look, by this process's clock. former is how
+	// long the last one took. took is the shorter of the last two, because a process may have been
+	// paused during one of them.
 	nextWhole    time.Time
 	took, former time.Duration
 }
 
-// look returns what a look is to know that looks at some webhooks at least.
+// look returns the parameters of a look that covers at least the webhooks in hints.
 func (b *bounds) look(hints []uuid.UUID) pgq.OutboxLookParams {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,8 +85,8 @@ func (b *bounds) known() (ids []uuid.UUID, at []time.Time) {
 	return ids, at
 }
 
-// note keeps what a look has found that began at an instant, and returns the time until
-// the next whole look where this one was none; else 0.
+// note stores what a look found that began at an instant. It returns the time until the next whole
+// look, or 0 if this look was a whole one.
 func (b *bounds) note(p pgq.OutboxLookParams, rows []pgq.OutboxLookRow, began time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

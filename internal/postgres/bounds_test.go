@@ -13,13 +13,13 @@ import (
 	"tocsin/notify"
 )
 
-// queue is a webhook to which messages are owed.
+// queue is a webhook with queued messages.
 type queue struct {
 	waiting
 	hook uuid.UUID
 }
 
-// newQueue returns one beside a transaction that keeps Postgres from removing what is dead.
+// newQueue returns a queue while a transaction keeps Postgres from removing dead rows.
 func newQueue(tb testing.TB) *queue {
 	tb.Helper()
 	url := pgtest.URL(tb)
@@ -39,7 +39,7 @@ func newQueue(tb testing.TB) *queue {
 	return q
 }
 
-// settle owes so many messages, each since a moment of the last half hour, and settles them all.
+// settle queues count messages, spread over the last half hour, and settles them all.
 func (q *queue) settle(count int) {
 	q.tb.Helper()
 	q.exec(`insert into outbox (notification_id, webhook_id, ready_at, due_at)
@@ -70,8 +70,8 @@ func (q *queue) look(o *postgres.Outbox, hints ...uuid.UUID) notify.Claimed {
 	return claimed
 }
 
-// A look after a wake-up reads what was settled before at 10 once, however often one
-// is made while nothing dead can be removed; nor is it read to count what waits.
+// Looks after wake-ups read settled rows at most once, however many looks are made while dead rows
+// cannot be removed; nor are they read to count what is queued.
 func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 	const settled, looks = 20_000, 100
 	q := newQueue(t)
@@ -99,7 +99,7 @@ func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
 	}
 }
 
-// claims returns how many messages a look after a wake-up claims that may claim ten.
+// claims returns how many messages a look after a wake-up claims, at most ten.
 func (q *queue) claims(o *postgres.Outbox) int {
 	q.tb.Helper()
 	const claimed = `select count(*)::int from outbox where claim_token is not null and due_at > now()`
@@ -108,15 +108,15 @@ func (q *queue) claims(o *postgres.Outbox) int {
 	return one[int](q.tb, q.conn, claimed) - before
 }
 
-// TestBoundsHideNothingThatIsOwed has looks begin at bounds, and then something
-// become due. It is claimed by the next look.
+// TestBoundsHideNothingThatIsOwed lets looks begin at bounds, and then something become due. It is
+// claimed by the next look.
 func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 	t.Parallel()
 	const old = `update outbox set ready_at = now() - interval '1 hour', due_at = now() - interval '1 hour'`
 	for name, c := range map[string]struct {
-		// before and after are done before the first look and after it.
+		// before and after are executed before the first look and after it.
 		before, after func(q *queue, o *postgres.Outbox)
-		// first and then is what the first look and the next one claim.
+		// first and then are the numbers that the first look and the next one claim.
 		first, then int
 	}{
 		"written": {
@@ -134,7 +134,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 				q.exec(old)
 				q.exec(`update outbox set due_at = now() + interval '1 min', claimed_by = 'dead', claim_token = 1`)
 			},
-			// It leaves three that do not count as claimed.
+			// It leaves three messages that do not count as claimed.
 			after: func(q *queue, _ *postgres.Outbox) { q.exec(`update outbox set due_at = now() - interval '1 s'`) },
 			then:  3,
 		},
@@ -193,7 +193,7 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 			}
 			defer db.Close()
 			o := db.Outbox()
-			// One that is whole comes first.
+			// A whole look precedes it.
 			q.look(o)
 			if c.before != nil {
 				c.before(q, o)
@@ -211,8 +211,8 @@ func TestBoundsHideNothingThatIsOwed(t *testing.T) {
 	}
 }
 
-// What a long transaction has written before the bound waits for the next whole
-// look, which is not far.
+// What a long transaction has written before the bound waits for the next whole look, which is
+// soon.
 func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 	q := newQueue(t)
 	db, err := postgres.Open(t.Context(), q.url, box(t))
@@ -237,7 +237,7 @@ func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 	}
 }
 
-// A hundredth of the time is spent on whole looks, unless a single one took long.
+// At most a hundredth of the time is spent on whole looks, unless a single one takes long.
 func TestWholeLooksTakeAHundredthOfTheTime(t *testing.T) {
 	t.Parallel()
 	const quick, slow, most = time.Millisecond, 2 * time.Second, 5 * time.Minute
@@ -261,8 +261,7 @@ func TestWholeLooksTakeAHundredthOfTheTime(t *testing.T) {
 	}
 }
 
-// BenchmarkLook tells what a look costs after so many messages were settled beside a
-// transaction that is held open.
+// BenchmarkLook measures a look after many messages were settled while a transaction is held open.
 func BenchmarkLook(b *testing.B) {
 	for name, settled := range map[string]int{"fresh": 0, "settled=900000": 900_000} {
 		b.Run(name, func(b *testing.B) {

@@ -14,16 +14,15 @@ import (
 	"tocsin/rules"
 )
 
-// beginEvidence bounds how long outcomes wait for the locks on breakers.
+// beginEvidence bounds how long a transaction waits for the locks on breakers.
 const beginEvidence = begin + `; set local lock_timeout = '1s'`
 
-// judge lets stored outcomes change the breakers and holds of their webhooks, folded by
-// webhook, in a transaction of its own: were it part of the settlement, a replica that
-// stands still with a lock in its hands would keep the settlements of all others waiting,
-// until their leases lapse and their messages are sent again. Whoever does not get the
-// locks in time goes without, as does one that dies in between. That loses a piece of
-// evidence, of which the next attempt gives another; of a probe it costs the rest of its
-// lease, after which another one goes out.
+// judge applies stored outcomes to the breakers and holds of their webhooks, webhook by webhook, in
+// a separate transaction. Within the settlement, a paused replica that holds a lock would delay the
+// settlements of all others until their leases lapse and their messages are sent again. A replica
+// that does not get the locks in time skips this step, and so does one that dies before it. Then
+// one piece of evidence is lost, and the next attempt gives another. If it came from a probe, the
+// next probe goes out after the lease of this one.
 func (s *Outbox) judge(ctx context.Context, st *settling) {
 	tells := func(i int) bool { return !st.results[i].Fenced && st.settlements[i].Breaker != nil }
 	asked := st.webhooksFor(tells)
@@ -38,7 +37,7 @@ func (s *Outbox) judge(ctx context.Context, st *settling) {
 func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) bool, asked []uuid.UUID) error {
 	bad := st.webhooksFor(func(i int) bool { return tells(i) && st.settlements[i].Outcome.Verdict != notify.VerdictDelivered })
 	if len(bad) < len(asked) {
-		// A delivery changes nothing where nothing is to be forgotten.
+		// A delivery changes nothing if there is no trouble to forget.
 		troubled, err := s.alone().BreakersTroubled(ctx, asked)
 		if err != nil {
 			return err
@@ -68,8 +67,8 @@ func (s *Outbox) judgeAll(ctx context.Context, st *settling, tells func(i int) b
 	})
 }
 
-// judgeOne folds the outcomes of a webhook into its breaker. Those of a version before an
-// edit tell nothing of it.
+// judgeOne applies the outcomes of a webhook to its breaker. Outcomes of a version before an edit
+// say nothing about the webhook and are ignored.
 func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.BreakerLockRow, tells func(i int) bool) error {
 	was := breakerOf(pgq.WebhookFlowsRow{
 		Failures: row.Failures, Openings: row.Openings, OpenedAt: row.OpenedAt, OpenUntil: row.OpenUntil,
@@ -109,9 +108,9 @@ func (st *settling) judgeOne(ctx context.Context, q *pgq.Queries, row *pgq.Break
 	return nil
 }
 
-// ExpireHeld ends the messages that have waited for so long for webhooks whose receivers have
-// asked for pauses for as long, the oldest first, and notifies operators of them. It returns how many
-// it has ended: some thousands at the most.
+// ExpireHeld ends the messages that have waited longer than after for webhooks whose receivers
+// asked for pauses of that length, oldest first, and notifies operators of them. It returns how
+// many it ended, at most 10,000.
 func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		expired, err := q.OutboxExpire(ctx, pgq.OutboxExpireParams{Expire: after, Most: mostExpired})
@@ -127,7 +126,7 @@ func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int
 	return ended, nil
 }
 
-// mostExpired is how many messages one call ends.
+// mostExpired is how many messages one call of ExpireHeld ends.
 const mostExpired = 10_000
 
 func breakerOf(row pgq.WebhookFlowsRow) notify.Breaker {
@@ -153,7 +152,7 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// addFlow tells of each webhook how messages flow to it.
+// addFlow adds to each webhook how messages flow to it.
 func (s *Webhooks) addFlow(ctx context.Context, list []notify.Webhook) error {
 	ids := make([]uuid.UUID, len(list))
 	for i := range list {
@@ -174,9 +173,9 @@ func (s *Webhooks) addFlow(ctx context.Context, list []notify.Webhook) error {
 	return nil
 }
 
-// revive forgets what attempts have shown of a webhook that a person has edited or
-// enabled: its breaker closes, and the alerts about it resolve; that about its having
-// been switched off only when it is enabled.
+// revive forgets what attempts have shown of a webhook, because a person has edited or enabled it.
+// Its breaker closes, and the alerts about it resolve. The alert that it was switched off resolves
+// only when it is enabled.
 func revive(ctx context.Context, q *pgq.Queries, w *notify.Webhook) error {
 	if err := q.BreakerReset(ctx, w.ID); err != nil {
 		return fmt.Errorf("reset breaker: %w", err)

@@ -23,12 +23,11 @@ import (
 	"tocsin/rules"
 )
 
-// undoWithin is how long after an action it can be undone.
+// undoWithin is how long an action can be undone.
 const undoWithin = 10 * time.Minute
 
-// actOnMany has places for what changes and for conditions. Rows are locked in
-// the order of their ids, so that two actions at once wait for each other
-// instead of for ever.
+// actOnMany has placeholders for the changes and the conditions. Rows are locked in the order of
+// their ids, so that two actions at once cannot deadlock.
 const actOnMany = `
 with candidate as materialized (
     select a.alert_id
@@ -41,7 +40,7 @@ update alert a set %[1]s, change = @change
 from candidate c where a.alert_id = c.alert_id
 returning a.alert_id`
 
-// countOthers counts what an action leaves alone.
+// countOthers counts the alerts that an action leaves unchanged.
 const countOthers = `
 select count(*) filter (where a.state = @to_state and a.change <> @change),
        count(*) filter (where a.state <> @to_state and a.state <> all(@from_states)),
@@ -49,8 +48,8 @@ select count(*) filter (where a.state = @to_state and a.change <> @change),
 from alert a
 where %s`
 
-// ActOnMany does a deed on many alerts in one statement. A deed that was done
-// already, by its id, is answered as before and not done again.
+// ActOnMany acts on many alerts in one statement. If the action was done before, by its id, it
+// returns the same answer and does nothing.
 func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed) (api.BulkCounts, error) {
 	c, err := s.selects(ctx, tenant, deed.Filter)
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 	return done, nil
 }
 
-// action is what somebody does to many alerts, under an id.
+// action is an action on many alerts, under an id.
 type action struct {
 	tenant    string
 	id        uuid.UUID
@@ -97,8 +96,8 @@ type action struct {
 	selection []byte
 }
 
-// once does an action in one transaction and enters what became of it, or returns what became
-// of it when it was done before.
+// once runs an action in one transaction and stores its result. If the action was done before, once
+// returns the stored result.
 func (s *Inbox) once(ctx context.Context, of action, do func(tx pgx.Tx, q *pgq.Queries, change int64) (pgq.ActionDoneParams, error)) (api.BulkCounts, error) {
 	var done pgq.AlertAction
 	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
@@ -131,7 +130,7 @@ func (s *Inbox) once(ctx context.Context, of action, do func(tx pgx.Tx, q *pgq.Q
 	}, nil
 }
 
-// changedBy returns the alerts that a statement has changed.
+// changedBy returns the alerts that a statement changed.
 func changedBy(ctx context.Context, tx pgx.Tx, statement string, args pgx.NamedArgs) ([]uuid.UUID, error) {
 	rows, err := tx.Query(ctx, statement, args)
 	if err != nil {
@@ -140,7 +139,8 @@ func changedBy(ctx context.Context, tx pgx.Tx, statement string, args pgx.NamedA
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// others counts what an action leaves alone, by ids also what is not there.
+// others counts the alerts that an action leaves unchanged. If alerts are selected by id, it also
+// counts ids that do not exist.
 func (c *conditions) others(ctx context.Context, tx pgx.Tx, statement string, ids []uuid.UUID) (p pgq.ActionDoneParams, err error) {
 	var found int64
 	if err := tx.QueryRow(ctx, fmt.Sprintf(statement, c.where()), c.args).Scan(&p.Already, &p.Refused, &found); err != nil {
@@ -152,7 +152,7 @@ func (c *conditions) others(ctx context.Context, tx pgx.Tx, statement string, id
 	return p, nil
 }
 
-// stepOf returns what an action writes, and from which states to which it leads.
+// stepOf returns what an action writes, the states it applies to, and the state it leads to.
 func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, err error) {
 	for _, s := range alerts.States() {
 		next, refused := s.After(a)
@@ -173,16 +173,16 @@ func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, 
 	return "", nil, "", fmt.Errorf("act on alerts: unknown action %q", a)
 }
 
-// chosen is what somebody chose with an action; what is not chosen is absent.
+// chosen is what somebody chose with an action. A field that is not chosen is absent.
 type chosen struct {
 	HoldUntil *time.Time `json:"holdUntil,omitempty"`
 	Assignee  *string    `json:"assignee,omitempty"`
 	Reassign  bool       `json:"reassign,omitempty"`
 }
 
-// digestOf returns what is the same for actions that do the same to what the same filter
-// selects, whatever the order of its entries. A field that it does not know is as one that is not set, so
-// that versions agree; that is why it has names of its own.
+// digestOf returns a hash that is equal for actions that do the same to the same selection,
+// whatever the order of entries in the filter. It has field names of its own, and an absent field
+// equals one that a version does not know, so that versions agree on the hash.
 func digestOf(f alerts.Filter, with chosen) ([]byte, error) {
 	text, err := json.Marshal(struct {
 		IDs          []string         `json:"ids,omitempty"`
@@ -238,7 +238,7 @@ func texts(ids []uuid.UUID) []string {
 	return ordered(list)
 }
 
-// sameAction returns an action that was done before, if it is the one meant.
+// sameAction returns an action that was done before, if it is the same one.
 func sameAction(ctx context.Context, q *pgq.Queries, of action) (pgq.AlertAction, error) {
 	row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: of.tenant, ActionID: of.id})
 	if err != nil {
@@ -251,7 +251,7 @@ func sameAction(ctx context.Context, q *pgq.Queries, of action) (pgq.AlertAction
 	return a, nil
 }
 
-// Undo puts back what an action changed and nothing has changed since.
+// Undo restores what an action changed, except for alerts that were changed since.
 func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCounts, error) {
 	var done api.UndoCounts
 	var notified written
@@ -295,7 +295,7 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 	return done, nil
 }
 
-// restore puts back the states that an action has changed.
+// restore restores the states that an action changed.
 func restore(ctx context.Context, q *pgq.Queries, tenant, actor string, a pgq.AlertAction, change int64) ([]uuid.UUID, written, error) {
 	restored, err := q.AlertRestore(ctx, pgq.AlertRestoreParams{TenantID: tenant, Change: a.Change, RestoredChange: change})
 	if err != nil {
@@ -308,8 +308,8 @@ func restore(ctx context.Context, q *pgq.Queries, tenant, actor string, a pgq.Al
 	return restored, notified, err
 }
 
-// repeatedly runs f in one transaction, again where others were in its way: by
-// a deadlock, or by an alert that they opened where f was about to put one back.
+// repeatedly runs f in one transaction and repeats it if others interfered: by a deadlock, or by
+// opening an alert that f was about to restore.
 func (s *Inbox) repeatedly(ctx context.Context, f func(pgx.Tx) error) error {
 	const most = 3
 	for attempt := 1; ; attempt++ {

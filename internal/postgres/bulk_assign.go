@@ -11,20 +11,20 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// deedAssign names the assigning of many alerts.
+// deedAssign is the stored name of assigning many alerts.
 const deedAssign = "assign"
 
-// holdMany locks alerts in the order of their ids, as whoever acts on many does. Who handles
-// them is read by the statement after it, so that one that waited for somebody else's
-// assignment meets it.
+// holdMany locks alerts in the order of their ids, as every bulk action does. The statement after
+// it reads who handles them, so that a transaction that waited for another assignment sees its
+// result.
 const holdMany = `
 select a.alert_id from alert a
 where %s and a.state = any(@from_states)
 order by a.alert_id
 for update of a`
 
-// assignMany assigns what is held and still matches: what nobody handles or the actor does, and
-// what others handle where the actor wants that. It keeps who handled it before.
+// assignMany assigns the locked alerts that still match: those that nobody or the actor handles,
+// and those that others handle if the actor wants that. It stores who handled each before.
 const assignMany = `
 with candidate as materialized (
     select a.alert_id, h.assignee, h.assigned_by, h.assigned_at
@@ -45,7 +45,7 @@ with candidate as materialized (
 update alert a set change = @change from candidate c where a.alert_id = c.alert_id
 returning a.alert_id`
 
-// countUnassigned counts what an assignment leaves alone.
+// countUnassigned counts the alerts that an assignment leaves unchanged.
 const countUnassigned = `
 select count(*) filter (where a.change <> @change and a.state = any(@from_states) and coalesce(h.assignee, '') = @assignee),
        count(*) filter (where a.change <> @change and not (a.state = any(@from_states) and coalesce(h.assignee, '') = @assignee)),
@@ -53,8 +53,8 @@ select count(*) filter (where a.change <> @change and a.state = any(@from_states
 from alert a left join alert_assignment h using (alert_id)
 where %s`
 
-// AssignMany assigns the alerts of a filter to somebody, in one transaction. What was done already, by
-// its id, is answered as before and not done again. It tells no webhook.
+// AssignMany assigns the alerts of a filter to somebody, in one transaction. If the assignment was
+// done before, by its id, it returns the same answer and does nothing. It notifies no webhook.
 func (s *Inbox) AssignMany(ctx context.Context, tenant string, of api.BulkAssignment) (api.BulkCounts, error) {
 	c, err := s.selects(ctx, tenant, of.Filter)
 	if err != nil {
@@ -73,7 +73,8 @@ func (s *Inbox) AssignMany(ctx context.Context, tenant string, of api.BulkAssign
 			return others, err
 		}
 		c.args["assignee"] = to
-		// Not the number of the action: a program that does not know such actions undoes none by it.
+		// This is not the number of the action: a program of a version that does not know these
+		// actions must not undo any by it.
 		if c.args["change"], err = q.AlertChangeNext(ctx); err != nil {
 			return others, err
 		}

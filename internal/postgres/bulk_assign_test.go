@@ -17,7 +17,7 @@ import (
 	"tocsin/internal/postgres"
 )
 
-// handlers returns who handles the three alerts, as "ada@x bo@x -".
+// handlers returns the assignees of the three alerts, as "ada@x bo@x -".
 func handlers(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var names []string
@@ -57,12 +57,12 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 	}
 	all := alerts.Filter{IDs: []uuid.UUID{first, second, third, uuid.New()}}
 
-	// Others' alerts are left, and a resolved one.
+	// Alerts of others are left unchanged, and so is a resolved one.
 	take := api.BulkAssignment{ID: uuid.New(), Actor: "ada@x", Filter: all, Assignee: "ada@x"}
 	if got := counts(assignMany(t, inbox, take)); got != [4]int64{1, 0, 2, 1} || handlers(t, conn) != "bo@x ada@x -" {
 		t.Errorf("taking: %v, %s", got, handlers(t, conn))
 	}
-	// The same again is answered as before, another choice under the id is refused.
+	// A repetition returns the same; another request with the id is rejected.
 	if got := counts(assignMany(t, inbox, take)); got != [4]int64{1, 0, 2, 1} {
 		t.Errorf("again: %v", got)
 	}
@@ -81,12 +81,12 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 		t.Errorf("an acknowledgement under the id of an assignment: %v", err)
 	}
 
-	// Whoever means it takes over, and the name is that of the user.
+	// With the explicit option the alert is taken over, and the name is the user's.
 	over := api.BulkAssignment{ID: uuid.New(), Actor: "ada@x", Filter: all, Assignee: "ADA@x", Reassign: true}
 	if got := counts(assignMany(t, inbox, over)); got != [4]int64{1, 1, 1, 1} || handlers(t, conn) != "ada@x ada@x -" {
 		t.Errorf("taking over: %v, %s", got, handlers(t, conn))
 	}
-	// One's own are released, and passed on.
+	// One's own alerts can be released, and passed on.
 	if got := counts(assignMany(t, inbox, api.BulkAssignment{Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{second}}})); got != [4]int64{1, 0, 0, 0} {
 		t.Errorf("releasing: %v", got)
 	}
@@ -99,7 +99,7 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 		}
 	}
 
-	// Undone, bo has the first one again; the second has changed since.
+	// After the undo, bo has the first one again; the second has changed since.
 	undone, err := inbox.Undo(t.Context(), tenant, api.Undo{ActionID: over.ID, Actor: "ada@x"})
 	if err != nil || undone != (api.UndoCounts{Restored: 1}) || handlers(t, conn) != "bo@x - -" {
 		t.Errorf("undo of taking over: %+v, %v, %s", undone, err, handlers(t, conn))
@@ -122,7 +122,7 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 	}
 }
 
-// TestAFilterSaysWhichAlertsAreAssigned acts by one, with a beginning and with an assignee.
+// TestAFilterSaysWhichAlertsAreAssigned assigns by a filter with a beginning and an assignee.
 func TestAFilterSaysWhichAlertsAreAssigned(t *testing.T) {
 	db, conn := threeAlerts(t)
 	inbox := db.Inbox()
@@ -138,7 +138,7 @@ func TestAFilterSaysWhichAlertsAreAssigned(t *testing.T) {
 	if _, err := inbox.AssignMany(t.Context(), "another", api.BulkAssignment{ID: uuid.New(), Actor: "x", Filter: nobodys, Assignee: "x"}); err != nil || handlers(t, conn) != "ada@x bo@x ada@x" {
 		t.Errorf("by another tenant: %s, %v", handlers(t, conn), err)
 	}
-	// So do acknowledgements.
+	// Acknowledgements use the filter as well.
 	deed := api.BulkDeed{ID: uuid.New(), Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{From: &from}}
 	if done, err := inbox.ActOnMany(t.Context(), tenant, deed); err != nil || done.Changed != 3 {
 		t.Errorf("acknowledged %+v, %v", done, err)
@@ -170,7 +170,7 @@ func TestOfTwoWhoTakeManyAlertsEachIsHandledByOne(t *testing.T) {
 	}
 }
 
-// TestAssigningManyIsOneEntryOfTheAuditLog for each former assignee.
+// TestAssigningManyIsOneEntryOfTheAuditLog checks that there is one entry for each former assignee.
 func TestAssigningManyIsOneEntryOfTheAuditLog(t *testing.T) {
 	db, conn := threeAlerts(t)
 	ctx := access.As(t.Context(), access.Actor{Kind: "user", Name: "ada@x", Operation: "assignAlerts", Tenant: tenant})

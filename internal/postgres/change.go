@@ -16,14 +16,14 @@ import (
 	"tocsin/rules"
 )
 
-// ruleChange is a change of rules of one tenant. From its beginning to the end of its
-// transaction no commit of their partition and no other change of its rules takes place:
-// both lock the checkpoint before anything else.
+// ruleChange is a change of the rules of one tenant. From its beginning to the end of its
+// transaction, their partition commits nothing and no other change of its rules is made: both lock
+// the checkpoint before anything else.
 type ruleChange struct {
 	pgq.PartitionChangeRow
 }
 
-// beginChange locks the partition of a tenant, which is assigned to one on first use.
+// beginChange locks the partition of a tenant. A tenant is assigned to a partition on first use.
 func beginChange(ctx context.Context, q *pgq.Queries, tenant string) (ruleChange, error) {
 	if err := q.PartitionsShare(ctx); err != nil {
 		return ruleChange{}, fmt.Errorf("keep partitions: %w", err)
@@ -39,7 +39,7 @@ func beginChange(ctx context.Context, q *pgq.Queries, tenant string) (ruleChange
 	return ruleChange{row}, nil
 }
 
-// of has whoever evaluates the partition read a rule again.
+// of makes the replica that evaluates the partition read a rule again.
 func (c ruleChange) of(ctx context.Context, q *pgq.Queries, rule uuid.UUID) error {
 	err := q.RuleChanged(ctx, pgq.RuleChangedParams{Partition: c.Partition, RuleID: rule, Changed: c.RulesRevision})
 	if err != nil {
@@ -48,9 +48,9 @@ func (c ruleChange) of(ctx context.Context, q *pgq.Queries, rule uuid.UUID) erro
 	return nil
 }
 
-// arm has a rule begin anew: as it is created, enabled, disabled, or given another fire
-// mode. An enabled PER_EXCHANGE rule goes on by itself until it is where its partition is,
-// since what it alerts may have begun before the cursor.
+// arm makes a rule begin anew, because it was created, enabled, disabled, or given another fire
+// mode. An enabled PER_EXCHANGE rule gets a backfill until it reaches the position of its
+// partition, because exchanges that it alerts on may have begun before the cursor.
 func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *rules.Definition) error {
 	if err := q.BackfillDelete(ctx, []uuid.UUID{rule}); err != nil {
 		return fmt.Errorf("delete backfill: %w", err)
@@ -74,14 +74,14 @@ func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *
 	return nil
 }
 
-// backfillFrom returns the position of a rule that has judged nothing after its look-back
-// behind an instant.
+// backfillFrom returns the start position of a backfill for a rule that has judged nothing: its
+// look-back before an instant.
 func backfillFrom(atNS int64, lookBackSeconds int) string {
 	return cursor.Position{StartTimeNS: max(atNS-reachNS(int32(lookBackSeconds)), cursor.MinStartTimeNS)}.String()
 }
 
-// lengthen has a rule with a longer look-back read for itself what that reaches: the
-// partition has judged some of it already, where the rule did not look.
+// lengthen starts a backfill for a rule with a longer look-back. The partition has already passed
+// part of that range without judging the rule there.
 func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
 	d := &edit.Definition
 	if !d.Enabled || d.FireMode != rules.PerExchange || d.LookBackSeconds <= int(was.LookBackSeconds) || c.Cursor == nil {
@@ -110,8 +110,8 @@ func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleE
 	return nil
 }
 
-// reachedNS returns the start time before which a rule judges nothing any more, but for
-// its look-back; nil where nobody knows.
+// reachedNS returns the start time before which a rule judges nothing any more, except in its
+// look-back. It is nil if that is unknown.
 func (c ruleChange) reachedNS(position *string) *int64 {
 	if c.Cursor == nil && position == nil {
 		return nil
@@ -128,7 +128,7 @@ func (c ruleChange) reachedNS(position *string) *int64 {
 	return &reached
 }
 
-// reachNS is how far behind a cursor a rule judges.
+// reachNS is how far behind a cursor a rule judges, in nanoseconds.
 func reachNS(lookBackSeconds int32) int64 {
 	lookBack := int64(lookBackSeconds) * int64(time.Second)
 	return lookBack + backlog.WaitNS(lookBack)

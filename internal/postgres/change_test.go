@@ -69,7 +69,7 @@ func (e *editor) enable(rule rules.Rule, enabled bool) rules.Rule {
 	return rule
 }
 
-// read reads what has changed since it was called last.
+// read reads what has changed since the last call.
 func (e *editor) read() evaluator.RuleSet {
 	e.tb.Helper()
 	set, err := e.store.Rules(context.Background(), e.partition, e.seen)
@@ -80,7 +80,7 @@ func (e *editor) read() evaluator.RuleSet {
 	return set
 }
 
-// want reads, and expects rules by name and others by id.
+// want reads, and checks the names of changed rules and the ids of removed ones.
 func (e *editor) want(what string, names []string, removed ...uuid.UUID) evaluator.RuleSet {
 	e.tb.Helper()
 	before := e.seen
@@ -99,13 +99,13 @@ func (e *editor) want(what string, names []string, removed ...uuid.UUID) evaluat
 	return set
 }
 
-// backfill returns the stored position of a rule, "" for none.
+// backfill returns the stored position of a rule, or "" if there is none.
 func (e *editor) backfill(id uuid.UUID) string {
 	e.tb.Helper()
 	return one[string](e.tb, e.conn, `select coalesce((select position || coalesce(' ' || until, '') || case when failing then ' failing' else '' end from rule_backfill where rule_id = $1), '')`, id)
 }
 
-// pass has the partition take over the judging of its rules, as a pass does.
+// pass moves the judging of the rules to the partition, as a pass does.
 func (e *editor) pass() {
 	e.exec(`update checkpoint set cursor = $1 where partition = $2`, cursor.At(time.Now()).String(), e.partition)
 	e.exec(`delete from rule_backfill`)
@@ -118,7 +118,7 @@ func TestEachChangeOfARuleIsReadAgain(t *testing.T) {
 	if number := one[int](t, e.conn, `select partition from tenant_partition where tenant_id = $1`, tenantName); number != e.partition {
 		t.Errorf("the tenant is in partition %d, want %d", number, e.partition)
 	}
-	// A new rule is behind by its look-back, and goes on by itself.
+	// A new rule is behind by its look-back, and has progress of its own.
 	wait := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
 	if len(set.Backfills) != 1 || set.Backfills[0].At != startOf(a.ArmedSinceNS-wait) || set.Backfills[0].Until != nil {
 		t.Errorf("backfills %+v of a rule armed at %d", set.Backfills, a.ArmedSinceNS)
@@ -165,13 +165,13 @@ func TestEachChangeOfARuleIsReadAgain(t *testing.T) {
 	}
 	e.want("retried", []string{"a"})
 
-	// What fails leaves everything as it is.
+	// A failed change leaves everything as it is.
 	if _, err := e.db.Rules().Create(t.Context(), tenantName, definition("a")); err == nil {
 		t.Error("a name was taken twice")
 	}
 	e.want("a refused creation", []string{})
 
-	// A revision that a failover took away has everything read again.
+	// After a failover that lost a revision everything is read again.
 	e.seen = 1 << 62
 	all, err := e.store.Rules(t.Context(), e.partition, e.seen)
 	if err != nil || len(all.Rules) != 1 || !slices.Equal(all.Removed, []uuid.UUID{b.ID}) {
@@ -198,7 +198,7 @@ func TestApplyIsOneChange(t *testing.T) {
 	}
 }
 
-// TestChangesFenceCommits has a rule change between the pass and its commit.
+// TestChangesFenceCommits changes a rule between the pass and its commit.
 func TestChangesFenceCommits(t *testing.T) {
 	e := newEditor(t)
 	rule := e.create(definition("a"))
@@ -213,7 +213,7 @@ func TestChangesFenceCommits(t *testing.T) {
 	if _, err := e.store.Commit(t.Context(), batch); !isStale(err) {
 		t.Errorf("a commit by the former version = %v", err)
 	}
-	// Rules of another partition are no matter.
+	// Rules of another partition do not matter.
 	batch.RulesRevision = e.hold("x").Checkpoints[e.partition].RulesRevision
 	for n := 0; ; n++ {
 		if other := fmt.Sprint("tenant-", n); int(xxhash.Sum64String(other)%8) != e.partition {
@@ -228,7 +228,7 @@ func TestChangesFenceCommits(t *testing.T) {
 	}
 }
 
-// TestManyChangesAtOnce has many people change the rules of a tenant that nobody knows
+// TestManyChangesAtOnce lets many users change the rules of a tenant that is not in any partition
 // yet, while passes commit. An evaluator that reads meanwhile misses nothing.
 func TestManyChangesAtOnce(t *testing.T) {
 	e := newEditor(t)
@@ -280,7 +280,7 @@ func TestManyChangesAtOnce(t *testing.T) {
 	}
 }
 
-// TestArmingFollowsTheSlowerClock has Postgres's clock be ahead of the source's, and behind it.
+// TestArmingFollowsTheSlowerClock has Postgres's clock ahead of the source's, and behind it.
 func TestArmingFollowsTheSlowerClock(t *testing.T) {
 	e := newEditor(t)
 	near := func(what string, ns int64, want time.Time) {
@@ -298,7 +298,7 @@ func TestArmingFollowsTheSlowerClock(t *testing.T) {
 		rule = e.enable(e.enable(rule, false), true)
 		near("enabled", rule.ArmedSinceNS, time.Now().Add(want))
 	}
-	// The clock of the source is set back: no condition stands for a negative time.
+	// The clock of the source is set back: no condition is in force for a negative time.
 	e.exec(`update checkpoint set clock_offset_ns = 0`)
 	rule := e.create(definition("set back"))
 	e.exec(`update checkpoint set clock_offset_ns = $1`, -time.Hour.Nanoseconds())
@@ -307,7 +307,7 @@ func TestArmingFollowsTheSlowerClock(t *testing.T) {
 	}
 }
 
-// TestPeopleEndFailures has a person see to rules that fail.
+// TestPeopleEndFailures lets a user edit, disable and retry rules that fail.
 func TestPeopleEndFailures(t *testing.T) {
 	e := newEditor(t)
 	for name, see := range map[string]func(rules.Rule) error{

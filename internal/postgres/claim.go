@@ -15,32 +15,32 @@ import (
 	"tocsin/rules"
 )
 
-// claiming is a claim that is being made.
+// claiming is a claim in progress.
 type claiming struct {
 	request  notify.ClaimRequest
 	looked   looked
 	dealt    []notify.Slots
 	webhooks map[uuid.UUID]cachedWebhook
-	// claimed are the rows taken, deliveries what was read of them.
+	// claimed are the rows taken; deliveries is what was read for them.
 	claimed    []pgq.OutboxClaimRow
 	deliveries []notify.Delivery
-	// bodyAt are the instants that the bodies bear.
+	// bodyAt holds the instants that the bodies contain.
 	bodyAt map[uuid.UUID]time.Time
 	// granted are the webhooks whose messages are taken under a grant.
 	granted []uuid.UUID
-	// took says that rows were taken, ended that some of them have ended without an attempt.
+	// took reports that rows were taken; ended reports that some of them ended without an attempt.
 	took, ended bool
-	// damaged is a message with which a claim has failed, nil where there is none.
+	// damaged is a message that made a claim fail, or nil.
 	damaged *unreadable
-	// unwanted is what the check after the commit has found, unchecked why there was none.
+	// unwanted is what the check after the commit found; unchecked is why there was no check.
 	unwanted  []uuid.UUID
 	unchecked error
 }
 
-// claim takes messages, stores their bodies and begins their attempts in one transaction,
-// and asks once more, after its commit, which webhooks still want them. It waits for
-// Postgres three times where no grant is needed: for what is claimed, for what that is
-// about, and for the commit and the answer together.
+// claim takes messages, stores their bodies and begins their attempts in one transaction. After its
+// commit it asks once more which webhooks still want them. Without a grant it waits for Postgres
+// three times: for the claimed rows, for the data that they refer to, and for the commit together
+// with the last answer.
 func (s *Outbox) claim(ctx context.Context, c *claiming) error {
 	conn, err := s.db.pool.Acquire(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *Outbox) claim(ctx context.Context, c *claiming) error {
 	return nil
 }
 
-// addTo adds what was claimed. What has ended without an attempt has used no slot, and the rest
-// of the queue is looked at right away.
+// addTo adds what was claimed. Messages that ended without an attempt used no slot, so the rest of
+// the queue is looked at right away.
 func (c *claiming) addTo(claimed *notify.Claimed) {
 	claimed.Deliveries, claimed.Unwanted = append(claimed.Deliveries, c.deliveries...), append(claimed.Unwanted, c.unwanted...)
 	claimed.Unchecked = errors.Join(claimed.Unchecked, c.unchecked)
@@ -76,7 +76,7 @@ func (c *claiming) addTo(claimed *notify.Claimed) {
 	}
 }
 
-// promises are the webhooks of what was claimed, as they were then.
+// promises are the webhooks of what was claimed, in the versions read by the claim.
 func (c *claiming) promises() pgq.WebhooksUnwantedParams {
 	var p pgq.WebhooksUnwantedParams
 	for i := range c.claimed {
@@ -151,7 +151,7 @@ func (c *claiming) take(ctx context.Context, q *pgq.Queries) error {
 	return err
 }
 
-// grants asks for what webhooks with a rate, or to which a probe goes first, allow.
+// grants asks what webhooks with a rate, or to which a probe goes first, allow.
 func (c *claiming) grants(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]pgq.ClaimGrantRow, error) {
 	var ids []uuid.UUID
 	for _, dealt := range c.dealt {
@@ -170,8 +170,8 @@ func (c *claiming) grants(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]pg
 	return granted, err
 }
 
-// noteGranted notes what is sent under grants. What has ended without an attempt uses up no
-// rate, and is no probe.
+// noteGranted stores what is sent under grants. A message that ended without an attempt uses up no
+// rate and is no probe.
 func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 	p := pgq.ClaimGrantedParams{Lease: c.request.Lease}
 	for _, id := range c.granted {
@@ -192,7 +192,7 @@ func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 	return q.ClaimGranted(ctx, p)
 }
 
-// discardExpired ends what was claimed and is of no use to its receiver any more.
+// discardExpired ends the claimed messages that are of no use to their receivers any more.
 func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	var expired []uuid.UUID
 	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
@@ -218,8 +218,8 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	return c.discard(ctx, q, expired, "Not sent: it was too late to be useful, because the event is older than the webhook wants, or because the next reminder is due")
 }
 
-// discardNeedless ends escalations of alerts that somebody has looked after for so long that it cannot be
-// undone any more.
+// discardNeedless ends escalations of alerts that were acknowledged or resolved so long ago that it
+// cannot be undone any more.
 func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 	var needless []uuid.UUID
 	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
@@ -245,21 +245,21 @@ func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID,
 	return nil
 }
 
-// unreadable is a message that cannot be sent, whatever is tried.
+// unreadable is a message that can never be sent.
 type unreadable struct {
 	id  uuid.UUID
 	why error
 }
 
-// about is what is read of a message.
+// about is what is read for a message.
 type about struct {
 	*pgq.ClaimReadRow
 	body *notify.Body
-	// undelivered is the zero value where nothing is known of it.
+	// undelivered is the zero value if nothing is known of it.
 	undelivered notify.Undelivered
 }
 
-// read reads what claimed rows are about.
+// read reads what claimed rows refer to.
 func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []unreadable, err error) {
 	messages, err := c.readAbout(ctx, q)
 	if err != nil {
@@ -283,8 +283,8 @@ func (c *claiming) read(ctx context.Context, q *pgq.Queries, s *Outbox) (bad []u
 	return bad, nil
 }
 
-// readAbout reads alerts and rules, the bodies of what has been rendered before, and what
-// operators are notified of.
+// readAbout reads alerts and rules, the bodies that were rendered before, and what operators are
+// notified of.
 func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID]*about, error) {
 	ids := make([]uuid.UUID, len(c.claimed))
 	var rendered pgq.BodyReadParams
@@ -330,8 +330,8 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 	return messages, nil
 }
 
-// deliveryOf puts together what an attempt needs; nothing of a message whose alert is gone
-// or cannot be read.
+// deliveryOf builds what an attempt needs. The delivery is empty if the alert of the message is
+// gone or cannot be read.
 func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (notify.Delivery, error) {
 	if m == nil {
 		return notify.Delivery{}, errors.New("the alert that it is about is gone")
@@ -359,7 +359,7 @@ func deliveryOf(claimed *pgq.OutboxClaimRow, m *about, webhook notify.Webhook) (
 		d.Alert = d.Event.Tell(d.Reason, alert)
 	}
 	if d.Body != nil {
-		return d, nil // what is frozen needs no alert
+		return d, nil // a frozen body needs no alert
 	}
 	return d, err
 }
@@ -369,7 +369,7 @@ func waitedOf(row *pgq.OutboxClaimRow) time.Duration {
 	return time.Duration(row.Waited * float64(time.Second))
 }
 
-// render makes the bodies that have not been made before.
+// render makes the bodies that were not made before.
 func (c *claiming) render() (bad []unreadable) {
 	readable := c.deliveries[:0]
 	for i := range c.deliveries {

@@ -11,9 +11,9 @@ import (
 	"tocsin/notify"
 )
 
-// ofARow reports whether a statement has failed because of the data of a row, which cannot be
-// read: it fails as long as the row is there. What is wrong with Postgres, the connection, an
-// index, a constraint or a trigger is of no row, and passes or fails for all of them.
+// ofARow reports whether a statement failed because the data of a row cannot be read. Such a
+// statement fails until the row is gone. Errors of Postgres, the connection, an index, a constraint
+// or a trigger do not come from one row: they may pass, or they affect all rows.
 func ofARow(err error) bool {
 	if _, unread := errors.AsType[pgx.ScanArgError](err); unread {
 		return true
@@ -29,9 +29,9 @@ func ofARow(err error) bool {
 	return refused.Code == "XX001" // what is stored is damaged
 }
 
-// claimApart claims for one webhook after the other what could not be claimed for all of them
-// because of a row. Of a webhook for which that fails, too, the oldest message is claimed by
-// itself; where even that fails, it ends as one that cannot be read.
+// claimApart claims for one webhook after the other, after a claim for all of them failed because
+// of a row. If that fails for a webhook as well, its oldest message is claimed by itself. If even
+// that fails, the message ends as one that cannot be read.
 func (s *Outbox) claimApart(ctx context.Context, all *claiming, claimed *notify.Claimed) (failed error) {
 	for _, dealt := range all.dealt {
 		apart := func(slots int, damaged *unreadable) (*claiming, error) {

@@ -25,11 +25,11 @@ import (
 	"tocsin/rules"
 )
 
-// pageOf is how many alerts a commit of the benchmark writes.
+// pageOf is the number of alerts that a commit of the benchmark writes.
 const pageOf = 1000
 
-// persist is a store with one rule and one webhook, and tables beside it that
-// hold the same columns and nothing else.
+// persist is a store with one rule and one webhook, and tables in the same database that have only
+// the columns, without keys.
 type persist struct {
 	url     string
 	store   *postgres.Evaluation
@@ -37,7 +37,7 @@ type persist struct {
 	rule    uuid.UUID
 	webhook uuid.UUID
 	at      cursor.Position
-	// revision is that of the checkpoint.
+	// revision is the checkpoint's revision.
 	revision int64
 }
 
@@ -81,7 +81,7 @@ func (p *persist) exec(tb testing.TB, sql string, args ...any) {
 	}
 }
 
-// page returns what a page of failed exchanges raises.
+// page returns the batch that a page of failed exchanges leads to.
 func (p *persist) page() evaluator.Batch {
 	to := p.at
 	batch := p.batch()
@@ -111,7 +111,7 @@ func (p *persist) page() evaluator.Batch {
 	return batch
 }
 
-// batch returns one that is made from the checkpoint as it stands, and writes nothing else.
+// batch returns an otherwise empty batch at the current state of the checkpoint.
 func (p *persist) batch() evaluator.Batch {
 	return evaluator.Batch{Partition: 0, Token: 1, Revision: p.revision, RulesRevision: 1, LeaseFor: 30 * time.Second, Cursor: &p.at}
 }
@@ -134,7 +134,7 @@ func (p *persist) commit(tb testing.TB, batch evaluator.Batch) {
 	}
 }
 
-// encoded is what an alert keeps of its exchange.
+// encoded is what is stored with an alert of its exchange.
 type encoded struct {
 	exchange  []byte
 	signature string
@@ -193,10 +193,9 @@ func (p *persist) copied(tb testing.TB, batch evaluator.Batch, encoded []encoded
 	}
 }
 
-// BenchmarkCommit commits pages of 1,000 alerts with what is owed for them, in
-// turns with COPY of the same rows into tables without keys. of-copy is the rate
-// of the one in that of the other, of-copy-cpu the same of the time that
-// Postgres computes; the rest is microseconds of an alert.
+// BenchmarkCommit commits pages of 1,000 alerts with their notifications, alternating with COPY of
+// the same rows into tables without keys. of-copy is the rate of the commits relative to that of
+// COPY, of-copy-cpu the same for the CPU time of Postgres; the rest is microseconds per alert.
 func BenchmarkCommit(b *testing.B) {
 	p := newPersist(b)
 	p.commit(b, p.page())
@@ -226,7 +225,7 @@ func BenchmarkCommit(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// usage adds up the time that a backend and this process compute.
+// usage sums up the CPU time of a backend and this process.
 type usage struct{ wall, backend, client time.Duration }
 
 func (u *usage) measure(b *testing.B, pid int, f func()) time.Duration {
@@ -240,7 +239,7 @@ func (u *usage) measure(b *testing.B, pid int, f func()) time.Duration {
 	return took
 }
 
-// computed returns the time that a process has computed.
+// computed returns the CPU time of a process.
 func computed(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
@@ -255,7 +254,7 @@ func computed(b *testing.B, pid int) time.Duration {
 	return time.Duration(ns)
 }
 
-// self returns the time that this process has computed.
+// self returns the CPU time of this process.
 func self(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

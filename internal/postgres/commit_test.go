@@ -18,7 +18,8 @@ import (
 
 func isStale(err error) bool { return errors.Is(err, evaluator.ErrStale) }
 
-// TestStaleCommitsWriteNothing commits a page from another checkpoint than there is.
+// TestStaleCommitsWriteNothing commits a page with another state of the checkpoint than the stored
+// one.
 func TestStaleCommitsWriteNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*evaluator.Batch){
@@ -51,7 +52,8 @@ func TestStaleCommitsWriteNothing(t *testing.T) {
 	}
 }
 
-// TestLeaseThatExpiredStillCommits has nobody else take the partition.
+// TestLeaseThatExpiredStillCommits checks that an expired lease suffices if no other replica has
+// taken the partition.
 func TestLeaseThatExpiredStillCommits(t *testing.T) {
 	p := newPersist(t)
 	p.exec(t, `update checkpoint set lease_until = now() - interval '1 min' where partition = 0`)
@@ -61,7 +63,7 @@ func TestLeaseThatExpiredStillCommits(t *testing.T) {
 	}
 }
 
-// TestCommitStoresProgress reads what a commit wrote back as its next holder does.
+// TestCommitStoresProgress reads what a commit wrote, as its next holder does.
 func TestCommitStoresProgress(t *testing.T) {
 	p := newPersist(t)
 	at := cursor.Position{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "a|b\x00\xffé"}
@@ -100,7 +102,8 @@ func TestCommitStoresProgress(t *testing.T) {
 	}
 }
 
-// TestRefusedCommits tells what the database refuses for good from what may pass.
+// TestRefusedCommits checks that permanent errors of the database are distinguished from transient
+// ones.
 func TestRefusedCommits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -167,13 +170,13 @@ func (p *persist) others(tb testing.TB, n int) []uuid.UUID {
 	return ids
 }
 
-// operators makes the webhook hear about Tocsin itself.
+// operators makes the webhook receive notifications about Tocsin itself.
 func (p *persist) operators(tb testing.TB) {
 	tb.Helper()
 	p.exec(tb, `update webhook set operators = true`)
 }
 
-// TestManyRulesFailAndRecoverBySets has 10,000 rules fail and recover, each announced once.
+// TestManyRulesFailAndRecoverBySets has 10,000 rules that fail and recover, each announced once.
 func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	p := newPersist(t)
 	p.operators(t)
@@ -208,7 +211,7 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	if done := p.write(t, fail); len(done.Notifications) != 0 {
 		t.Errorf("announced again: %v", done.Notifications)
 	}
-	// One that recovers with a fallback for a text, and one that was never announced.
+	// A rule that recovers with a fallback for a text, and one that was never announced.
 	recovered := p.batch()
 	recovered.Health = map[uuid.UUID]evaluator.Health{ids[0]: {Problem: "a text is a fallback"}, p.rule: {}}
 	for _, id := range ids[1:] {
@@ -226,7 +229,7 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 		+ (select count(*) from alert where state <> 'RESOLVED')::int`); n != 0 || announced("RULE_RECOVERED") != many {
 		t.Errorf("%d rows are left, %d notifications", n, announced("RULE_RECOVERED"))
 	}
-	// Once for each of three commits, and what they have in common.
+	// Once for each of three commits, and what is common to all of them.
 	if n := one[int](t, p.conn, `select count(*)::int from statements`); n > 25 {
 		t.Errorf("%d rules took %d statements", many, n)
 	}
@@ -235,7 +238,7 @@ func TestManyRulesFailAndRecoverBySets(t *testing.T) {
 	}
 }
 
-// TestOpenAlertsOfWindowRules raises, and reads what is open.
+// TestOpenAlertsOfWindowRules raises alerts, and reads the open ones.
 func TestOpenAlertsOfWindowRules(t *testing.T) {
 	p := newPersist(t)
 	p.exec(t, `update rule set fire_mode = 'COUNT_IN_WINDOW', threshold = 1, window_seconds = 60`)

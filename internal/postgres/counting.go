@@ -40,15 +40,15 @@ func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]eva
 		if row.Routing != nil {
 			open[i].Routing = new(alerts.Routing)
 			if json.Unmarshal(row.Routing, open[i].Routing) != nil {
-				open[i].Routing = nil // what cannot be read is decided by what stands
+				open[i].Routing = nil // routing that cannot be read is decided by the policy now in force
 			}
 		}
 	}
 	return open, s.withoutGone(ctx, open)
 }
 
-// withoutGone takes the webhooks that are deleted out of what alerts were routed to. None is
-// deleted before a commit that is made from what this returns: a deletion makes that stale.
+// withoutGone removes deleted webhooks from the routing of alerts. No webhook can be deleted
+// between this read and the commit made from it: a deletion makes that commit stale.
 func (s *Evaluation) withoutGone(ctx context.Context, open []evaluator.OpenAlert) error {
 	named := map[uuid.UUID]bool{}
 	for i := range open {
@@ -77,9 +77,9 @@ func (s *Evaluation) withoutGone(ctx context.Context, open []evaluator.OpenAlert
 	return nil
 }
 
-// applyChanges makes steps of window alerts, in one statement for each kind of step. A
-// step whose alert no longer stands where it leads from is left out, with its
-// notifications.
+// applyChanges applies steps of window alerts, in one statement for each kind of step. It leaves
+// out a step, with its notifications, if the alert is no longer in the state that the step starts
+// from.
 func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Change) (inserted, changed []uuid.UUID, notified written, err error) {
 	var steps stepRows
 	for i := range changes {
@@ -97,7 +97,7 @@ func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Chang
 	return inserted, changed, notified, err
 }
 
-// stepRows is steps as they are stored.
+// stepRows is steps in stored form.
 type stepRows struct {
 	raise         pgq.AlertRaiseParams
 	fire          pgq.AlertFireParams
@@ -148,7 +148,7 @@ func (s *stepRows) add(c *evaluator.Change) error {
 	return nil
 }
 
-// apply makes the steps. What ends goes first, so that a group may be raised anew.
+// apply makes the steps. Steps that end alerts come first, so that a group may be raised again.
 func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed []uuid.UUID, err error) {
 	if ids := slices.Concat(s.fire.AlertIds, s.clear.AlertIds, s.drop, s.release); len(ids) > 0 {
 		if err := q.AlertLockMany(ctx, ids); err != nil {
@@ -182,8 +182,8 @@ func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed
 	return inserted, changed, nil
 }
 
-// notifySteps writes the notifications of the steps that were made. That an alert resolved, webhooks hear because the rule says so
-// or because they chose to.
+// notifySteps writes the notifications of the steps that were made. A webhook is notified that an
+// alert resolved if the rule says so or if the webhook chose that event.
 func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (written, error) {
 	stepped := setOf(made)
 	var list []following
@@ -206,7 +206,8 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 		return written{}, err
 	}
 	if len(cleared) > 0 {
-		// Those whom the escalation woke hear of the end as well, where the rule wants that.
+		// Webhooks that the escalation notified are notified of the end as well, if the rule wants
+		// that.
 		woken, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: cleared, Reasons: []string{string(notify.ReasonEscalated)}})
 		if err != nil {
 			return written{}, fmt.Errorf("find who was notified of the escalation: %w", err)

@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Applied is what steps changed, and how many statements they took.
+// Applied is what steps changed, and how many statements were executed.
 type Applied struct {
 	Inserted, Changed []uuid.UUID
 	Notifications     map[uuid.UUID]int

@@ -62,8 +62,8 @@ func newWindowAlerts(t *testing.T) *windowAlerts {
 	return w
 }
 
-// change is a step of an alert, with a notification where a reason is given. A new alert
-// has the id uuid.Nil.
+// change is a step of an alert, with a notification if a reason is given. An id of uuid.Nil creates
+// a new alert.
 func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
 	w.made++
 	if id == uuid.Nil {
@@ -82,7 +82,7 @@ func (w *windowAlerts) change(step alerts.Step, id uuid.UUID, group string, reas
 	return c
 }
 
-// apply makes steps, and wants so many alerts to be new, to have changed, and to notify.
+// apply makes steps, and checks how many alerts are new, have changed, and cause notifications.
 func (w *windowAlerts) apply(inserted, changed, notified int, changes ...evaluator.Change) []evaluator.Change {
 	w.t.Helper()
 	done, err := postgres.ApplyChanges(w.t.Context(), w.db, changes)
@@ -92,8 +92,8 @@ func (w *windowAlerts) apply(inserted, changed, notified int, changes ...evaluat
 	return changes
 }
 
-// want compares all alerts with their texts, and all notifications, which have a row in
-// the outbox each.
+// want compares all alerts with their texts, and all notifications, which have a row in the outbox
+// each.
 func (w *windowAlerts) want(name string, rows []string, notifications ...string) {
 	w.t.Helper()
 	got := column(w.t, w.conn, `select state || case when held then ' held ' else ' ' end || group_key || ' ' || title || ' ' || signature || ' ' || (count->>'observed')
@@ -149,7 +149,7 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 	if _, err := w.conn.Exec(t.Context(), `update rule set re_notify_minutes = 5`); err != nil {
 		t.Fatal(err)
 	}
-	// A storm and a wait are one batch; what is raised twice is raised once.
+	// Many alerts and a pending one are one batch; what is raised twice is raised once.
 	raised := w.apply(2, 0, 1, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Wait, uuid.Nil, "b", ""))
 	a, b := raised[0].Instance.ID, raised[1].Instance.ID
 	w.apply(0, 0, 0, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired), raised[0])
@@ -162,7 +162,7 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Each step demands the state that it leads from.
+	// Each step requires the state in which it begins.
 	w.apply(0, 0, 0, w.change(alerts.Remind, b, "b", notify.ReasonReminder), w.change(alerts.Fire, a, "a", notify.ReasonFired),
 		w.change(alerts.Drop, a, "a", ""), w.change(alerts.Clear, b, "b", notify.ReasonResolved), w.change(alerts.Release, a, "a", ""))
 	w.want("void", []string{"FIRING a raise raiseException 1", "PENDING b wait waitException 2"}, "FIRED 0")
@@ -171,7 +171,7 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
 	w.want("reminded and fired", []string{"FIRING a remind remindException 12", "FIRING b fire fireException 11"},
 		"FIRED 0", "FIRED 0", "REMINDER 0", "REMINDER 1")
-	// What waits longer than until the next reminder is of no use.
+	// A reminder that waits until the next one is not sent.
 	if got := column(t, w.conn, `select n.reason || coalesce(round(extract(epoch from o.expires_at - n.created_at))::text, '') from notification n join outbox o using (notification_id) order by n.reason, n.generation`); !slices.Equal(got, []string{"FIRED", "FIRED", "REMINDER300", "REMINDER300"}) {
 		t.Errorf("the outbox holds %v", got)
 	}
@@ -192,7 +192,7 @@ func TestStepsOfWindowAlerts(t *testing.T) {
 		"FIRED 0", "FIRED 0", "REMINDER 0", "REMINDER 1", "RESOLVED 0")
 }
 
-// TestResolvedWindowAlertsAreHeld has a person resolve alerts, alone and with others.
+// TestResolvedWindowAlertsAreHeld lets a user resolve alerts, each by itself and several together.
 func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 	w := newWindowAlerts(t)
 	raised := w.apply(2, 0, 2, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired))
@@ -203,7 +203,7 @@ func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	held := []string{"RESOLVED held a raise raiseException 1", "RESOLVED held b raise raiseException 2"}
-	// Whoever evaluated before the person acted changes nothing, and nothing is raised.
+	// An evaluation from before the user's action changes nothing, and nothing is raised.
 	w.apply(0, 0, 0, w.change(alerts.Clear, a, "a", notify.ReasonResolved), w.change(alerts.Remind, b, "b", notify.ReasonReminder))
 	w.apply(0, 0, 0, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Wait, uuid.Nil, "b", ""))
 	w.want("held", held, "FIRED 0", "FIRED 0")
@@ -213,21 +213,21 @@ func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 		}
 	}
 
-	// Undone, it is open again, and closes as if nothing had been.
+	// After the undo it is open again, and is resolved as if nothing had happened.
 	if done, err := w.db.Inbox().Undo(t.Context(), tenant, api.Undo{ActionID: bulk.ID, Actor: "p"}); err != nil || done.Restored != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	w.want("undone", []string{held[0], "FIRING b raise raiseException 2"}, "FIRED 0", "FIRED 0")
 	w.apply(0, 1, 1, w.change(alerts.Clear, b, "b", notify.ReasonResolved))
 
-	// Released, the group may be raised again.
+	// After the release, the group may be raised again.
 	w.apply(0, 1, 0, w.change(alerts.Release, a, "a", ""))
 	w.apply(0, 0, 0, w.change(alerts.Release, a, "a", ""))
 	again := w.apply(1, 0, 1, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired))[0]
 	if open := w.open(); len(open) != 1 || open[0].ID != again.Instance.ID || open[0].Held {
 		t.Errorf("open %+v", open)
 	}
-	// A hold has no place beside an alert that is open.
+	// A hold is not possible together with an open alert.
 	w.act(again.Instance.ID, alerts.Resolve)
 	w.act(again.Instance.ID, alerts.Resolve)
 	if open := w.open(); len(open) != 1 || !open[0].Held {
@@ -257,7 +257,7 @@ func TestStormOfGroupsIsFewStatements(t *testing.T) {
 	}
 }
 
-// TestStepsForADeletedWebhookWriteNothing has the rule's webhook deleted meanwhile.
+// TestStepsForADeletedWebhookWriteNothing deletes the rule's webhook meanwhile.
 func TestStepsForADeletedWebhookWriteNothing(t *testing.T) {
 	w := newWindowAlerts(t)
 	if _, err := w.conn.Exec(t.Context(), `update webhook set deleted_at = now()`); err != nil {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// mostWalked is how many of a tenant's newest messages are looked at to count
-	// those that have ended well, mostFlowing how many for the attempts of a webhook.
+	// mostWalked is how many of a tenant's newest messages are read to count those that ended well;
+	// mostFlowing is how many are read for the attempts of a webhook.
 	mostWalked  = 20_000
 	mostFlowing = 50_000
 )
 
-// Counts counts a tenant's messages by status. Those to be delivered and those that
-// were not are found by indexes, the others among the newest.
+// Counts counts a tenant's messages by status. Indexes find those that wait or could not be
+// delivered; the others are counted among the newest.
 func (s *Record) Counts(ctx context.Context, tenant string, f api.NotificationFilter) (map[notify.Status]int64, error) {
 	webhooks := f.Webhooks
 	if webhooks == nil {
@@ -66,7 +66,7 @@ func (s *Record) Flow(ctx context.Context, tenant string, webhook uuid.UUID) (ap
 	var flow api.WebhookFlow
 	for _, row := range rows {
 		flow.From, flow.Complete = row.Since, row.Walked < mostFlowing
-		// An attempt that began after the statement's hour did belongs to that hour.
+		// An attempt that began after the statement began its hour belongs to that hour.
 		hour := &flow.Hours[max(0, min(int(row.Hour), api.FlowHours-1))]
 		hour.Delivered, hour.Failed = row.Delivered, row.Failed
 		if row.Delivered == 0 {

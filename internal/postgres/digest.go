@@ -13,11 +13,11 @@ import (
 	"tocsin/rules"
 )
 
-// gatherStorms makes digests of what is too much for the webhooks that there is
-// room for. What could not be gathered for one keeps nobody else waiting.
+// gatherStorms makes digests for webhooks that have free slots and more waiting messages than their
+// bound. If gathering fails for one webhook, the others go on.
 //
-// There are never more digests made than can be claimed at once, so that what
-// keeps coming makes the next digest larger, and not the queue of them longer.
+// It never makes more digests than can be claimed at once. So a lasting storm makes the next digest
+// larger, and does not make a queue of digests.
 func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.OutboxLookRow, dealt []notify.Slots) error {
 	var p pgq.DigestWaitingParams
 	room := map[uuid.UUID]int{}
@@ -47,8 +47,8 @@ func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.Outbox
 	return failed
 }
 
-// gather makes a digest of what waits for a webhook and returns its size, 0 when
-// there is no more than its bound.
+// gather makes a digest of what waits for a webhook and returns its size. The size is 0 if no more
+// than the bound waits.
 func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow) (int, error) {
 	size, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
 		DigestID: uuid.Must(uuid.NewV7()), WebhookID: due.WebhookID, FirstAt: due.FirstAt,
@@ -60,7 +60,7 @@ func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow) (int, error
 	return int(size), nil
 }
 
-// digest sums up what a digest tells.
+// digest summarises the contents of a digest.
 func (s *Outbox) digest(ctx context.Context, q *pgq.Queries, id uuid.UUID) (*notify.Digest, error) {
 	d := notify.Digest{Reasons: map[notify.Reason]int{}}
 	reasons, err := q.DigestReasons(ctx, id)
@@ -87,7 +87,7 @@ func (s *Outbox) digest(ctx context.Context, q *pgq.Queries, id uuid.UUID) (*not
 		if i == len(ends) {
 			break
 		}
-		// An alert that cannot be read must not keep all the others.
+		// An alert that cannot be read must not hold up the others.
 		if alert, err := alertOf(ends[i].Alert, ends[i].RuleName, ends[i].RuleAbout); err == nil {
 			*end = &alert
 		}
@@ -98,7 +98,7 @@ func (s *Outbox) digest(ctx context.Context, q *pgq.Queries, id uuid.UUID) (*not
 	return &d, nil
 }
 
-// addRanks fills in the rules, places and errors that occur most often.
+// addRanks fills in the most frequent rules, places and errors.
 func addRanks(ctx context.Context, q *pgq.Queries, id uuid.UUID, d *notify.Digest) error {
 	ruleRows, err := q.DigestRules(ctx, pgq.DigestRulesParams{DigestID: id, Most: notify.DigestTop})
 	if err != nil {

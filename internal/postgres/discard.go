@@ -13,8 +13,8 @@ import (
 	"tocsin/notify"
 )
 
-// Discard gives the message of a notification up. Of two people who want it at once, one
-// does it and the other finds it done.
+// Discard gives up the message of a notification. If two people do so at once, the second one finds
+// it done.
 func (s *Record) Discard(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		target, err := q.RetryTarget(ctx, pgq.RetryTargetParams{TenantID: tenant, NotificationID: id})
@@ -43,7 +43,7 @@ func (s *Record) Discard(ctx context.Context, tenant string, id uuid.UUID, actor
 	return nil
 }
 
-// DiscardAll gives the messages of many notifications up.
+// DiscardAll gives up the messages of many notifications.
 func (s *Record) DiscardAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Discarded, error) {
 	var done api.Discarded
 	err := s.db.transact(ctx, func(tx pgx.Tx) error {
@@ -65,7 +65,7 @@ func (s *Record) DiscardAll(ctx context.Context, tenant string, order api.RetryO
 	return done, nil
 }
 
-// discard gives messages up, and returns how many were not given up before.
+// discard gives up messages, and returns how many were not given up before.
 func discard(ctx context.Context, q *pgq.Queries, messages []uuid.UUID, actor string) (int64, error) {
 	settled, err := q.DiscardSettled(ctx, pgq.DiscardSettledParams{Ids: messages, Actor: actor})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// registerTypes lets a connection encode ids, and the arrays in which pages of
-// rows travel, without reflection. The driver's own way formats each id as text,
-// parses that again, and costs more than all else that a commit does here.
+// registerTypes lets a connection encode ids, and the arrays in which pages of rows travel, without
+// reflection. The driver would format each id as text and parse that again, which costs more than
+// the rest of a commit does in this process.
 func registerTypes(m *pgtype.Map) {
 	m.RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}})
 	registerArray(m, pgtype.UUIDArrayOID, pgtype.UUIDOID, binaryForm[uuid.UUID]{
@@ -59,8 +59,8 @@ func registerTypes(m *pgtype.Map) {
 	})
 }
 
-// binaryForm is how Postgres receives a value. Null tells which values are null;
-// it is nil where none is.
+// binaryForm is how Postgres receives a value. Null says which values are null; it is nil if none
+// is.
 type binaryForm[T any] struct {
 	size func(v T) int
 	add  func(buf []byte, v T) []byte

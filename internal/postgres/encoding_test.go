@@ -15,8 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestArraysAreTheDriversOwn holds each array to what the driver's own codec,
-// which knows nothing of ours, reads from it and writes for it.
+// TestArraysAreTheDriversOwn compares each array with what the driver's own codec, which is
+// independent of ours, reads from it and writes for it.
 func TestArraysAreTheDriversOwn(t *testing.T) {
 	ours, drivers := pgtype.NewMap(), pgtype.NewMap()
 	registerTypes(ours)
@@ -54,7 +54,7 @@ func TestArraysAreTheDriversOwn(t *testing.T) {
 	}
 }
 
-// TestIDsAreRead reads ids in every form in which rows hold them.
+// TestIDsAreRead reads ids in every form in which rows contain them.
 func TestIDsAreRead(t *testing.T) {
 	m := pgtype.NewMap()
 	registerTypes(m)
@@ -86,7 +86,7 @@ func TestIDsAreRead(t *testing.T) {
 	}
 }
 
-// TestAStoredExchangeIsRead holds what is read of an exchange to what was written.
+// TestAStoredExchangeIsRead compares what is read of an exchange with what was written.
 func TestAStoredExchangeIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, number := rapid.String(), rapid.Int64()

@@ -29,9 +29,19 @@ import (
 // the routing is stored with the alert, and has one step for each number of minutes. So a step that is taken
 // again after a failover has the id that it had, and no other step has it. Instants are compared with Postgres's clock alone.
 //
-// Replays start no escalation: what they raise is of the past.
+// When a step is due, one transaction locks the alert, writes the messages and moves the row to the
+// following step. So each step is taken once, whatever dies and however many replicas look. A
+// person who acknowledges, resolves or snoozes the alert locks it too, so either the step or the
+// person comes first.
+//
+// A step that is due while somebody looks after the alert, or while it is snoozed, is void, and the
+// next step waits for its own time. The row stores which steps were void and when. If the
+// acknowledgement was an error and is undone, the first step that it made void is taken after all.
+// All instants are compared with Postgres's clock only.
+//
+// Replays start no escalation, because they raise alerts about the past.
 
-// escalatingInstances returns which of some new alerts are routed so that they escalate.
+// escalatingInstances returns the new alerts whose routing has escalation steps.
 func escalatingInstances(instances []alerts.Instance, inserted []uuid.UUID) []uuid.UUID {
 	var ids []uuid.UUID
 	is := setOf(inserted)
@@ -43,8 +53,8 @@ func escalatingInstances(instances []alerts.Instance, inserted []uuid.UUID) []uu
 	return ids
 }
 
-// escalatingChanges returns which window alerts begin to fire, and may be routed so. Of those that
-// were pending, the stored routing counts.
+// escalatingChanges returns the window alerts that begin to fire and may escalate. For those that
+// were pending, the stored routing decides.
 func escalatingChanges(changes []evaluator.Change, made []uuid.UUID) []uuid.UUID {
 	var ids []uuid.UUID
 	is := setOf(made)
@@ -56,7 +66,7 @@ func escalatingChanges(changes []evaluator.Change, made []uuid.UUID) []uuid.UUID
 	return ids
 }
 
-// startEscalations has alerts escalate that have begun to fire, where their routing has steps.
+// startEscalations starts the escalation of alerts that began to fire, if their routing has steps.
 func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
@@ -67,8 +77,8 @@ func startEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) erro
 	return nil
 }
 
-// resumeEscalations has alerts that fire again, after what was done at an instant is undone, take the
-// first step that was void since.
+// resumeEscalations makes alerts that fire again take the first step that was void since an
+// instant, after what was done at that instant is undone.
 func resumeEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, since time.Time) error {
 	if len(ids) == 0 {
 		return nil
@@ -79,19 +89,20 @@ func resumeEscalations(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, sin
 	return nil
 }
 
-// Bounds of what is looked for at once, and of what one transaction writes.
+// Bounds of one search, and of what one transaction writes.
 const (
 	mostEscalations = 1000
 	escalatedAtOnce = 100
 )
 
-// Escalation is what came of the steps that were due.
+// Escalation is the result of the steps that were due.
 type Escalation struct {
-	// Due are how many messages there are for each webhook; Suppressed is how many silences suppress.
+	// Due is the number of messages for each webhook; Suppressed is how many are suppressed by
+	// silences.
 	Due        map[uuid.UUID]int
 	Suppressed int
-	// Empty are steps that have notified nobody: their teams have no webhooks any more, or are gone
-	// like their own webhooks.
+	// Empty are steps that notified nobody: their teams have no webhooks any more, or their teams
+	// and webhooks are gone.
 	Empty []EmptyStep
 }
 
@@ -107,11 +118,11 @@ func (e *Escalation) add(o *Escalation) {
 	e.Suppressed, e.Empty = e.Suppressed+o.Suppressed, append(e.Empty, o.Empty...)
 }
 
-// Escalate takes the steps that are due by now (nil is Postgres's clock). One alert about which that
-// fails holds up no other.
+// Escalate takes the steps that are due at now; nil is Postgres's clock. A failure for one alert
+// does not hold up the others.
 func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (Escalation, error) {
 	all := Escalation{Due: map[uuid.UUID]int{}}
-	after := pgq.EscalationDueRow{} // before all
+	after := pgq.EscalationDueRow{} // comes before all
 	var failed []error
 	for {
 		rows, err := s.alone().EscalationDue(ctx, pgq.EscalationDueParams{Now: now, AfterDueAt: after.DueAt, AfterID: after.AlertID, Most: mostEscalations})
@@ -136,8 +147,8 @@ func (s *Outbox) Escalate(ctx context.Context, now *time.Time) (Escalation, erro
 	}
 }
 
-// escalateApart takes the steps of some alerts that are due in one transaction, or, where that
-// fails, in one for each.
+// escalateApart takes the due steps of some alerts in one transaction. If that fails, it uses a
+// transaction for each alert.
 func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.Time) (all Escalation, err error) {
 	if all, err = s.escalate(ctx, ids, now); err == nil || len(ids) == 1 {
 		return all, err
@@ -155,7 +166,7 @@ func (s *Outbox) escalateApart(ctx context.Context, ids []uuid.UUID, now *time.T
 	return all, errors.Join(failed...)
 }
 
-// escalate takes the steps of some alerts that are due.
+// escalate takes the due steps of some alerts.
 func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) (done Escalation, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		done = Escalation{}
@@ -190,16 +201,17 @@ func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) 
 	return done, nil
 }
 
-// escalated is a step that an alert takes.
+// escalated is a step that is being taken.
 type escalated struct {
 	alert  uuid.UUID
 	tenant string
 	step   alerts.EscalationStep
 }
 
-// moveEscalations moves alerts on to the steps after those that are due, and returns the due ones of
-// alerts that nobody looks after. Where quiet hours hold messages about an alert, its step waits for their
-// end, and its minutes count from there. What has no further step, or cannot be read, escalates no more.
+// moveEscalations moves alerts to the steps after those that are due, and returns the due steps of
+// alerts that nobody looks after. If quiet hours hold messages about an alert, its step waits for
+// their end, and its minutes count from there. An alert without a further step, or whose routing
+// cannot be read, stops escalating.
 func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationStepsRow, now *time.Time) (take []escalated, err error) {
 	move := pgq.EscalationMoveParams{Now: now}
 	var ended, wait []uuid.UUID
@@ -249,7 +261,8 @@ func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationS
 	return take, nil
 }
 
-// escalating returns whom steps notify: their webhooks, and those that their teams have at present.
+// escalating returns whom steps notify: the webhooks of a step, and the webhooks that its teams
+// have now.
 func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]following, error) {
 	if len(steps) == 0 {
 		return nil, nil
@@ -267,7 +280,8 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 			return nil, fmt.Errorf("read teams: %w", err)
 		}
 		for _, row := range rows {
-			// Teams that cannot be read notify nobody; webhooks that the step names itself do.
+			// If the teams cannot be read, only the webhooks that the step itself names are
+			// notified.
 			var list teams.List
 			if json.Unmarshal(row.Teams, &list) == nil {
 				ofTenant[row.TenantID] = &list
@@ -295,8 +309,9 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 	return slices.DeleteFunc(list, func(f following) bool { return !there[f.webhook] }), nil
 }
 
-// escalatesStill reports whether a claimed message is to be sent: not one of an escalation whose alert
-// was acknowledged or resolved for longer than that can be undone, unless a person sends it again.
+// escalatesStill reports whether a claimed message is still to be sent. A message of an escalation
+// is not sent if its alert was acknowledged or resolved so long ago that it cannot be undone,
+// unless a person sends the message again.
 func escalatesStill(d *notify.Delivery) bool {
 	if d.Reason != notify.ReasonEscalated || d.Generation > 0 {
 		return true
@@ -323,7 +338,8 @@ func emptyOf(steps []escalated, list []following) (empty []EmptyStep) {
 	return empty
 }
 
-// inOrder returns ids without repetition, so that what is written of them is written in one order.
+// inOrder returns ids sorted and without repetition, so that every transaction writes rows in the
+// same order.
 func inOrder(ids []uuid.UUID) []uuid.UUID {
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	return slices.Compact(ids)

@@ -24,8 +24,8 @@ import (
 	"tocsin/rules"
 )
 
-// escalatingAlert has one alert, of which its webhook was notified, and which escalates to two others:
-// after 5 minutes to one, after 15 minutes to the team that is notified by the other.
+// escalatingAlert has one alert, of which its webhook was notified, and which escalates to two
+// others: after 5 minutes to one, after 15 minutes to the team of the other.
 type escalatingAlert struct {
 	*napping
 	pager, boss uuid.UUID
@@ -43,7 +43,7 @@ func newEscalating(t *testing.T) *escalatingAlert {
 	return e
 }
 
-// hook makes a webhook.
+// hook creates a webhook.
 func (p *persist) hook(t *testing.T, name string) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
@@ -52,7 +52,7 @@ func (p *persist) hook(t *testing.T, name string) uuid.UUID {
 	return id
 }
 
-// team has the team be notified by some webhooks.
+// team sets the webhooks of the team.
 func (e *escalatingAlert) team(version int64, hooks ...uuid.UUID) {
 	e.t.Helper()
 	if _, err := e.db.Teams().Replace(e.t.Context(), tenant, "ada", version, teams.List{Teams: []teams.Team{{Name: "bosses", WebhookIDs: hooks}}}); err != nil {
@@ -74,8 +74,8 @@ func (e *escalatingAlert) routed() evaluator.Batch {
 	return b
 }
 
-// escalate takes what is due some minutes after the alert fired, and returns how many messages are
-// sent to the pager and to the boss, and how many are suppressed.
+// escalate takes the steps that are due some minutes after the alert fired, and returns how many
+// messages are sent to the pager and to the boss, and how many are suppressed.
 func (e *escalatingAlert) escalate(minutes int) (pager, boss, suppressed int) {
 	e.t.Helper()
 	due, suppressed, err := e.at(minutes)
@@ -139,7 +139,8 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	if !one[bool](t, e.conn, `select exists (select from notification where notification_id = $1)`, id) {
 		t.Errorf("the id %s of the second step is not derived", id)
 	}
-	// What waits is ordered behind earlier messages to the same webhook, and is retried like them.
+	// A queued message is ordered behind earlier messages to the same webhook, and is retried like
+	// them.
 	if got := column(t, e.conn, `select w.name || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end || (o.expires_at is null)
 		from outbox o join notification m using (notification_id) join webhook w on w.webhook_id = o.webhook_id where m.reason = 'ESCALATED' order by 1`); !slices.Equal(got,
 		[]string{"boss 15 duetrue", "pager 15 waitstrue", "pager 5 duetrue"}) {
@@ -148,7 +149,7 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	if n := one[int](t, e.conn, `select count(*) from alert_escalation`); n != 0 {
 		t.Errorf("%d escalations are left", n)
 	}
-	// Whoever heard of it by an escalation is told of its end, where that was chosen.
+	// A webhook that was notified by an escalation is notified of the end, if it chose that event.
 	e.exec(t, `update webhook set events = '{RESOLVED}' where name in ('pager', 'boss')`)
 	e.act(alerts.Resolve)
 	if got := column(t, e.conn, `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'RESOLVED' order by 1`); !slices.Equal(got, []string{"boss", "pager"}) {
@@ -214,8 +215,8 @@ func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 	}
 }
 
-// TestWhatIsUndoneEndsNoStep has somebody look after an alert in error, while the last
-// step is void. It is taken at once when that is undone; what was sent before is not sent again.
+// TestWhatIsUndoneEndsNoStep handles an alert by mistake, which makes the last step void. The step
+// is taken at once when that is undone; what was sent before is not sent again.
 func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	t.Parallel()
 	act := func(action alerts.Action) func(*escalatingAlert) func() error {
@@ -242,7 +243,7 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		do func(*escalatingAlert) func() error
-		// meanwhile is what else happens before it is undone.
+		// meanwhile is what else happens before the undo.
 		meanwhile   string
 		pager, boss int
 	}{
@@ -287,8 +288,9 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	}
 }
 
-// TestAStepThatWasLateIsResumed has no replica look when the first step is due, and somebody acknowledge
-// the alert in error afterwards: the step was due before that, and is void by it all the same.
+// TestAStepThatWasLateIsResumed has no replica that looks when the first step is due, and a user
+// who acknowledges the alert by mistake afterwards: the step was due before that, and is void by it
+// all the same.
 func TestAStepThatWasLateIsResumed(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]bool{"found void": true, "undone before anybody looks": false} {
@@ -314,8 +316,8 @@ func TestAStepThatWasLateIsResumed(t *testing.T) {
 	}
 }
 
-// TestAnUndoResumesWhatItMadeVoid has one step be void by a snooze that ends by itself, and the next one by
-// an acknowledgement: its undo takes the second step alone.
+// TestAnUndoResumesWhatItMadeVoid has one step void by a snooze that ends by itself, and the next
+// one by an acknowledgement: undoing that resumes only the second step.
 func TestAnUndoResumesWhatItMadeVoid(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -350,8 +352,8 @@ func (e *escalatingAlert) policy(version int64, p routing.Policy) {
 	}
 }
 
-// TestWhoeverActsFirstIsNotEscalated has a replica wait for somebody who acts at the instant at which
-// the step is due, and another one that dies while it waits.
+// TestWhoeverActsFirstIsNotEscalated lets a replica wait for a user who acts at the instant at
+// which the step is due, and another one die while it waits.
 func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]string{
@@ -405,7 +407,7 @@ func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	}
 }
 
-// TestAStepThatNotifiesNobodyIsTold has the webhook of the first step be gone, and the team of the last.
+// TestAStepThatNotifiesNobodyIsTold deletes the webhook of the first step and the team of the last.
 func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -421,7 +423,7 @@ func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
 	e.exec(t, `update team_list set teams = '{"teams": []}'`)
 	want(16, postgres.EmptyStep{AlertID: e.alert, Tenant: tenant, AfterMinutes: 15})
 
-	// A step that is void is none that notifies nobody.
+	// A void step does not count as one that notifies nobody.
 	e = newEscalating(t)
 	e.exec(t, `update webhook set deleted_at = now(), enabled = false where webhook_id = $1`, e.pager)
 	e.act(alerts.Acknowledge)
@@ -430,15 +432,15 @@ func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
 	want(16)
 }
 
-// TestWhatBeginsToEscalate holds which commits have alerts escalate: no replay, and nothing that is
-// raised without steps or does not fire.
+// TestWhatBeginsToEscalate checks which commits start escalations: not those of replays, nor of
+// alerts without steps or that do not fire.
 func TestWhatBeginsToEscalate(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
 	if n := countOf(t, e); n != 1 {
 		t.Fatalf("%d escalations of the first commit", n)
 	}
-	// The same exchange once more is no new alert.
+	// The same exchange again is no new alert.
 	again := e.first
 	again.Revision, again.Instances[0].Late = e.revision, true
 	e.exec(t, `delete from alert_escalation`)
@@ -461,7 +463,7 @@ func TestWhatBeginsToEscalate(t *testing.T) {
 	}
 }
 
-// A window alert that waits escalates from when it fires on, as it was routed when it was raised.
+// A pending window alert escalates from when it fires on, as it was routed when it was raised.
 func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 	w := newWindowAlerts(t)
 	steps := []alerts.EscalationStep{{AfterMinutes: 5, WebhookIDs: []uuid.UUID{w.webhook}}}
@@ -483,8 +485,8 @@ func TestAWindowAlertEscalatesFromWhenItFires(t *testing.T) {
 	}
 }
 
-// TestManyEscalateAtOnce has more alerts due than are looked for at once, one of which cannot be
-// written: it holds up no other.
+// TestManyEscalateAtOnce has more alerts due than are handled at once, one of which cannot be
+// written: it blocks no other.
 func TestManyEscalateAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -521,7 +523,7 @@ func TestManyEscalateAtOnce(t *testing.T) {
 	}
 }
 
-// What a policy and teams name cannot be deleted, whichever of two is written first.
+// What a policy and teams refer to cannot be deleted, whichever of the two is written first.
 func TestWhatEscalationsNameStays(t *testing.T) {
 	t.Parallel()
 	ctx, e := context.Background(), newEscalating(t)
@@ -549,7 +551,8 @@ func TestWhatEscalationsNameStays(t *testing.T) {
 	refused("a team with an unknown webhook", err)
 	refused("the webhook of a step", e.db.Webhooks().Delete(ctx, tenant, e.pager))
 	refused("the webhook of a team", e.db.Webhooks().Delete(ctx, tenant, e.boss))
-	// Where a policy leads to teams that have been without webhooks, or are not there, others are edited still.
+	// If a policy refers to teams that have no webhooks or do not exist, other teams can still be
+	// edited.
 	e.exec(t, `update team_list set teams = '{"teams": [{"name": "bosses"}]}'`)
 	e.exec(t, `update routing_policy set policy = jsonb_set(policy, '{defaultEscalation,0,teams}', '["gone"]')`)
 	if _, err := e.db.Teams().Replace(ctx, tenant, "ada", 4, teams.List{Teams: []teams.Team{{Name: "bosses"}, {Name: "others"}}}); err != nil {

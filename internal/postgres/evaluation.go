@@ -21,18 +21,18 @@ import (
 // Evaluation is the evaluator's store. It is safe for concurrent use.
 type Evaluation struct {
 	db *DB
-	// deadAfter is the silence after which a replica is dead.
+	// deadAfter is the silence after which a replica counts as dead.
 	deadAfter time.Duration
 	doubt     doubt
 }
 
-// Evaluation returns the evaluator's store. A replica is dead when it was silent for
-// deadAfter.
+// Evaluation returns the evaluator's store. A replica counts as dead after a silence of deadAfter.
 func (db *DB) Evaluation(deadAfter time.Duration) *Evaluation {
 	return &Evaluation{db: db, deadAfter: deadAfter}
 }
 
-// Commit writes a batch in one transaction. If it only moves the checkpoint, it is one statement.
+// Commit writes a batch in one transaction. A batch that only moves the checkpoint is one
+// statement.
 func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done evaluator.Committed, err error) {
 	if movesAlone(&batch) {
 		done.Revision, err = advance(ctx, s.db.queries, &batch)
@@ -59,9 +59,9 @@ func movesAlone(b *evaluator.Batch) bool {
 	return len(b.Instances)+len(b.Changes)+len(b.Backfills)+len(b.Health)+len(b.Evaluated) == 0 && b.Replay == nil
 }
 
-// fewWritten is up to how many alerts a commit is planned once for each connection. A
-// plan that is made for the arguments costs as much as the commit of a few, and is worth
-// it for a page of them, whose ids it has looked up in a hash.
+// fewWritten is the number of alerts up to which a commit uses a generic plan, made once for each
+// connection. A plan made for the arguments costs as much as a commit of a few alerts. It pays for
+// a full page, because it looks up the ids in a hash.
 const fewWritten = 100
 
 func beginCommit(batch *evaluator.Batch) string {
@@ -71,7 +71,7 @@ func beginCommit(batch *evaluator.Batch) string {
 	return begin
 }
 
-// classified distinguishes errors about the content of the batch from errors that may pass.
+// classified separates errors about the content of the batch from errors that may pass.
 func classified(err error) error {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || len(said.Code) < 2 {
@@ -81,14 +81,14 @@ func classified(err error) error {
 	case "22", // data: a text with a zero byte, a number out of range
 		"23", // constraints
 		"44", // a view's check
-		"54", // a limit of the program, as of the size of an index entry
+		"54", // a limit of the program, for example the size of an index entry
 		"P0": // raised by a trigger
 		return fmt.Errorf("%w: %w", evaluator.ErrRefused, err)
 	}
 	return err
 }
 
-// commit is the transaction.
+// commit runs the statements of the transaction.
 func commit(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, rows *alertBatch) (done evaluator.Committed, err error) {
 	if done.Revision, err = advance(ctx, q, batch); err != nil {
 		return done, err
@@ -158,12 +158,12 @@ func advance(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (revis
 	return revision, nil
 }
 
-// looks says what a commit has to look at: whether any silence may be in force, and whether any
-// webhook has quiet hours.
+// looks says what a commit has to check: whether a silence may be in force, and whether a webhook
+// has quiet hours.
 type looks struct{ silences, quiet bool }
 
-// insertAlerts inserts the alerts that are new, except those before the retention floors of their
-// rules, and returns their ids.
+// insertAlerts inserts the new alerts and returns their ids. It leaves out alerts before the
+// retention floors of their rules.
 func insertAlerts(ctx context.Context, q *pgq.Queries, rows *alertBatch) (inserted []uuid.UUID, look looks, err error) {
 	if len(rows.rows.RuleIds) == 0 {
 		return nil, look, nil
@@ -190,7 +190,7 @@ func setOf(ids []uuid.UUID) map[uuid.UUID]bool {
 	return set
 }
 
-// aboutAny returns the places of the notifications about some alerts.
+// aboutAny returns the indexes of the notifications about some alerts.
 func aboutAny(notifications []notify.Notification, alerts []uuid.UUID) []int {
 	set := setOf(alerts)
 	at := make([]int, 0, len(alerts))
@@ -202,11 +202,11 @@ func aboutAny(notifications []notify.Notification, alerts []uuid.UUID) []int {
 	return at
 }
 
-// errNoWebhook refuses notifications that nobody would receive.
+// errNoWebhook refuses notifications that have no receiver.
 var errNoWebhook = fmt.Errorf("%w: a webhook of the rule does not exist", evaluator.ErrRefused)
 
-// insertNotifications writes notifications, the first of their reasons, in the record and
-// in the outbox. It returns how many, by webhook.
+// insertNotifications writes notifications, with the first of their reasons, to the record and the
+// outbox. It returns how many, by webhook.
 func insertNotifications(ctx context.Context, q *pgq.Queries, list []notify.Notification) (map[uuid.UUID]int, error) {
 	written := make(map[uuid.UUID]int)
 	if len(list) == 0 {
@@ -234,7 +234,7 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, list []notify.Noti
 	return written, nil
 }
 
-// addUp adds up notifications by webhook.
+// addUp adds more to sum, by webhook.
 func addUp(sum, more map[uuid.UUID]int) {
 	for webhook, n := range more {
 		sum[webhook] += n

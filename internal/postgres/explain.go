@@ -9,8 +9,8 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Standings returns what is stored of each rule of a tenant, with its alert about the
-// exchange of a key, by name.
+// Standings returns what is stored about each rule of a tenant, with its alert about the exchange
+// of a key, by name.
 func (s *Rules) Standings(ctx context.Context, tenant, key string) ([]explain.Standing, error) {
 	rows, err := s.db.queries.RulesStanding(ctx, pgq.RulesStandingParams{TenantID: tenant, ExecutionKey: key})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// The statements of the inbox, for the test that looks at their plans.
+// The statements of the inbox, for the test that checks their plans.
 //
 //nolint:gochecknoglobals // methods, which nobody assigns to
 var (
@@ -19,21 +19,23 @@ var (
 	Folding = (*Inbox).folding
 )
 
-// Asks tells whether Postgres is asked before a connection is used that was idle.
+// Asks reports whether Postgres is pinged before a connection is used that was idle for the given
+// time.
 func Asks(ctx context.Context, conn *pgx.Conn, idle time.Duration) bool {
 	return shouldPing(ctx, pgxpool.ShouldPingParams{Conn: conn, IdleDuration: idle})
 }
 
-// EndPeriod has the next look be a whole one.
+// EndPeriod makes the next look a whole one.
 func (s *Outbox) EndPeriod() { s.db.bounds.nextWhole = time.Time{} }
 
-// BeginPeriod has the next looks not be whole ones.
+// BeginPeriod makes the next looks partial ones.
 func (s *Outbox) BeginPeriod() {
 	s.db.bounds.took = time.Hour
 	s.db.bounds.nextWhole = time.Now().Add(time.Hour)
 }
 
-// NextWhole is when the next whole look is due after whole looks that took so long.
+// NextWhole returns the time until the next whole look is due after whole looks of the given
+// durations.
 func NextWhole(took ...time.Duration) time.Duration {
 	var b bounds
 	for _, t := range took {
@@ -42,10 +44,10 @@ func NextWhole(took ...time.Duration) time.Duration {
 	return time.Until(b.nextWhole)
 }
 
-// PlanLeases returns what a replica that holds and sees some partitions does with them.
+// PlanLeases decides what a replica does with the partitions that it holds and sees.
 var PlanLeases = planLeases //nolint:gochecknoglobals // a function, which nobody assigns to
 
-// Renew, Release and Take are partitions.
+// Renew, Release and Take return the partitions to renew, release and take.
 func (p leasePlan) Renew() []int32   { return p.renew }
 func (p leasePlan) Release() []int32 { return p.release }
 func (p leasePlan) Take() []int32    { return p.take }

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestOnlyPartitionsWithRulesAreLate has partitions whose last commit is long ago, as where commits fail or no replica
-// holds them.
+// TestOnlyPartitionsWithRulesAreLate has partitions whose last commit is long ago, as when commits
+// fail or no replica holds them.
 func TestOnlyPartitionsWithRulesAreLate(t *testing.T) {
 	e := newEditor(t)
 	want := func(what string, age, lag time.Duration) {

@@ -9,8 +9,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestARuleKeepsTheAttributeThatItCountsBy stores, reads and edits it, and holds that the
-// database has a key exactly where there is one to count by.
+// TestARuleKeepsTheAttributeThatItCountsBy stores, reads and edits it, and checks that the database
+// has a key exactly if there is one to count by.
 func TestARuleKeepsTheAttributeThatItCountsBy(t *testing.T) {
 	t.Parallel()
 	w := newWindowAlerts(t)

@@ -13,9 +13,9 @@ import (
 	"tocsin/api"
 )
 
-// foldAlerts has places for the key of a group, its rank and who acknowledged it,
-// and for conditions. The newest alert of a group is looked up by the instant that
-// is known by then.
+// foldAlerts has placeholders for the key of a group, its rank, who acknowledged it, and
+// conditions. The newest alert of a group is looked up by its instant, which is known at that
+// point.
 const foldAlerts = `
 with folded as (
     select %[1]s as key, %[4]s::bigint as rank, max(a.fired_at) as newest_at, min(a.fired_at) as first_at,
@@ -47,15 +47,15 @@ cross join lateral (
 ) n
 order by f.rank desc, f.newest_at desc, f.key::text collate "C"`
 
-// foldTrends counts the alerts of some issues by the hours since they fired. It
-// has places for the key of a group and for conditions.
+// foldTrends counts the alerts of some issues by hour since they fired. It has placeholders for the
+// key of a group and for conditions.
 const foldTrends = `
 select %[1]s as key, floor(extract(epoch from now() - a.fired_at) / 3600)::integer as hours, count(*)
 from alert a
 where a.fired_at > now() - @trend_hours * interval '1 hour' and a.fired_at <= now() and %[1]s = any(@keys) and %[2]s
 group by 1, 2`
 
-// Groups returns the groups of the alerts that match, the newest first.
+// Groups returns the groups of the matching alerts, newest first.
 func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]alerts.Group, error) {
 	sql, args, err := s.folding(ctx, tenant, q)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Inbox) trends(ctx context.Context, tenant string, f alerts.Filter, grou
 	return nil
 }
 
-// folding returns the statement of a page of groups.
+// folding returns the statement that reads a page of groups.
 func (s *Inbox) folding(ctx context.Context, tenant string, q api.GroupQuery) (string, pgx.NamedArgs, error) {
 	c, err := s.selects(ctx, tenant, q.Filter)
 	if err != nil {
@@ -149,8 +149,8 @@ func (s *Inbox) folding(ctx context.Context, tenant string, q api.GroupQuery) (s
 	return fmt.Sprintf(foldAlerts, keyOf(q.By), c.where(), after, rank, acknowledged), c.args, nil
 }
 
-// withNewest fills in the newest alert of each group; a group whose alert is
-// gone meanwhile is left out.
+// withNewest fills in the newest alert of each group. It leaves out a group whose alert was deleted
+// in the meantime.
 func (s *Inbox) withNewest(ctx context.Context, tenant string, groups []alerts.Group, newest []uuid.UUID) ([]alerts.Group, error) {
 	if len(groups) == 0 {
 		return nil, nil
@@ -180,7 +180,8 @@ func (s *Inbox) withNewest(ctx context.Context, tenant string, groups []alerts.G
 }
 
 const (
-	// issueKey takes hashes of names that may be long; who acts on an issue names them in full.
+	// issueKey uses hashes of names that may be long; requests that act on an issue give the full
+	// names.
 	issueKey = `case when a.execution_id is null then a.alert_id::text
                 else hashtext(a.application) || ' ' || hashtext(a.route) || ' ' || a.signature end`
 	rankOfIssue         = `max(case a.severity when 'CRITICAL' then 2 when 'WARNING' then 1 else 0 end)`
@@ -188,7 +189,7 @@ const (
            max(a.acknowledged_at) filter (where a.state = 'ACKNOWLEDGED') as acknowledged_at`
 )
 
-// keyOf returns the expression of a fold's key.
+// keyOf returns the expression of the key of a fold.
 func keyOf(by alerts.Fold) string {
 	switch by {
 	case alerts.ByRule:

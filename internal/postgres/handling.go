@@ -14,7 +14,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// handling is who handles an alert and until when it is snoozed; nil is nobody, and not.
+// handling is who handles an alert and until when it is snoozed. Nil means nobody, and not snoozed.
 type handling struct {
 	assignee, assignedBy *string
 	assignedAt           *time.Time
@@ -31,8 +31,8 @@ func (h handling) on(a *alerts.Instance) {
 	}
 }
 
-// Assign passes an alert to somebody. Of two who ask at once, the second one meets what the
-// first has done.
+// Assign passes an alert to somebody. If two requests come at once, the second one sees what the
+// first did.
 func (s *Inbox) Assign(ctx context.Context, tenant string, of api.Assignment) (alerts.Instance, error) {
 	var alert alerts.Instance
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -66,7 +66,7 @@ func (s *Inbox) Assign(ctx context.Context, tenant string, of api.Assignment) (a
 	return alert, nil
 }
 
-// assigneeOf returns who is to be assigned, as alerts name them.
+// assigneeOf returns the name of the assignee, in the form that alerts store.
 func assigneeOf(ctx context.Context, q *pgq.Queries, tenant string, of api.Assignment) (string, error) {
 	if of.Assignee == "" || of.Assignee == of.Actor {
 		return of.Assignee, nil
@@ -80,7 +80,7 @@ func assigneeOf(ctx context.Context, q *pgq.Queries, tenant string, of api.Assig
 	return name, err
 }
 
-// assign writes who handles an alert, which the transaction holds.
+// assign writes who handles an alert that the transaction has locked.
 func assign(ctx context.Context, q *pgq.Queries, tenant string, of api.Assignment, to string) error {
 	var err error
 	if to == "" {

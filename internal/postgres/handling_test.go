@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// people makes users of the tenant, as name and role, and of another one.
+// people creates users of the tenant, from names and roles, and one of another tenant.
 func people(t *testing.T, conn *pgx.Conn, users ...string) {
 	t.Helper()
 	for _, user := range users {
@@ -30,7 +30,7 @@ func people(t *testing.T, conn *pgx.Conn, users ...string) {
 	}
 }
 
-// found returns the alerts that a filter finds, by the last figure of their ids.
+// found returns the alerts that match a filter, by the last digit of their ids.
 func found(t *testing.T, inbox *postgres.Inbox, of string, f alerts.Filter) string {
 	t.Helper()
 	f.States = alerts.States()
@@ -99,7 +99,7 @@ func TestAlertsAreAssignedToPeopleWhoMayAct(t *testing.T) {
 		}
 	}
 
-	// What is mine: what is assigned to me, and what rules mean me by.
+	// What is mine: what is assigned to me, and what is directed to me by rules.
 	me := func(name string) []rules.Target { return []rules.Target{{Kind: rules.TargetUser, Name: name}} }
 	for name, try := range map[string]struct {
 		of     string
@@ -127,7 +127,7 @@ func TestAlertsAreAssignedToPeopleWhoMayAct(t *testing.T) {
 		t.Errorf("assignees %v, %v", names, err)
 	}
 
-	// What retention deletes takes its assignment along.
+	// Retention deletes the assignment together with the alert.
 	if _, err := conn.Exec(t.Context(), `delete from alert where alert_id = $1`, first); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestOfTwoWhoTakeAnAlertOneGetsIt(t *testing.T) {
 		t.Errorf("%v took it, and it is assigned to %q: %v", took, a.Assignee, err)
 	}
 
-	// Nothing of this is in the messages, and the state stays.
+	// The messages contain nothing of this, and the state stays.
 	var messages int
 	if err := conn.QueryRow(t.Context(), `select count(*) from notification`).Scan(&messages); err != nil || messages != 0 || a.State != alerts.Firing {
 		t.Errorf("%d messages, %s, %v", messages, a.State, err)

@@ -14,9 +14,9 @@ import (
 	"tocsin/rules"
 )
 
-// writeHealth records the health of rules that a batch says, and announces those that began to
-// fail or have recovered. Its number of statements does not depend on the number of rules. It
-// returns the notifications written, by webhook.
+// writeHealth stores the health of the rules in a batch, and announces the rules that began to fail
+// or have recovered. Its number of statements does not depend on the number of rules. It returns
+// the notifications written, by webhook.
 func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (map[uuid.UUID]int, error) {
 	if len(batch.Evaluated) > 0 {
 		if err := q.RulesEvaluated(ctx, batch.Evaluated); err != nil {
@@ -46,7 +46,7 @@ func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) (m
 	return notified, nil
 }
 
-// maxProblemBytes bounds what is kept of a problem's text.
+// maxProblemBytes bounds the stored text of a problem.
 const maxProblemBytes = 2000
 
 func recordProblems(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]evaluator.Health) error {
@@ -63,7 +63,7 @@ func recordProblems(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]ev
 	return nil
 }
 
-// announceFailing raises the alerts of rules that fail whose announcement it could claim, and
+// announceFailing raises the alerts of failing rules whose announcement it could claim, and
 // notifies operators.
 func announceFailing(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]evaluator.Health, failed []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(failed) == 0 {
@@ -81,7 +81,7 @@ func announceFailing(ctx context.Context, q *pgq.Queries, health map[uuid.UUID]e
 	return raise.write(ctx, q, "", notify.ReasonRuleFailing)
 }
 
-// announceRecovered ends the failing of rules, and notifies operators of those that were
+// announceRecovered ends the failure of rules, and notifies operators of those whose failure was
 // announced.
 func announceRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(ids) == 0 {
@@ -98,8 +98,8 @@ func announceRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (ma
 	return notifyOperators(ctx, q, about, notify.ReasonRuleRecovered)
 }
 
-// forgetFailing ends the failing of a rule silently: a person has seen to it, and the next
-// failure is announced anew.
+// forgetFailing ends the failure of a rule silently, because a person has taken care of it. The
+// next failure is announced again.
 func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
 	if err := q.BackfillRecover(ctx, id); err != nil {
 		return fmt.Errorf("mark rule as recovered: %w", err)
@@ -178,11 +178,11 @@ func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, r
 	return insertNotifications(ctx, q, list)
 }
 
-// sourceSubject is the subject of announcements about the source, and the source that
-// alerts about it name.
+// sourceSubject is the subject of announcements about the source, and the source that alerts about
+// it name.
 const sourceSubject = "source"
 
-// SourceFailed announces that the source cannot be read, unless somebody has.
+// SourceFailed announces that the source cannot be read, unless another replica has announced it.
 func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		notifications = 0
@@ -209,8 +209,8 @@ func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) 
 	return notifications, nil
 }
 
-// SourceRecovered ends what this replica announced, or one that is dead or evaluates no
-// rule any more.
+// SourceRecovered ends the announcement of this replica, or of a replica that is dead or does not
+// evaluate any rule any more.
 func (s *Evaluation) SourceRecovered(ctx context.Context, replica string) (notifications int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		notifications = 0
@@ -244,7 +244,7 @@ func total(byWebhook map[uuid.UUID]int) (sum int) {
 	return sum
 }
 
-// operatorNotice is what operators are notified about.
+// operatorNotice is a notification of operators.
 type operatorNotice struct {
 	tenant      string
 	rule, alert uuid.UUID
@@ -253,8 +253,8 @@ type operatorNotice struct {
 	except uuid.UUID
 }
 
-// notifyOperatorsOf writes a notification for each webhook of the tenant's operators, and
-// returns how many.
+// notifyOperatorsOf writes a notification for each operator webhook of the tenant, and returns how
+// many.
 func notifyOperatorsOf(ctx context.Context, q *pgq.Queries, o operatorNotice) (notifications int, err error) {
 	webhooks, err := q.OperatorWebhooks(ctx, []string{o.tenant})
 	if err != nil {
@@ -273,7 +273,7 @@ func notifyOperatorsOf(ctx context.Context, q *pgq.Queries, o operatorNotice) (n
 	return total(written), err
 }
 
-// Retry forgets what went wrong with a rule, so that it is evaluated by the next pass.
+// Retry forgets the problem of a rule, so that the next pass evaluates it.
 func (s *Rules) Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {

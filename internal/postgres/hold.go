@@ -15,8 +15,8 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Hold renews leases, gives up partitions above the fair share of the replica, and takes
-// free ones below it. While nothing of that is needed it is one statement.
+// Hold renews leases, releases partitions above the fair share of the replica, and takes free ones
+// below it. If there is nothing to release or take, it is one statement.
 func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
 	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, LeaseFor: request.LeaseFor, NoteAfter: request.LeaseFor / 3, DeadAfter: s.deadAfter})
 	if err != nil {
@@ -50,14 +50,14 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 
 var errNoPartitions = fmt.Errorf("there are no partitions; run `tocsin partitions count 8`")
 
-// leasePlan says what becomes of leases.
+// leasePlan lists the partitions to renew, release and take.
 type leasePlan struct{ renew, release, take []int32 }
 
-// planLeases decides by what a replica sees. Its fair share is the number of partitions
-// divided by that of the replicas which ask for some, whether or not the heartbeats of
-// others go on: one whose evaluation is paused loses its share with its leases. The first replicas by id have one more where that
-// leaves a remainder. Replicas that see each other take no partition from one another:
-// they wait until it is given up.
+// planLeases decides from what a replica sees. The fair share is the number of partitions divided
+// by the number of replicas that ask for partitions. Heartbeats do not count: a replica whose
+// evaluation is paused loses its share with its leases. If there is a remainder, the first replicas
+// by id get one more. Replicas that see each other never take a partition from one another: they
+// wait until it is released.
 func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) leasePlan {
 	known := &rows[0]
 	replicas := known.Others + 1
@@ -92,7 +92,7 @@ func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) lea
 	return plan
 }
 
-// lease carries out a plan, and brings what is held in line with it.
+// lease carries out a plan and updates held.
 func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, plan leasePlan, held map[int32]pgq.Checkpoint) error {
 	if len(plan.release) > 0 {
 		if err := s.db.queries.CheckpointRelease(ctx, pgq.CheckpointReleaseParams{Partitions: plan.release, Replica: request.Replica}); err != nil {
@@ -131,15 +131,15 @@ func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, p
 	return nil
 }
 
-// newToken returns a random positive number. Tokens are random, and not counted, so that
-// a failover which loses a lease cannot lead to its token again.
+// newToken returns a random positive number. Tokens are not counted up: after a failover that loses
+// a lease, a counter could issue the same token again.
 func newToken() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return int64(binary.BigEndian.Uint64(b[:]) & math.MaxInt64)
 }
 
-// Release gives up partitions that a replica holds.
+// Release releases the partitions that a replica holds.
 func (s *Evaluation) Release(ctx context.Context, replica string, partitions []int) error {
 	p := pgq.CheckpointReleaseParams{Ends: true, Replica: replica}
 	for _, number := range partitions {
@@ -168,7 +168,7 @@ func checkpointOf(row pgq.Checkpoint) evaluator.Checkpoint {
 	return c
 }
 
-// positionOf reads a stored position; nil is none.
+// positionOf reads a stored position; nil if there is none.
 func positionOf(text *string) (*cursor.Position, error) {
 	if text == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -180,7 +180,7 @@ func positionOf(text *string) (*cursor.Position, error) {
 	return &at, nil
 }
 
-// textOf is how a position is stored.
+// textOf returns a position in stored form.
 func textOf(at *cursor.Position) *string {
 	if at == nil {
 		return nil

@@ -24,8 +24,8 @@ func TestLeasePlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		partitions, others, before int64
-		// held are partitions of this replica with what is left of their leases; free are
-		// nobody's.
+		// held are this replica's partitions with the remaining time of their leases; free are
+		// partitions without an owner.
 		held map[int32]time.Duration
 		free []int32
 		busy []int
@@ -59,7 +59,7 @@ func TestLeasePlan(t *testing.T) {
 	}
 }
 
-// fleet is replicas of one database.
+// fleet is a set of replicas of one database.
 type fleet struct {
 	tb    testing.TB
 	conn  *pgx.Conn
@@ -99,7 +99,7 @@ func (f *fleet) hold(replica string, busy ...int) evaluator.Holding {
 	return holding
 }
 
-// held returns the numbers of the partitions of a holding.
+// held returns the partition numbers of a holding.
 func held(holding evaluator.Holding) []int {
 	list := make([]int, len(holding.Checkpoints))
 	for i := range list {
@@ -125,7 +125,7 @@ func tokens(holding evaluator.Holding) map[int]int64 {
 
 func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f := newFleet(t)
-	// A replica whose row is not written yet counts all the same.
+	// A replica whose row is not written yet counts as well.
 	first := f.hold("a")
 	f.want("alone", first, 0, 1, 2, 3, 4, 5, 6, 7)
 	if first.Now.IsZero() || first.SourceFailed {
@@ -145,32 +145,32 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 			t.Errorf("partition %d was handed over under token %d", number, token)
 		}
 	}
-	// It has a role of another kind.
+	// It has a different role.
 	if err := f.db.Replicas().Beat(t.Context(), lease.Replica{ID: "c", Roles: []string{"api", "dispatch"}}); err != nil {
 		t.Fatal(err)
 	}
 	f.want("c does not evaluate", f.hold("a"), 0, 1, 6, 7)
 
-	// What another one holds is not released by mistake, nor taken.
+	// What another replica holds is neither released by mistake nor taken.
 	if err := f.store.Release(t.Context(), "a", []int{2, 3}); err != nil {
 		t.Fatal(err)
 	}
 	f.want("b keeps its own", f.hold("b"), 2, 3, 4, 5)
 
-	// b is silent, and its leases stand.
+	// b is silent, and its leases have not expired.
 	f.exec(`update replica set beat_at = now() - interval '61 s', evaluated_at = now() - interval '61 s' where replica_id = 'b'`)
 	f.want("a takes over from the dead", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 	f.exec(`update replica set beat_at = now() where replica_id = 'b'`)
 	f.want("b comes back and holds nothing", f.hold("b"))
 	f.exec(`update checkpoint set lease_until = now() + interval '15 s'`)
 
-	// Leases expire although the heartbeat goes on.
+	// Leases expire although the heartbeat continues.
 	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where partition < 2`)
 	f.want("b takes what has expired", f.hold("b"), 0, 1)
 	f.want("a does not believe in it any more, and gives up more", f.hold("a"), 2, 3, 4, 5)
 	f.want("b has its share", f.hold("b"), 0, 1, 6, 7)
 
-	// b does not ask any more: its leases have expired, although its heartbeat goes on.
+	// b no longer renews: its leases have expired, although its heartbeat continues.
 	f.exec(`update replica set evaluated_at = now() - interval '16 s' where replica_id = 'b'`)
 	f.want("a waits for leases", f.hold("a"), 2, 3, 4, 5)
 	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where owner = 'b'`)
@@ -179,15 +179,15 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.hold("a")
 	f.want("b has a share again", f.hold("b"), 4, 5, 6, 7)
 
-	// An orderly end.
+	// An orderly stop.
 	if released, err := f.db.Replicas().Leave(t.Context(), "b"); err != nil || released.Partitions != 4 {
 		t.Errorf("Leave = %+v, %v", released, err)
 	}
 	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
-// TestNoShareIsKeptForWhoEnds has a replica that gave up its partitions and still beats, as
-// it waits for a receiver.
+// TestNoShareIsKeptForWhoEnds has a replica that has released its partitions and still sends
+// heartbeats, as it waits for a receiver.
 func TestNoShareIsKeptForWhoEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -221,8 +221,8 @@ func TestReaperReleasesPartitions(t *testing.T) {
 	}
 }
 
-// TestNoPartitionHasTwoHolders has many replicas come, go, and lose leases at the same
-// time, and looks at who believes to hold what.
+// TestNoPartitionHasTwoHolders lets many replicas start, end, and lose leases at the same time, and
+// checks which replicas believe they hold which partition.
 func TestNoPartitionHasTwoHolders(t *testing.T) {
 	f := newFleet(t)
 	const replicas, rounds = 6, 25
@@ -247,7 +247,7 @@ func TestNoPartitionHasTwoHolders(t *testing.T) {
 					holders[c.Token] = id
 				}
 				mu.Unlock()
-				// A commit shows who really holds it: of all tokens, one.
+				// A commit shows which replica really holds it: of all tokens, one.
 				for _, c := range holding.Checkpoints {
 					_, err := f.store.Commit(context.Background(), evaluator.Batch{
 						Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor,
@@ -268,7 +268,7 @@ func TestNoPartitionHasTwoHolders(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// In the end each has its share, and nobody has another's.
+	// In the end each has its share, and no partition of another's.
 	for range 3 {
 		for n := range replicas {
 			f.hold(fmt.Sprint("replica-", n))

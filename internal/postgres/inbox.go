@@ -20,10 +20,10 @@ import (
 // Inbox is the API's store of alerts.
 type Inbox struct {
 	db *DB
-	// Notified, if any, is called after an action that has written messages, with how many
-	// there are for each webhook.
+	// Notified, if set, is called after an action that wrote messages, with their number for each
+	// webhook.
 	Notified func(ctx context.Context, byWebhook map[uuid.UUID]int)
-	// Suppressed, if any, is called with how many messages silences have suppressed.
+	// Suppressed, if set, is called with the number of messages that silences suppressed.
 	Suppressed func(messages int)
 }
 
@@ -39,9 +39,9 @@ func (s *Inbox) notified(ctx context.Context, w written) {
 // Inbox returns the API's store of alerts.
 func (db *DB) Inbox() *Inbox { return &Inbox{db: db} }
 
-// newestFirst has a place for conditions. Each state's alerts are read in the order of the
-// index, and no more of them than are wanted: where the index tells all that is asked, the
-// alerts themselves are not read.
+// newestFirst has a placeholder for conditions. The alerts of each state are read in the order of
+// the index, and only as many as the page needs. If the index holds everything that the conditions
+// ask for, the rows of the alerts are not read.
 const newestFirst = `
 select i.* from unnest(@states::text[]) s (state) cross join lateral (
     select a.fired_at, a.alert_id from alert a
@@ -52,8 +52,8 @@ select i.* from unnest(@states::text[]) s (state) cross join lateral (
 order by i.fired_at desc, i.alert_id desc
 limit @limit`
 
-// listAlerts has a place for the selection of alerts. Stack and attributes are
-// left out, and the rule's note, because a list does not show them.
+// listAlerts has a placeholder for the selection of alerts. It leaves out stack and attributes, and
+// the rule's note, because lists do not show them.
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange::jsonb - 'errorStack' - 'attributes' as exchange, a.fired_at,
@@ -63,7 +63,7 @@ from (%s) i join alert a using (alert_id) join rule r using (rule_id) left join 
 left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 order by a.fired_at desc, a.alert_id desc`
 
-// maxWalk is how many alerts a page looks at for what no index tells, such as a text.
+// maxWalk is how many alerts a page reads for conditions that no index answers, such as a text.
 const maxWalk = 10_000
 
 // List returns a page of alerts.
@@ -103,7 +103,7 @@ func (s *Inbox) page(ctx context.Context, tenant string, q alerts.Query) (alerts
 	return page, nil
 }
 
-// listing returns the statement of a page that ends with end, if that is known.
+// listing returns the statement of a page. The page ends at end, if that is known.
 func (s *Inbox) listing(ctx context.Context, tenant string, q alerts.Query, end *alerts.Mark) (string, pgx.NamedArgs, error) {
 	c, err := s.selectsInState(ctx, tenant, q.Filter)
 	if err != nil {
@@ -116,8 +116,7 @@ func (s *Inbox) listing(ctx context.Context, tenant string, q alerts.Query, end 
 	return fmt.Sprintf(listAlerts, c.newest(q)), c.args, nil
 }
 
-// walkTo returns the last alert that a page looks at; nil where that is every
-// alert which is left.
+// walkTo returns the last alert that a page reads; nil if the page reads all remaining alerts.
 func (s *Inbox) walkTo(ctx context.Context, tenant string, q alerts.Query) (*alerts.Mark, error) {
 	sql, args, err := s.walking(ctx, tenant, q)
 	if err != nil {
@@ -134,8 +133,7 @@ func (s *Inbox) walkTo(ctx context.Context, tenant string, q alerts.Query) (*ale
 	return &end, nil
 }
 
-// walking returns the statement that tells where a page ends which looks at
-// maxWalk alerts.
+// walking returns the statement that finds where a page ends after reading maxWalk alerts.
 func (s *Inbox) walking(ctx context.Context, tenant string, q alerts.Query) (string, pgx.NamedArgs, error) {
 	q.Filter, q.Limit = withoutWalk(q.Filter), maxWalk
 	c, err := s.selectsInState(ctx, tenant, q.Filter)
@@ -146,8 +144,8 @@ func (s *Inbox) walking(ctx context.Context, tenant string, q alerts.Query) (str
 	return c.newest(q) + "\noffset @skipped", c.args, nil
 }
 
-// selectsInState returns what holds for the alerts of a filter, but for their
-// state, which [newestFirst] tells of each state that the filter has.
+// selectsInState returns the conditions of a filter without those on the state. [newestFirst] asks
+// for each state of the filter separately.
 func (s *Inbox) selectsInState(ctx context.Context, tenant string, f alerts.Filter) (*conditions, error) {
 	states := f.States
 	if len(states) == 0 {
@@ -162,7 +160,7 @@ func (s *Inbox) selectsInState(ctx context.Context, tenant string, f alerts.Filt
 	return c, nil
 }
 
-// newest returns the selection of the ids of what a query asks for, the newest first.
+// newest returns the query for the ids that a query selects, newest first.
 func (c *conditions) newest(q alerts.Query) string {
 	if q.Before != nil {
 		c.also("(a.fired_at, a.alert_id) < (@before_at, @before_id)", "before_at", q.Before.FiredAt)
@@ -198,7 +196,7 @@ func (s *Inbox) Counts(ctx context.Context, tenant string) (alerts.Counts, error
 	return alerts.Counts{Pending: row.Pending, Firing: row.Firing, Acknowledged: row.Acknowledged, Resolved: row.Resolved}, nil
 }
 
-// Get returns one alert, whole.
+// Get returns one complete alert.
 func (s *Inbox) Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error) {
 	return getAlert(ctx, s.db.queries, tenant, id)
 }
@@ -216,8 +214,8 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 	return alert, err
 }
 
-// Act moves an alert as the action says. Of two who do the same at once, the
-// first is kept as who did it.
+// Act changes the state of an alert. If two people do the same at once, the alert names the first
+// one.
 func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
 	var alert alerts.Instance
 	var notified written
@@ -268,8 +266,8 @@ func eventOf(to alerts.State) notify.Reason {
 	return notify.ReasonResolved
 }
 
-// ChangedSince counts the alerts whose last change came after the one that a
-// fingerprint begins with.
+// ChangedSince counts the alerts that changed after the change number with which a fingerprint
+// begins.
 func (s *Inbox) ChangedSince(ctx context.Context, tenant, fingerprint string, limit int64) (n int64, known bool, err error) {
 	newest, _, _ := strings.Cut(fingerprint, "-")
 	change, err := strconv.ParseInt(newest, 10, 64)

@@ -21,14 +21,14 @@ import (
 
 const tenant = "default"
 
-// many is how many alerts a busy inbox holds.
+// many is the number of alerts in a busy inbox.
 const many = 100_000
 
 // busy fills the database at url with many alerts, six seconds apart: three of
 // seven fire, three are resolved, and one is acknowledged.
 func busy(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	// A vacuum marks what is surely stored as visible to all.
+	// A vacuum marks all pages without recent changes as visible to all.
 	for _, statement := range []string{
 		`set synchronous_commit = on`, `
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
@@ -58,7 +58,7 @@ select alert_id, tenant_id, case when start_time_ns % 100 = 0 then 'ada' else 'b
 	}
 }
 
-// plan is what a statement did.
+// plan is the executed plan of a statement.
 type plan struct {
 	Node     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
@@ -76,7 +76,7 @@ func (p plan) scansWhole(table string) bool {
 	return p.Relation == table && strings.Contains(p.Node, "Seq Scan")
 }
 
-// does runs a statement, and returns what it did.
+// does runs a statement, and returns its executed plan.
 func does(t *testing.T, conn *pgx.Conn, sql string, args pgx.NamedArgs) plan {
 	t.Helper()
 	var text []byte
@@ -90,9 +90,9 @@ func does(t *testing.T, conn *pgx.Conn, sql string, args pgx.NamedArgs) plan {
 	return plans[0].Plan
 }
 
-// TestAPageOfABusyInboxReadsLittle holds how many blocks a page costs, whatever
-// the list is filtered by and however far down it is, among 100,000 alerts of
-// which four or so are in a block. A time would tell of the machine.
+// TestAPageOfABusyInboxReadsLittle limits the blocks that a page reads, whatever the list is
+// filtered by and however far down it is, among 100,000 alerts of which about four are in a block.
+// A time would depend on the machine.
 func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 	url := pgtest.URL(t)
 	box, err := seal.New(base64.StdEncoding.EncodeToString(make([]byte, 32)))
@@ -109,8 +109,8 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 
 	rule := uuid.MustParse("00000000-0000-7000-8001-000000000017")
 	team := func(name string) []rules.Target { return []rules.Target{{Kind: rules.TargetTeam, Name: name}} }
-	// The index of a state is some 700 blocks; a page's alerts are found by their ids in some
-	// five blocks each.
+	// The index of a state has some 700 blocks; each of a page's alerts is found by its id in some
+	// five blocks.
 	const most = 2_500
 	for name, filter := range map[string]alerts.Filter{
 		"nothing":            {},
@@ -160,7 +160,7 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 	t.Run("search", func(t *testing.T) { searched(t, inbox, conn) })
 }
 
-// issues folds by what no index holds: it reads each alert of the state, and no other.
+// issues groups by a value that no index contains: it reads each alert of the state, and no other.
 func issues(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
 	t.Helper()
 	q := api.GroupQuery{By: alerts.ByIssue, Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Limit: 100, Actor: "ada"}
@@ -175,8 +175,8 @@ func issues(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
 	}
 }
 
-// searched looks for texts that many, few and no alerts have. Each page looks at
-// a bounded number of alerts, and all pages together at all.
+// searched searches for texts that many, few and no alerts contain. Each page looks at a bounded
+// number of alerts, and all pages together at all.
 func searched(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
 	t.Helper()
 	for text, want := range map[string]int{"ERP-17 ": 429, "connection 99999 ": 1, "connection 4 ": 1, "nowhere": 0} {

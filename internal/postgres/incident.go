@@ -15,25 +15,26 @@ import (
 	"tocsin/rules"
 )
 
-// The kinds of incidents of webhooks. An incident is entered under its primary key by
-// whoever raises its alert, and deleted by whoever resolves it: operators are notified once.
+// The kinds of incidents of webhooks. The transaction that raises the alert of an incident inserts
+// the incident under its primary key; the one that resolves the alert deletes it. So operators are
+// notified once.
 const (
 	incidentOff     = "OFF"
 	incidentFailing = "FAILING"
 )
 
-// incident is what operators are notified of about a webhook.
+// incident is a problem of a webhook that operators are notified of.
 type incident struct {
 	tenant, kind string
 	webhook      uuid.UUID
-	// message is one for the webhook, whose rule the alert names.
+	// message is one message for the webhook. The alert names its rule.
 	message     uuid.UUID
 	title, text string
 	reason      notify.Reason
 }
 
-// raise raises the alert of an incident and notifies operators, except by the webhook
-// itself, unless that was done before. It returns how many notifications it has written.
+// raise raises the alert of an incident and notifies operators, except through the webhook itself,
+// unless that was done before. It returns how many notifications it wrote.
 func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int, err error) {
 	id, err := q.IncidentClaim(ctx, pgq.IncidentClaimParams{WebhookID: i.webhook, Kind: i.kind})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -52,8 +53,8 @@ func (i *incident) raise(ctx context.Context, q *pgq.Queries) (notifications int
 	return notifyOperatorsOf(ctx, q, operatorNotice{tenant: i.tenant, rule: rule, alert: id, reason: i.reason, except: i.webhook})
 }
 
-// endIncidents ends the incidents of a webhook, of one kind or, without one, of all. Those
-// who were notified of them, and chose it, are notified of the end.
+// endIncidents ends the incidents of a webhook, of one kind, or of all kinds if kind is empty.
+// Webhooks that were notified of them and chose that event are notified of the end.
 func endIncidents(ctx context.Context, q *pgq.Queries, kind string, webhook uuid.UUID) error {
 	rows, err := q.IncidentEnd(ctx, pgq.IncidentEndParams{WebhookIds: []uuid.UUID{webhook}, Kind: kind})
 	if err != nil {
@@ -67,8 +68,8 @@ func endIncidents(ctx context.Context, q *pgq.Queries, kind string, webhook uuid
 	return nil
 }
 
-// switchOff switches the webhook of a settlement off and notifies operators. Of those who
-// find the receiver gone at once, the first does it.
+// switchOff switches off the webhook of a settlement and notifies operators. If several
+// transactions find the receiver gone at once, the first one does it.
 func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error {
 	reason := rules.CleanText(t.Outcome.Error, 500)
 	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: t.WebhookID, Version: t.WebhookVersion})
@@ -88,8 +89,8 @@ func switchOff(ctx context.Context, q *pgq.Queries, t *notify.Settlement) error 
 }
 
 // NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for at least
-// openFor, once each. If this fails for one webhook, operators are still notified of the others. It
-// returns how many notifications it has written.
+// openFor, once each. A failure for one webhook does not affect the others. It returns how many
+// notifications it wrote.
 func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) (notifications int, failed error) {
 	rows, err := s.alone().BreakersOpenFor(ctx, openFor)
 	if err != nil {
@@ -116,10 +117,10 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 	return notifications, failed
 }
 
-// notifyUndelivered notifies operators of messages that were refused or exhausted, once
-// each time: the id of a notification is derived from the message, how often a person has sent it
-// again, and the webhook. The webhook
-// to which a message could not be delivered is left out.
+// notifyUndelivered notifies operators of messages that were refused or exhausted, once each time.
+// The id of a notification is derived from the message, the number of times that a person has sent
+// it again, and the webhook. The webhook that could not be reached is not used for this
+// notification.
 func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID) error {
 	if len(messages) == 0 {
 		return nil

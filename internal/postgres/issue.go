@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// mostRegressions and mostPlaces are how many an issue names.
+	// mostRegressions and mostPlaces bound the lists of an issue.
 	mostRegressions = 20
 	mostPlaces      = 50
 )
 
-// Issue returns what is known of an issue.
+// Issue returns what is known about an issue.
 func (s *Inbox) Issue(ctx context.Context, tenant string, key api.IssueKey) (issue api.IssueRecord, err error) {
-	// One snapshot, so that what is read of the same alerts agrees.
+	// All queries use one snapshot, so that their results agree.
 	err = s.db.begun(ctx, "begin isolation level repeatable read read only", func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		if err := issueRules(ctx, q, tenant, key, &issue); err != nil {

@@ -14,8 +14,8 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// WriteNote adds a note to an issue. One that was written already, by its id, is
-// returned as it is.
+// WriteNote adds a note to an issue. If the note was written before, by its id, it is returned
+// unchanged.
 func (s *Inbox) WriteNote(ctx context.Context, tenant string, key api.IssueKey, note api.IssueNoteRecord) (api.IssueNoteRecord, error) {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		var err error
@@ -53,7 +53,7 @@ func (s *Inbox) Notes(ctx context.Context, tenant string, key api.IssueKey, page
 	return notes, nil
 }
 
-// sameNote returns when a note was written that was written before, if it is the one meant.
+// sameNote returns when a note was written, if the stored note is the same one.
 func sameNote(ctx context.Context, q *pgq.Queries, tenant string, key api.IssueKey, note api.IssueNoteRecord) (time.Time, error) {
 	row, err := q.IssueNoteGet(ctx, pgq.IssueNoteGetParams{TenantID: tenant, NoteID: note.ID})
 	if err != nil {

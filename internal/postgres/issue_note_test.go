@@ -39,7 +39,7 @@ func TestNotesBelongToOneIssue(t *testing.T) {
 	}
 	write(other, 5, "bo")
 	write(longest, 6, "bo")
-	// Equal instants are no place to lose a note between pages.
+	// Notes with equal instants must not be lost between pages.
 	if _, err := conn.Exec(t.Context(), `update issue_note set written_at = now() - interval '1 hour' where author = 'ada'`); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,8 @@ func TestNotesBelongToOneIssue(t *testing.T) {
 		t.Errorf("another tenant reads %+v, %v", found, err)
 	}
 
-	// What retention deletes leaves the notes, and nothing more is written on what has no alert.
+	// Retention deletes alerts but keeps the notes, and no note can be added to an issue without
+	// alerts.
 	if _, err := conn.Exec(t.Context(), `delete from alert where application = 'orders'`); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestANoteIsWrittenOnceByItsID(t *testing.T) {
 	if err := inbox.DeleteNote(t.Context(), tenant, note.ID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("deleted twice: %v", err)
 	}
-	// The log tells who did what, and not what the note said.
+	// The log contains who did what, but not the text of the note.
 	var told string
 	err := conn.QueryRow(t.Context(), `
 select string_agg(action || ' ' || object_kind || ' ' || object_name || ' ' || coalesce(before, after)::text, '; ' order by audit_id)

@@ -24,8 +24,8 @@ func TestAnIssueTellsWhatItsAlertsDo(t *testing.T) {
 		raised{id: "7", severity: "CRITICAL", application: "orders", route: "import", error: "Timeout", ago: time.Hour},
 		raised{id: "8", severity: "CRITICAL", application: "orders", route: "export", error: "Refused", ago: time.Hour},
 	)
-	// The first is resolved only after the third fired, so that the third is no regression; the fourth is one. The
-	// fourth is not resolved, so that the fifth is none.
+	// The first is resolved only after the third fired, so the third is no regression, but the
+	// fourth is one. The fourth is not resolved, so the fifth is none.
 	for id, ago := range map[string]string{"1": "20 hours", "2": "48 hours", "3": "10 hours"} {
 		if _, err := conn.Exec(t.Context(), `update alert set state = 'RESOLVED', resolved_at = now() - $2::interval, resolved_by = 'ada' where alert_id = $1`,
 			alertID(id), ago); err != nil {

@@ -17,7 +17,7 @@ import (
 	"tocsin/internal/seal"
 )
 
-// inboxOf opens a database of its own, with one rule.
+// inboxOf opens a new database with one rule.
 func inboxOf(t *testing.T) (*postgres.DB, *pgx.Conn) {
 	t.Helper()
 	url := pgtest.URL(t)
@@ -120,8 +120,8 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 		t.Errorf("trend %v", trend)
 	}
 
-	// An action on one issue reaches no alert of another place, and none of a rule over a
-	// window whose newest exchange failed there alike.
+	// An action on one issue affects neither alerts of another place nor those of a window rule
+	// whose newest exchange failed there in the same way.
 	insert(t, conn, raised{id: "6", severity: "WARNING", application: "billing", route: "import", error: "Refused"})
 	if _, err := conn.Exec(t.Context(), `update alert set execution_id = null, group_key = '',
 		count = '{"fireMode": "COUNT_IN_WINDOW", "observed": 5, "threshold": 3, "windowSeconds": 600}' where alert_id = $1`, alertID("6")); err != nil {

@@ -14,7 +14,7 @@ import (
 // KeyUse is an encryption key and how much it is used.
 type KeyUse = api.KeyUse
 
-// Keys returns the configured keys, the one that encrypts first, and then those that are missing.
+// Keys returns the configured keys, the encrypting one first, and then the missing ones.
 func (db *DB) Keys(ctx context.Context) ([]KeyUse, error) {
 	rows, err := db.queries.SecretKeys(ctx)
 	if err != nil {
@@ -39,16 +39,15 @@ func (db *DB) Keys(ctx context.Context) ([]KeyUse, error) {
 	return uses, nil
 }
 
-// Resealed is what came of sealing secrets anew.
+// Resealed is the result of sealing secrets again.
 type Resealed struct {
 	Resealed int
-	// Unopened are webhooks whose secrets cannot be opened: their key is missing.
+	// Unopened are the webhooks whose secrets cannot be opened because their key is missing.
 	Unopened []uuid.UUID
 }
 
-// Reseal seals all secrets with the first key. It may be stopped and begun again at any
-// time, beside replicas that run: a secret that somebody changes meanwhile stays as they
-// have left it.
+// Reseal seals all secrets with the first key. It may be stopped and started again at any time,
+// while replicas run. A secret that somebody changes in the meantime keeps the changed value.
 func (db *DB) Reseal(ctx context.Context) (done Resealed, err error) {
 	head := db.box.Seal(nil, "")[:seal.HeadBytes]
 	for after := uuid.Nil; ; {

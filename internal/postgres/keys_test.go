@@ -73,8 +73,8 @@ func (p *persist) begin(tb testing.TB, statements ...string) pgx.Tx {
 	return tx
 }
 
-// TestNothingDangles holds what names something to something that is there, and
-// all that hangs on an alert to its end.
+// TestNothingDangles checks that every reference refers to an existing row, and that all that
+// belongs to an alert is deleted with it.
 func TestNothingDangles(t *testing.T) {
 	p := newPersist(t)
 	p.commit(t, p.page())
@@ -107,7 +107,8 @@ func TestNothingDangles(t *testing.T) {
 	p.exec(t, `delete from webhook`)
 }
 
-// TestCommitWithoutWebhookWritesNothing deletes the webhook of a claimed rule by hand.
+// TestCommitWithoutWebhookWritesNothing deletes the webhook of a claimed rule directly in the
+// database.
 func TestCommitWithoutWebhookWritesNothing(t *testing.T) {
 	p := newPersist(t)
 	p.exec(t, `delete from rule_webhook`)
@@ -124,7 +125,7 @@ func TestCommitWithoutWebhookWritesNothing(t *testing.T) {
 	}
 }
 
-// TestDeletionsWaitForCommits deletes what an open transaction is about to name.
+// TestDeletionsWaitForCommits deletes what an open transaction is about to refer to.
 func TestDeletionsWaitForCommits(t *testing.T) {
 	const advance = `select from rule_state for key share`
 	const raise = `
@@ -179,7 +180,7 @@ func TestWatermarkHolds(t *testing.T) {
 	}
 }
 
-// TestKnownAlertsAreLeftOut commits a page of which a part is known.
+// TestKnownAlertsAreLeftOut commits a page some alerts of which exist already.
 func TestKnownAlertsAreLeftOut(t *testing.T) {
 	p := newPersist(t)
 	first := p.page()

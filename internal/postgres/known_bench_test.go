@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkCommitKnown commits pages of 1,000 alerts that exist already, in turns with pages of new ones.
+// BenchmarkCommitKnown commits pages of 1,000 alerts that exist already, alternating with pages of
+// new ones.
 func BenchmarkCommitKnown(b *testing.B) {
 	p := newPersist(b)
 	batch := p.page()

@@ -25,8 +25,8 @@ import (
 	"tocsin/rules"
 )
 
-// older has everything that is stored be older by a number of seconds: time passes for
-// whoever compares it with the clock.
+// older shifts every stored time back by a number of seconds: for anything that compares it with
+// the clock, time has passed.
 const older = `
 do $$
 declare
@@ -44,7 +44,7 @@ begin
     end loop;
 end $$`
 
-// TestLaw holds the store to what the model of the simulation does, too.
+// TestLaw runs the same tests against the store as against the model of the simulation.
 func TestLaw(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Store {
 		t.Helper()
@@ -183,9 +183,9 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 	}
 }
 
-// wholeLooks has every claim look at all of the queue. Where a look takes long, as on a busy
-// machine, others begin at bounds that a process remembers, behind which no row moves in
-// production; here all of them do as time passes.
+// wholeLooks makes every claim look at the whole queue. After a slow look, as on a busy machine,
+// later looks begin at remembered bounds, behind which no row moves in production; in these tests
+// all rows do as time passes.
 type wholeLooks struct{ *postgres.Outbox }
 
 func (o wholeLooks) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {

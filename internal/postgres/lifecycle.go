@@ -12,13 +12,15 @@ import (
 	"tocsin/notify"
 )
 
-// The messages of an alert for a webhook go out in order: one that is written while an
-// earlier one is open waits for it outside of the queue, and a trigger puts it in when the
-// earlier one leaves the outbox. Whoever writes such a message holds the alert, which orders
-// the writers, and the open messages, whose settlement waits for the end of the transaction
-// and then sees what follows.
+// The messages of an alert for a webhook go out in order. A message that is written while an
+// earlier one is open waits outside the queue. When the earlier one leaves the outbox, a trigger
+// puts the next one in.
+//
+// A transaction that writes such a message locks the alert, which orders the writers. It also locks
+// the open messages: their settlement waits for the end of the transaction and then sees the
+// following message.
 
-// following is a message about an alert for a webhook, behind earlier ones.
+// following is a message about an alert for a webhook, after earlier ones.
 type following struct {
 	alert, webhook uuid.UUID
 	reason         notify.Reason
@@ -29,8 +31,8 @@ type following struct {
 	event bool
 }
 
-// events returns what the webhooks that chose an event are notified of: alerts that the
-// transaction holds, of which they were notified when they were raised.
+// events returns the messages for webhooks that chose an event, about alerts that the transaction
+// has locked and of which the webhooks were notified when they were raised.
 func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants []string, alerts []uuid.UUID) ([]following, error) {
 	if len(alerts) == 0 {
 		return nil, nil
@@ -45,7 +47,7 @@ func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants [
 	return eventTargets(ctx, q, reason, alerts, webhooks)
 }
 
-// eventTargets returns which of some webhooks are notified of an event, of which alerts.
+// eventTargets returns which of some webhooks are notified of an event, and of which alerts.
 func eventTargets(ctx context.Context, q *pgq.Queries, reason notify.Reason, alerts, webhooks []uuid.UUID) ([]following, error) {
 	rows, err := q.EventTargets(ctx, pgq.EventTargetsParams{AlertIds: alerts, WebhookIds: webhooks})
 	if err != nil {
@@ -58,15 +60,15 @@ func eventTargets(ctx context.Context, q *pgq.Queries, reason notify.Reason, ale
 	return list, nil
 }
 
-// written is how many messages a transaction wrote: those to be sent, by webhook, and those
-// that silences suppress. What quiet hours hold is in neither.
+// written is how many messages a transaction wrote: those to send, by webhook, and those that
+// silences suppress. Messages that quiet hours hold are in neither.
 type written struct {
 	due        map[uuid.UUID]int
 	suppressed int
 }
 
-// writeFollowing writes messages, each behind the open ones of its alert and webhook. The
-// transaction holds the alerts. Actor is who changed them; empty is Tocsin.
+// writeFollowing writes messages, each after the open ones of its alert and webhook. The
+// transaction has locked the alerts. actor is who changed them; empty means Tocsin.
 func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []following) (written, error) {
 	done := written{due: map[uuid.UUID]int{}}
 	if len(list) == 0 {
@@ -113,8 +115,8 @@ func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []fo
 	return done, nil
 }
 
-// notifyEvent notifies the webhooks that chose an event of a tenant's alerts, which the
-// transaction holds.
+// notifyEvent notifies the webhooks that chose an event about alerts of a tenant that the
+// transaction has locked.
 func notifyEvent(ctx context.Context, q *pgq.Queries, of changed) (written, error) {
 	list, err := events(ctx, q, of.reason, []string{of.tenant}, of.alerts)
 	if err != nil {
@@ -123,16 +125,16 @@ func notifyEvent(ctx context.Context, q *pgq.Queries, of changed) (written, erro
 	return writeFollowing(ctx, q, of.actor, list)
 }
 
-// changed is what somebody changed.
+// changed is a change that somebody made.
 type changed struct {
 	tenant, actor string
 	reason        notify.Reason
 	alerts        []uuid.UUID
 }
 
-// FreeFollowing puts into the queue what waits for a message that is not there any more. The
-// trigger does so at once, but where both the message and one between leave the outbox at
-// the same time. It returns the webhooks.
+// FreeFollowing puts messages into the queue that wait for a message that is gone. Usually the
+// trigger does so at once. It misses a message only if the message that it waits for and one in
+// between leave the outbox at the same time. FreeFollowing returns the webhooks.
 func (s *Outbox) FreeFollowing(ctx context.Context) ([]uuid.UUID, error) {
 	webhooks, err := s.alone().FollowingFree(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"tocsin/notify"
 )
 
-// crowd makes so many webhooks, of which ten have two messages each.
+// crowd creates the given number of webhooks, ten of which have two messages each.
 func crowd(tb testing.TB, webhooks int) *waiting {
 	tb.Helper()
 	url := pgtest.URL(tb)
@@ -34,7 +34,7 @@ func crowd(tb testing.TB, webhooks int) *waiting {
 	return b
 }
 
-// find is a claim that takes nothing, and tells for how many webhooks something is due.
+// find is a claim that takes nothing, and returns for how many webhooks something is due.
 func find(tb testing.TB, o *postgres.Outbox) (due int) {
 	tb.Helper()
 	_, err := o.Claim(tb.Context(), notify.ClaimRequest{
@@ -47,8 +47,8 @@ func find(tb testing.TB, o *postgres.Outbox) (due int) {
 	return due
 }
 
-// TestALookCostsWhatIsDue looks for due messages beside few and many webhooks without any:
-// it reads as much.
+// TestALookCostsWhatIsDue looks for due messages among few and many webhooks that have none: both
+// read the same amount.
 func TestALookCostsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	const looks = 20
@@ -70,8 +70,8 @@ func TestALookCostsWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestALookReadsNothingOfWhatWaits looks for due messages that many others of the same
-// webhooks wait for.
+// TestALookReadsNothingOfWhatWaits looks for due messages while many others of the same webhooks
+// wait for them.
 func TestALookReadsNothingOfWhatWaits(t *testing.T) {
 	t.Parallel()
 	const looks = 20
@@ -91,13 +91,13 @@ func TestALookReadsNothingOfWhatWaits(t *testing.T) {
 			}
 		})
 	}
-	// To pass over them would be to read 100,000; plans differ by some.
+	// Skipping them would mean reading 100,000; plans differ by some.
 	if read[500] > read[0]*3 {
 		t.Errorf("%d looks read %d rows where 500 messages wait for each, and %d where none does", looks, read[500], read[0])
 	}
 }
 
-// BenchmarkLookBesideWebhooks is how long a look takes, ten webhooks of which have something due.
+// BenchmarkLookBesideWebhooks measures a look when ten webhooks have something due.
 func BenchmarkLookBesideWebhooks(b *testing.B) {
 	for _, webhooks := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprint("webhooks=", webhooks), func(b *testing.B) {
@@ -115,8 +115,8 @@ func BenchmarkLookBesideWebhooks(b *testing.B) {
 	}
 }
 
-// TestAClaimThatFailsTakesNothing has what belongs to claimed messages be out of reach:
-// they are not held until a lease ends, but claimed by the next look.
+// TestAClaimThatFailsTakesNothing makes data of claimed messages unavailable: the messages are not
+// held until a lease ends, but claimed by the next look.
 func TestAClaimThatFailsTakesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ spoil, mend string }{

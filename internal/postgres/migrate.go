@@ -13,9 +13,9 @@ import (
 	"tocsin/migrations"
 )
 
-// Migrate brings the schema of the database at url to the newest version and
-// logs each step. Several processes may call it at once: an advisory lock lets
-// one of them work and the others wait, for at most five minutes.
+// Migrate brings the schema of the database at url to the newest version and logs each step.
+// Several processes may call it at once: an advisory lock lets one work while the others wait, for
+// at most five minutes.
 func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
 	db, provider, err := migrator(url)
 	if err != nil {
@@ -32,15 +32,15 @@ func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
 	return nil
 }
 
-// Schema is the version of a database's schema, and the one that this program knows.
+// Schema is the schema version of a database, and the version that this program knows.
 type Schema struct{ Version, Known int64 }
 
-// Newer reports whether the schema is a later one than the program's.
+// Newer reports whether the schema is newer than the one that this program knows.
 func (s Schema) Newer() bool { return s.Version > s.Known }
 
-// CheckSchema returns an error that names the remedy unless the schema of the
-// database at url is the one that this program knows, or a newer one that says of
-// itself that this program works with it.
+// CheckSchema returns an error with the remedy if this program cannot work with the schema of the
+// database at url. It can work with the schema that it knows, and with a newer one that declares
+// this program compatible.
 func CheckSchema(ctx context.Context, url string) (Schema, error) {
 	db, provider, err := migrator(url)
 	if err != nil {
@@ -67,13 +67,13 @@ func CheckSchema(ctx context.Context, url string) (Schema, error) {
 }
 
 func migrator(url string) (*sql.DB, *goose.Provider, error) {
-	// What a URL says of the pool is understood here, too.
+	// The URL may contain parameters of the pool, which only this parser knows.
 	config, err := parse(url)
 	if err != nil {
 		return nil, nil, err
 	}
 	db := stdlib.OpenDB(*config.ConnConfig)
-	// Looks each second, for 300 seconds.
+	// Tries once a second, for 300 seconds.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return nil, nil, fmt.Errorf("migration lock: %w", err)

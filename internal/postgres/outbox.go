@@ -22,9 +22,8 @@ type Outbox struct{ db *DB }
 // Outbox returns the dispatcher's store.
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
-// Claim takes due messages and begins their attempts. What a transaction of more than two
-// seconds has written may be passed over for a while, and [notify.Claimed] then tells
-// when to look for it.
+// Claim takes due messages and begins their attempts. It may overlook messages of a transaction
+// that took more than two seconds. In that case [notify.Claimed] says when to look again.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
 	looked, err := s.look(ctx, request.Webhooks)
 	if err != nil {
@@ -48,7 +47,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	return claimed, errors.Join(sealed, gatherErr, err)
 }
 
-// looked is what a look at the outbox has found.
+// looked is the result of a look at the outbox.
 type looked struct {
 	// due are the webhooks for which something may be claimed.
 	due  map[uuid.UUID]*pgq.OutboxLookRow
@@ -76,7 +75,7 @@ func (s *Outbox) look(ctx context.Context, webhooks []uuid.UUID) (looked, error)
 	return l, nil
 }
 
-// limits are those of the webhooks for which something may be claimed.
+// limits are the limits of the webhooks for which something may be claimed.
 func (l *looked) limits() []notify.Due {
 	due := make([]notify.Due, 0, len(l.due))
 	for _, row := range l.due {
@@ -88,7 +87,7 @@ func (l *looked) limits() []notify.Due {
 }
 
 // webhooksOf reads the webhooks for which something is due. Webhooks whose secrets cannot be opened
-// here are left to a replica that has the key; sealed names them from time to time.
+// are left to a replica that has the key; sealed names them from time to time.
 func (s *Outbox) webhooksOf(ctx context.Context, l looked) (webhooks map[uuid.UUID]cachedWebhook, sealed, err error) {
 	versions := make(map[uuid.UUID]int64, len(l.due))
 	for id, row := range l.due {
@@ -136,7 +135,7 @@ func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance,
 	if row.WebhookID != nil {
 		a.WebhookID = *row.WebhookID
 	}
-	// An alert is better without what its rule tells about itself than not at all.
+	// An alert without the information about its rule is better than no alert.
 	if about, err := aboutOf(ruleAbout); err == nil {
 		a.About = about
 	}
@@ -154,7 +153,7 @@ func alertOf(row pgq.Alert, ruleName string, ruleAbout []byte) (alerts.Instance,
 			a.Routing = nil
 		}
 	}
-	// The second version takes half of the time, which each message pays.
+	// The second version of the package takes half of the time, and each message pays for it.
 	if err := jsonv2.Unmarshal(row.Exchange, &a.Exchange); err != nil {
 		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)
 	}

@@ -18,14 +18,14 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Partitions keeps the assignment of tenants to partitions.
+// Partitions stores which partition each tenant is assigned to.
 //
-// A move is one transaction, which waits for the commits and the changes of rules under
-// way and keeps later ones waiting. It raises the revision of each partition that receives
-// tenants: a commit that was made from the former state is refused, and whoever evaluates
-// judges the whole look-back again. What the giver had still to judge before that is put
-// into the receiver's backfill mark. So nothing is left out; what is judged twice has its
-// alert already.
+// A move is one transaction. It waits for commits and changes of rules under way, and later ones
+// wait for it. It raises the revision of each partition that receives tenants. So a commit made
+// from the earlier state is refused, and the replica that evaluates the partition judges the whole
+// look-back again. What the giving partition still had to judge before that is added to the
+// backfill mark of the receiving one. So nothing is left out, and what is judged twice already has
+// its alert.
 type Partitions struct{ db *DB }
 
 // Partitions returns the store of partitions.
@@ -37,18 +37,19 @@ const MaxPartitions = 1024
 // Partition is a partition as operators see it.
 type Partition struct {
 	Number int
-	// Index and Of are its share of the tenants; Of is 0 where it has one of its own.
+	// Index and Of are the partition's share of the tenants: share Index of Of. Of is 0 if the
+	// partition belongs to one tenant.
 	Index, Of int
-	// Tenant is the first of its tenants by name; empty when there is none.
+	// Tenant is the first of its tenants by name; empty if there is none.
 	Tenant         string
 	Tenants, Rules int64
-	// Cursor is nil before the first pass, and where CursorErr says why it cannot be read.
+	// Cursor is nil before the first pass, and if it cannot be read; then CursorErr says why.
 	Cursor    *cursor.Position
 	CursorErr error
 	// Lag is how far the cursor is behind the present, by Postgres's clock.
 	Lag      time.Duration
 	Backfill *backlog.Mark
-	// Owner is the replica that holds it; empty when none does.
+	// Owner is the replica that holds the partition; empty if none does.
 	Owner       string
 	CommittedAt *time.Time
 }
@@ -77,8 +78,8 @@ func (s *Partitions) List(ctx context.Context) ([]Partition, error) {
 	return list, nil
 }
 
-// Isolate gives a tenant a partition of its own, which goes on from where the present one
-// is, and returns its number.
+// Isolate gives a tenant its own partition, which continues from the position of the present one,
+// and returns its number.
 func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, err error) {
 	err = s.move(ctx, func(m *move) error {
 		from, err := m.of(ctx, tenant)
@@ -107,8 +108,8 @@ func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, er
 	return number, nil
 }
 
-// Join ends the partition that a tenant has of its own, and returns the number of the one
-// that evaluates the tenant from now on.
+// Join removes a tenant's own partition, and returns the number of the partition that evaluates the
+// tenant from then on.
 func (s *Partitions) Join(ctx context.Context, tenant string) (number int, err error) {
 	err = s.move(ctx, func(m *move) error {
 		from, err := m.of(ctx, tenant)
@@ -137,8 +138,8 @@ func (s *Partitions) Join(ctx context.Context, tenant string) (number int, err e
 	return number, nil
 }
 
-// Count makes a number of partitions share the tenants that have none of their own. Each
-// goes on from the least of the cursors of those that its tenants come from.
+// Count sets the number of partitions that share the tenants without their own partition. Each
+// continues from the least cursor of the partitions that its tenants come from.
 func (s *Partitions) Count(ctx context.Context, n int) error {
 	if n < 1 || n > MaxPartitions {
 		return fault.New(fault.Invalid, "the number of partitions must be from 1 to %d", MaxPartitions)
@@ -159,7 +160,7 @@ func (s *Partitions) Count(ctx context.Context, n int) error {
 		if err != nil {
 			return fmt.Errorf("read tenants: %w", err)
 		}
-		// The former ones give their shares up first: each share is there once.
+		// The existing partitions give up their shares first, because each share is unique.
 		if err := m.q.PartitionsRetire(ctx, former); err != nil {
 			return fmt.Errorf("retire partitions: %w", err)
 		}
@@ -199,7 +200,7 @@ type move struct {
 	checkpoints []pgq.Checkpoint
 }
 
-// move runs f while nothing else changes rules or partitions.
+// move runs f while no rule and no other partition can change.
 func (s *Partitions) move(ctx context.Context, f func(m *move) error) error {
 	return s.db.inTx(ctx, func(q *pgq.Queries) error {
 		if err := q.PartitionsHold(ctx); err != nil {
@@ -213,7 +214,7 @@ func (s *Partitions) move(ctx context.Context, f func(m *move) error) error {
 	})
 }
 
-// of returns the partition of a tenant; nil where it has none yet.
+// of returns the partition of a tenant, or nil if it has none yet.
 func (m *move) of(ctx context.Context, tenant string) (*pgq.Checkpoint, error) {
 	number, err := m.q.TenantPartition(ctx, tenant)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -245,9 +246,9 @@ func (m *move) shareOf(tenant string) *pgq.Checkpoint {
 	return nil
 }
 
-// receive has a partition judge what the tenants of another one have still to be judged.
-// Its cursor stays where it has one: what lies between a cursor of the giver that is
-// further behind, with the look-back there, and its own is marked.
+// receive makes a partition judge what its new tenants still have to be judged for. If the
+// partition has a cursor, it keeps it. If the cursor of the giving partition is further behind, the
+// range between both, with the look-back, is added to the mark.
 func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
 	given, err := positionOf(from.Cursor)
 	if err != nil {
@@ -277,7 +278,7 @@ func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Chec
 	return nil
 }
 
-// least returns the mark that covers two.
+// least returns the mark that covers both marks.
 func least(a, b *backlog.Mark) *backlog.Mark {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -285,11 +286,11 @@ func least(a, b *backlog.Mark) *backlog.Mark {
 	return &backlog.Mark{FromNS: min(a.FromNS, b.FromNS), CursorNS: min(a.CursorNS, b.CursorNS)}
 }
 
-// gather gives a new partition its tenants, by the partitions that they come from.
+// gather gives a new partition its tenants, grouped by the partitions that they come from.
 func (m *move) gather(ctx context.Context, tenants map[int32][]string, giver map[int32]*pgq.Checkpoint, to *pgq.Checkpoint) error {
 	var all []string
 	givers := slices.Sorted(maps.Keys(tenants))
-	// The one that is furthest behind comes first: its cursor becomes the partition's.
+	// The partition that is furthest behind comes first: the new partition starts at its cursor.
 	slices.SortStableFunc(givers, func(a, b int32) int { return compareCursors(giver[a].Cursor, giver[b].Cursor) })
 	for _, number := range givers {
 		if err := m.receive(ctx, tenants[number], giver[number], to); err != nil {
@@ -303,7 +304,7 @@ func (m *move) gather(ctx context.Context, tenants map[int32][]string, giver map
 	return m.assign(ctx, all, nil, to)
 }
 
-// compareCursors orders stored cursors, none last.
+// compareCursors orders stored cursors; none comes last.
 func compareCursors(a, b *string) int {
 	switch {
 	case a == nil && b == nil:
@@ -316,8 +317,8 @@ func compareCursors(a, b *string) int {
 	return cmp.Compare(*a, *b)
 }
 
-// assign gives tenants to a partition, and has the rules read again by whoever evaluates
-// it, and the one that they leave if that remains.
+// assign assigns tenants to a partition. The replicas that evaluate this partition, and the one
+// that the tenants leave if it remains, read the rules again.
 func (m *move) assign(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
 	numbers := make([]int32, len(tenants))
 	for i := range numbers {

@@ -42,14 +42,14 @@ func (b *before) exec(sql string, args ...any) {
 	}
 }
 
-// behind returns the position of an exchange so long before the present.
+// behind returns the position of an exchange the given time before the present.
 func (b *before) behind(by time.Duration) cursor.Position {
 	return cursor.Position{StartTimeNS: b.at.Add(-by).UnixNano(), ExecutionID: "exchange-7|é"}
 }
 
 func (b *before) ns(by time.Duration) int64 { return b.at.Add(-by).UnixNano() }
 
-// rule stores a rule with a look-back of an hour, as far as columns of its state say.
+// rule stores a rule with a look-back of an hour, with the given columns of its state.
 func (b *before) rule(tenant, name, mode string, enabled bool, columns string, args ...any) uuid.UUID {
 	b.tb.Helper()
 	id := uuid.New()
@@ -65,7 +65,7 @@ func (b *before) rule(tenant, name, mode string, enabled bool, columns string, a
 	return id
 }
 
-// TestMigrationCarriesProgressOver migrates rules that have come differently far.
+// TestMigrationCarriesProgressOver migrates rules with different progress.
 func TestMigrationCarriesProgressOver(t *testing.T) {
 	b := newBefore(t)
 	const perExchange, counting = "PER_EXCHANGE", "COUNT_IN_WINDOW"
@@ -83,7 +83,8 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 	window := b.rule("acme", "counts", counting, true, `cursor = $2`, b.behind(9*hour).String())
 	broken := b.rule("acme", "broken", perExchange, true, `cursor = 'nonsense'`)
 	slow := b.rule("acme", "far behind", perExchange, true, `cursor = $2, owed_from_ns = $3`, b.behind(hour).String(), b.ns(4*hour))
-	// Its look-back is from an outage: what it owes lies far before what it reaches from its cursor.
+	// Its look-back is from an outage: what it has to judge begins long before what its look-back
+	// reaches from its cursor.
 	ahead := b.rule("initech", "other tenant", perExchange, true, `cursor = $2, owed_from_ns = $3`, b.behind(5*second).String(), b.ns(6*hour))
 	b.exec(`update rule set look_back_seconds = 7200 where rule_id = $1`, slow)
 

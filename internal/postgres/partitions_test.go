@@ -38,7 +38,7 @@ func newMover(t *testing.T, tenants ...string) *mover {
 	return m
 }
 
-// stand has partitions be at a cursor, with a backfill mark where from is not 0.
+// stand sets a partition's cursor and, if fromNS is not 0, its backfill mark.
 func (m *mover) stand(partition int, at, fromNS, cursorNS int64) {
 	m.tb.Helper()
 	m.exec(`update checkpoint set cursor = $2, backfill_from_ns = nullif($3::bigint, 0), backfill_cursor_ns = nullif($4::bigint, 0) where partition = $1`,
@@ -62,7 +62,7 @@ func (m *mover) checkpoint(partition int) evaluator.Checkpoint {
 	return evaluator.Checkpoint{}
 }
 
-// reads expects that a partition evaluates the rules of some tenants and nothing else.
+// reads checks that a partition evaluates exactly the rules of the given tenants.
 func (m *mover) reads(partition int, tenants ...string) {
 	m.tb.Helper()
 	set, err := m.store.Rules(context.Background(), partition, 0)
@@ -117,7 +117,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	}
 	m.reads(number, "acme")
 	m.reads(home, others...)
-	// Who held the rule before is told that it is gone.
+	// The former holder of the rule gets it as removed.
 	if set, err := m.store.Rules(t.Context(), home, before.RulesRevision); err != nil || len(set.Rules) != 0 || !slices.Equal(set.Removed, []uuid.UUID{m.rules["acme"]}) {
 		t.Errorf("the former partition reads %+v, %v", set, err)
 	}
@@ -128,7 +128,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	_, err = m.db.Partitions().Join(t.Context(), others[0])
 	m.refused(err, fault.Conflict, "has no separate partition")
 
-	// The tenant fell behind meanwhile; a commit of its last pass comes too late.
+	// The tenant has fallen behind meanwhile; a commit of its last pass comes too late.
 	m.stand(number, minutesAgo(60), 0, 0)
 	m.stand(home, minutesAgo(1), 0, 0)
 	late := m.checkpoint(number)
@@ -148,7 +148,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	m.refused(err, fault.Conflict, "has no separate partition")
 }
 
-// TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
+// TestJoinMarksWhatIsLeft joins a partition that is ahead or behind, with and without marks.
 func TestJoinMarksWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	lookBack := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
@@ -218,7 +218,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a tenant has come to: the cursor and the mark of its partition.
+	// The progress of a tenant: the cursor and the mark of its partition.
 	type progress struct{ cursorNS, fromNS int64 }
 	read := func() map[string]progress {
 		t.Helper()
@@ -278,7 +278,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	if !isStale(err) {
 		t.Errorf("a commit of a former partition = %v", err)
 	}
-	// A tenant that comes now is assigned by the new number.
+	// A new tenant is assigned by the new number.
 	if _, err := m.db.Rules().Create(t.Context(), "newcomer", definition("rule")); err != nil {
 		t.Fatal(err)
 	}
@@ -293,8 +293,8 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	}
 }
 
-// TestMovesAmongPassesAndChanges moves tenants while passes commit and rules change.
-// Each commit that succeeds is one of the partition that evaluates the rule just then.
+// TestMovesAmongPassesAndChanges moves tenants while passes commit and rules change. Each
+// successful commit comes from the partition that evaluates the rule at that moment.
 func TestMovesAmongPassesAndChanges(t *testing.T) {
 	tenants := []string{"a", "b", "c", "d", "e", "f"}
 	m := newMover(t, tenants...)
@@ -325,7 +325,7 @@ func TestMovesAmongPassesAndChanges(t *testing.T) {
 				}
 				batch := evaluator.Batch{Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: set.Revision, LeaseFor: leaseFor}
 				for _, r := range set.Rules {
-					// Only one partition may say this of a rule.
+					// Only one partition may write this for a rule.
 					batch.Health = map[uuid.UUID]evaluator.Health{r.Rule.ID: {Problem: fmt.Sprint(c.Partition)}}
 				}
 				if _, err := m.store.Commit(ctx, batch); err != nil && !isStale(err) {

@@ -9,23 +9,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pipeline is a connection that waits for Postgres only where rows are wanted: what
-// returns none is sent with the next query, and fails that query if it fails. So a
-// transaction costs as many round trips as it has queries with rows. See "Pipeline Mode"
-// in the documentation of libpq, whose protocol this is.
+// pipeline is a connection that waits for Postgres only when rows are needed. A statement that
+// returns no rows is sent with the next query; if the statement fails, so does that query. So a
+// transaction costs as many round trips as it has queries with rows. See "Pipeline Mode" in the
+// documentation of libpq, which describes the protocol.
 type pipeline struct {
 	conn *pgx.Conn
-	// queued has not been sent, and commits is where in it a commit is, from 1 on.
+	// queued is not sent yet. commits is the position of a commit in it, from 1; 0 is none.
 	queued  *pgx.Batch
 	commits int
-	// open says that a transaction has been sent to Postgres, committed that it has ended
-	// well.
+	// open says that a transaction was sent to Postgres; committed says that it was committed.
 	open, committed bool
 }
 
 func newPipeline(conn *pgx.Conn) *pipeline { return &pipeline{conn: conn, queued: &pgx.Batch{}} }
 
-// begin begins a transaction under the settings of [beginBatch] and [planOnce].
+// begin begins a transaction with the settings of [beginBatch] and [planOnce], except that Postgres
+// ends it after 30 s of idleness.
 func (p *pipeline) begin() {
 	p.queued.Queue("begin")
 	p.queued.Queue(`
@@ -34,28 +34,28 @@ select set_config('idle_in_transaction_session_timeout', '30s', true), set_confi
        set_config('plan_cache_mode', 'force_generic_plan', true)`)
 }
 
-// commit ends the transaction; the query that follows is under the settings of [working].
+// commit ends the transaction. The next query runs with the settings of [working].
 func (p *pipeline) commit(items int) {
 	p.queued.Queue("commit")
 	p.commits = p.queued.Len()
 	p.queued.Queue(working, pgx.NamedArgs{"items": items})
 }
 
-// rollback ends a transaction that was not committed. A connection on which that fails is
-// closed when it is released.
+// rollback ends a transaction that was not committed. If this fails, the connection is closed when
+// it is released.
 func (p *pipeline) rollback(ctx context.Context) {
 	if p.open && !p.committed {
 		_, _ = p.conn.Exec(ctx, "rollback")
 	}
 }
 
-// Exec sends a statement with the next query. Its command tag says nothing.
+// Exec sends a statement with the next query. The command tag that it returns is empty.
 func (p *pipeline) Exec(_ context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
 	p.queued.Queue(statement, args...)
 	return pgconn.CommandTag{}, nil
 }
 
-// Query sends what is queued and a query, whose rows must be read before the next one.
+// Query sends the queued statements and a query. Its rows must be read before the next query.
 func (p *pipeline) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
 	before := p.queued.Len()
 	p.queued.Queue(query, args...)
@@ -69,7 +69,7 @@ func (p *pipeline) Query(ctx context.Context, query string, args ...any) (pgx.Ro
 			return nil, err
 		}
 		if i+1 == p.commits {
-			// A transaction that has failed is rolled back by its commit, which succeeds.
+			// The commit of a failed transaction rolls it back, and succeeds.
 			if tag.String() != "COMMIT" {
 				_ = results.Close()
 				return nil, fmt.Errorf("the transaction ended with %s: %w", tag, pgx.ErrTxCommitRollback)
@@ -97,7 +97,7 @@ type oneRow struct {
 	err  error
 }
 
-// Scan reads the row; without one it returns [pgx.ErrNoRows].
+// Scan reads the row. If there is none, it returns [pgx.ErrNoRows].
 func (r oneRow) Scan(dest ...any) error {
 	if r.err != nil {
 		return r.err

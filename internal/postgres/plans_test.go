@@ -13,9 +13,9 @@ import (
 	"tocsin/notify"
 )
 
-// TestBatchesReadTheirRowsAlone has Postgres believe that the outbox is empty, as it
-// does after a vacuum between two storms, while many messages are owed. What works
-// on a few of them then reads these few.
+// TestBatchesReadTheirRowsAlone makes Postgres assume that the outbox is empty, as it does after a
+// vacuum between two storms, while many messages are queued. What works on a few of them then reads
+// only these.
 func TestBatchesReadTheirRowsAlone(t *testing.T) {
 	const many, batch = 20_000, 100
 	url := pgtest.URL(t)
@@ -52,13 +52,13 @@ func renderNothing(*notify.Delivery) (notify.Body, string, error) {
 	return notify.Body{Content: []byte("{}")}, "", nil
 }
 
-// step is one way to work on a batch.
+// step is one operation on a batch.
 type step struct {
 	name string
 	do   func(*postgres.Outbox) error
 }
 
-// steps are all of them, with so many messages whose claim is 7.
+// steps are all operations, on batch messages whose claim is 7.
 func (b *waiting) steps(hook uuid.UUID, batch int) []step {
 	b.tb.Helper()
 	ctx := b.tb.Context()
@@ -90,9 +90,9 @@ func (b *waiting) steps(hook uuid.UUID, batch int) []step {
 	}
 }
 
-// TestBatchesPassOverWhatIsSettled has Postgres believe that the outbox is empty, while
-// its indexes hold the entries of many messages that were settled beside a transaction
-// that is held open. What works on a few messages then reads a few pages of indexes.
+// TestBatchesPassOverWhatIsSettled makes Postgres assume that the outbox is empty, while its
+// indexes contain the entries of many messages that were settled during a transaction that is held
+// open. What works on a few messages then reads only a few pages of the indexes.
 func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 	const settled, batch = 100_000, 20
 	q := newQueue(t)
@@ -107,9 +107,9 @@ func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 	pages := one[int64](t, q.conn, `select min(pg_relation_size(indexrelid)) / 8192 from pg_stat_user_indexes where indexrelname in ('outbox_pkey', 'outbox_ready')`)
 	for _, step := range q.steps(q.hook, batch) {
 		if step.name == "claim" {
-			continue // it looks at the queue, and the first time at all of it
+			continue // it looks at the queue, the first time at all of it
 		}
-		// A batch is retried as often, until its plan is made once for all that follow.
+		// A batch is retried often enough for a generic plan to be made, which is then used.
 		const times = 7
 		read := q.counted(`
 			select sum(idx_blks_hit + idx_blks_read)::bigint from pg_statio_user_indexes
@@ -120,7 +120,7 @@ func TestBatchesPassOverWhatIsSettled(t *testing.T) {
 				}
 			}
 		})
-		// A descent for each message takes three pages.
+		// Finding each message in the index takes three pages.
 		if read > times*batch*6 {
 			t.Errorf("%s: to work %d times on %d messages, %d pages of indexes were read, which have %d", step.name, times, batch, read, pages)
 		}
@@ -136,8 +136,8 @@ func (b *waiting) exec(statement string, args ...any) {
 }
 
 // TestWhatBelongsToARowIsFoundByAnIndex looks up what belongs to an alert or a message, as the
-// inbox, retention and the triggers that delete it do. An index with a condition leads to
-// nothing that the question does not exclude.
+// inbox, retention and the triggers that delete it do. A partial index cannot be used unless the
+// query implies its condition.
 func TestWhatBelongsToARowIsFoundByAnIndex(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Conn(t, pgtest.URL(t))

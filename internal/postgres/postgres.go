@@ -1,13 +1,15 @@
-// Package postgres keeps what Tocsin knows: rules, cursors, alerts, the outbox
-// and the record. It is the only door to Postgres.
+// Package postgres stores what Tocsin knows: rules, cursors, alerts, the outbox and the record. It
+// is the only package that talks to Postgres.
 //
-// Queries are in query/*.sql, named after their consumer, and are generated
-// into pgq from them and from the migrations. Each consumer has a store of its
-// own over one shared [DB]. No transaction outlives a method, and none is open
-// while something else than Postgres is waited for.
+// The queries are in query/*.sql, in files named after their consumers. sqlc generates pgq from
+// them and from the migrations. Each consumer has its own store; all stores share one [DB].
 //
-// Times are compared only by Postgres's clock, so that replicas whose clocks differ agree on what
-// is due and which claims have lapsed.
+// What a caller may rely on:
+//
+//   - No transaction outlives a method, and inside a transaction the process waits only for
+//     Postgres.
+//   - Times are compared only by Postgres's clock, so that replicas whose clocks differ agree on
+//     what is due and which claims have lapsed.
 package postgres
 
 import (
@@ -30,14 +32,14 @@ type DB struct {
 	pool    *pgxpool.Pool
 	queries *pgq.Queries
 	box     *seal.Box
-	// webhooks are those that messages went to lately.
+	// webhooks caches the webhooks of recent messages.
 	webhooks *webhookCache
-	// bounds are where looks at the queue begin.
+	// bounds keeps where looks at the queue begin.
 	bounds bounds
 }
 
-// Open connects to the database at url and makes sure that it answers. Secrets
-// are sealed with box. The caller closes the DB.
+// Open connects to the database at url and checks that it answers. Secrets are sealed with box. The
+// caller closes the DB.
 func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	config, err := parse(url)
 	if err != nil {
@@ -58,7 +60,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	}
 	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
 	db.webhooks = &webhookCache{db: db}
-	// A connection that was made is an answer.
+	// A new connection proves that Postgres answers.
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		pool.Close()
@@ -76,14 +78,13 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends every connection, after those in use have been given back.
+// Close waits until the connections in use are released, and closes all connections.
 func (db *DB) Close() { db.pool.Close() }
 
-// begin opens a transaction that Postgres ends when it is left idle. Nothing but
-// Postgres is waited for inside, so only a process that is paused, or whose
-// machine is gone, leaves it idle; its row locks must not keep others from the
-// rules and notifications that it held. Set here and not for the connection, so
-// that it also holds behind a pooler.
+// begin opens a transaction that Postgres ends after it was idle for 5 s. Inside a transaction the
+// process waits only for Postgres, so it is idle only if the process is paused or its machine is
+// gone. Its row locks must not keep others from rules and notifications. The timeout is set in the
+// transaction and not for the connection, so that it also works with a connection pooler.
 const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
 
 // inTx runs f in one transaction, which commits if f returns nil. If the context has an actor
@@ -104,13 +105,13 @@ func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 	})
 }
 
-// begun runs f in a transaction that is begun by a query, of which the audit log
-// tells nothing: for what no person does.
+// begun runs f in a transaction that begins with query. The audit log records nothing of it, so it
+// is for actions that no person takes.
 func (db *DB) begun(ctx context.Context, query string, f func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: query}, f) //nolint:forbidigo // the one place
 }
 
-// notFound turns the absence of a row into a fault.
+// notFound turns a missing row into a fault.
 func notFound(err error, what string) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.New(fault.NotFound, "no such %s", what)
@@ -118,7 +119,7 @@ func notFound(err error, what string) error {
 	return err
 }
 
-// isUnique reports whether err is the violation of a named unique constraint or index.
+// isUnique reports whether err is a violation of a named unique constraint or index.
 func isUnique(err error, constraint string) bool {
 	const uniqueViolation = "23505"
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)

@@ -13,13 +13,13 @@ import (
 	"tocsin/rules"
 )
 
-// progress is how far a rule has come, as it is stored: with its partition, or by itself.
+// progress is the stored progress of a rule: that of its partition, and that of its own backfill.
 type progress struct {
-	// cursor and mark are those of the partition, nil where there are none.
+	// cursor and the mark are those of the partition; nil if there are none.
 	cursor       *string
 	fromNS, atNS *int64
-	// position and until are those of the rule's own backfill, position nil where it has
-	// none, until nil while the partition does not judge the rule.
+	// position and until are those of the rule's own backfill. position is nil if there is no
+	// backfill; until is nil while the partition does not judge the rule.
 	position, until *string
 	failing         bool
 	lookBackSeconds int32
@@ -29,12 +29,12 @@ type progress struct {
 type reached struct {
 	// at is the position up to which the rule has judged; nil before the first pass.
 	at *cursor.Position
-	// backfillNS is the start time from which on something behind it is still to be
-	// judged; nil where nothing is.
+	// backfillNS is the start time of the earliest exchange behind at that is still to be judged;
+	// nil if there is none.
 	backfillNS *int64
 }
 
-// read decodes progress. Its error says what cannot be read.
+// read decodes the progress. Its error says what cannot be read.
 func (p progress) read() (reached, error) {
 	var r reached
 	own, err := positionOf(p.position)
@@ -48,7 +48,7 @@ func (p progress) read() (reached, error) {
 		return r, fmt.Errorf("the stored cursor cannot be read: %w", err)
 	}
 	if r.at != nil {
-		r.at.ExecutionID = "" // it may be another tenant's
+		r.at.ExecutionID = "" // the partition's cursor may name an exchange of another tenant
 	}
 	if mark := markOf(p.fromNS, p.atNS); mark != nil {
 		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-reachNS(p.lookBackSeconds)))
@@ -59,7 +59,7 @@ func (p progress) read() (reached, error) {
 	return r, nil
 }
 
-// Health returns how the evaluation of rules is doing.
+// Health returns the state of the evaluation of rules.
 func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
 	rows, err := s.db.queries.RuleHealth(ctx, pgq.RuleHealthParams{TenantID: tenant, RuleIds: ids})
 	if err != nil {
@@ -86,7 +86,7 @@ func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
 	if rules.FireMode(row.FireMode) == rules.PerExchange {
 		h.LastRunAt = row.CommittedAt
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
-		// What cannot be read is in the rule's last error.
+		// If it cannot be read, the rule's last error says so.
 		if r, err := p.read(); err == nil && row.Enabled {
 			h.Cursor, h.BackfillFrom = r.at, startOf(r.backfillNS)
 			if r.at != nil {
@@ -115,7 +115,7 @@ func lagOf(position cursor.Position, nowNS int64) time.Duration {
 	return max(0, time.Duration(nowNS-position.StartTimeNS))
 }
 
-// addProgress adds to a status how far the rules of a tenant and all partitions have come.
+// addProgress adds the progress of a tenant's rules and of all partitions to a status.
 func (s *Record) addProgress(ctx context.Context, tenant string, status *api.SystemStatus) error {
 	rows, err := s.db.queries.StatusProgress(ctx, tenant)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Record) addProgress(ctx context.Context, tenant string, status *api.Sys
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
 		r, err := p.read()
 		if err != nil {
-			continue // the rule's last error tells
+			continue // the rule's last error says so
 		}
 		if r.at != nil && (slowest == nil || slowest.After(*r.at)) {
 			slowest = r.at

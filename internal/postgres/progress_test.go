@@ -16,7 +16,8 @@ import (
 	"tocsin/rules"
 )
 
-// TestHealthTellsProgress reads rules that go with their partition, by themselves, and not at all.
+// TestHealthTellsProgress reads rules that progress with their partition, by themselves, and not at
+// all.
 func TestHealthTellsProgress(t *testing.T) {
 	e := newEditor(t)
 	together, alone, behind, disabled := e.create(definition("together")), e.create(definition("alone")), e.create(definition("behind")), e.create(definition("disabled"))
@@ -114,7 +115,7 @@ func TestReplicasShowTheirPartitions(t *testing.T) {
 	}
 }
 
-// TestLateDroppedIsCountedOnce stores what comparisons find that cover the same hours.
+// TestLateDroppedIsCountedOnce stores the findings of comparisons that cover the same hours.
 func TestLateDroppedIsCountedOnce(t *testing.T) {
 	e := newEditor(t)
 	rule, store := e.create(definition("a")), e.db.Reconciliation()
@@ -146,7 +147,7 @@ func TestLateDroppedIsCountedOnce(t *testing.T) {
 		}
 		want(found.want)
 	}
-	// Old hours are added up, and count as before.
+	// Old hours are summed up, and count as before.
 	_, err := store.Pass(t.Context(), 0, noPass)
 	if n := one[int](t, e.conn, `select count(*)::int from late_dropped`); err != nil || n != 2 {
 		t.Errorf("%d hours are kept, %v", n, err)

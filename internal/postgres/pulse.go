@@ -14,17 +14,16 @@ import (
 	"tocsin/api"
 )
 
-// Pulse tells whether inboxes have changed, and counts them. The number of the newest
-// change is read at each look, which an index makes cheap; counting reads what is there,
-// half a second for a million alerts. So it is counted when there is a new change, and
-// from time to time otherwise, because a transaction may commit after one that began
-// later and bears a greater number; and where counting takes long, it is done for a
-// part of the time only.
+// Pulse reports whether inboxes have changed, and counts their alerts. Each look reads the number
+// of the newest change, which is cheap with an index. Counting reads the alerts, which takes half a
+// second for a million. So the alerts are counted when there is a new change, and also from time to
+// time, because a transaction may commit after one that began later and has a greater number. If
+// counting takes long, it is done only part of the time.
 //
-// The alerts that changed are those with a greater number than the newest of a
-// moment before the look before, so that a transaction which commits late is not
-// missed. A count that differs without a new change says that one took longer
-// than that, or that alerts are gone: then nobody knows what changed.
+// The changed alerts are those with a greater number than the newest one shortly before the
+// previous look, so that a transaction that commits late is not missed. If the counts differ
+// without a new change, a transaction took longer than that or alerts were deleted. Then it is
+// unknown what changed.
 type Pulse struct {
 	db    *DB
 	clock func() time.Time
@@ -33,31 +32,31 @@ type Pulse struct {
 	inboxes map[string]counted
 }
 
-// Pulse returns the API's watch on inboxes. The clock tells how long counting takes.
+// Pulse returns the watch on inboxes for the API. The clock measures how long counting takes.
 func (db *DB) Pulse(clock func() time.Time) *Pulse {
 	return &Pulse{db: db, clock: clock, inboxes: map[string]counted{}}
 }
 
-// counted is an inbox as it was counted last.
+// counted is the last count of an inbox.
 type counted struct {
 	newest int64
 	counts alerts.Counts
-	// began is zero before it was counted.
+	// began is zero before the first count.
 	began time.Time
 	took  time.Duration
-	// looks are the newest changes of past looks, back to one that is older than
-	// lateCommit, the oldest first.
+	// looks are the newest changes at past looks, oldest first, back to one look that is older than
+	// lateCommit.
 	looks []look
 }
 
-// look is when an inbox was looked at, and its newest change then.
+// look is the time of a look at an inbox, and the newest change at that time.
 type look struct {
 	at     time.Time
 	newest int64
 }
 
-// since returns the change after which changes are reported at a look, and
-// remembers the look; known is false at the first one.
+// since returns the change number after which changes are reported at a look, and stores the look.
+// known is false at the first look.
 func (c *counted) since(newest int64, now time.Time) (change int64, known bool) {
 	for len(c.looks) > 1 && now.Sub(c.looks[1].at) >= lateCommit {
 		c.looks = c.looks[1:]
@@ -70,16 +69,16 @@ func (c *counted) since(newest int64, now time.Time) (change int64, known bool) 
 }
 
 const (
-	// countAgain is how long a late transaction may stay unnoticed.
+	// countAgain is how long a transaction that commits late may go unnoticed.
 	countAgain = 2 * time.Second
-	// lateCommit is how long before a look a change may have got its number.
+	// lateCommit is how long before a look a change may have received its number.
 	lateCommit = 3 * time.Second
-	// Counting that takes longer than longCount is done for a countShare of the time.
+	// If counting takes longer than longCount, the next count waits for countShare times as long.
 	longCount  = 100 * time.Millisecond
 	countShare = 10
 )
 
-// due tells whether to count.
+// due reports whether to count.
 func (c *counted) due(newest int64, now time.Time) bool {
 	since := now.Sub(c.began)
 	if c.took > longCount && since < countShare*c.took {
@@ -122,7 +121,7 @@ func (p *Pulse) Pulse(ctx context.Context, tenant string) (api.InboxState, error
 	return state, nil
 }
 
-// changed returns the alerts that changed after a change; nil where they are too many.
+// changed returns the alerts that changed after a change; nil if there are too many.
 func (p *Pulse) changed(ctx context.Context, tenant string, since int64) ([]uuid.UUID, error) {
 	rows, err := p.db.pool.Query(ctx, `
 select a.alert_id from alert a

@@ -27,8 +27,8 @@ func TestWhenAnInboxIsCounted(t *testing.T) {
 	}
 }
 
-// TestChangesAreReportedFromAMomentBeforeTheLookBefore holds that a transaction
-// which commits late is reported, however often the inbox is looked at.
+// TestChangesAreReportedFromAMomentBeforeTheLookBefore checks that a transaction that commits late
+// is reported, however often the inbox is looked at.
 func TestChangesAreReportedFromAMomentBeforeTheLookBefore(t *testing.T) {
 	var c counted
 	began := time.Now()

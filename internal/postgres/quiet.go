@@ -15,19 +15,21 @@ import (
 	"tocsin/notify"
 )
 
-// Whoever writes messages about alerts that are not critical looks at the quiet hours of the webhooks in the
-// same transaction, and decides by the clock of Postgres that the statement returns. What is held is in the
-// outbox, but in no queue, and bears the end of the hours. A sweep of any replica takes what is over: it
-// locks the alerts, decides which messages are of use still, and puts these into the queue, in one
-// transaction. So each is released or ended once, whatever dies and however many replicas look, and what
-// people do to the alert comes before or after. The sweep also moves the end where quiet hours were edited:
-// no lock stands between an edit and those who write.
+// A transaction that writes messages about alerts that are not critical also reads the quiet hours
+// of the webhooks. It decides by the instant that the statement returns from Postgres's clock. A
+// held message is in the outbox, but not in the queue, and stores the end of the quiet hours.
+//
+// A sweep of any replica releases messages after that end. In one transaction it locks the alerts,
+// decides which messages are still of use, and puts these into the queue. So each message is
+// released or ended once, whatever dies and however many replicas sweep, and what people do to the
+// alert comes before or after. The sweep also moves the end if quiet hours were edited, because an
+// edit and the writers of messages take no common lock.
 
 // target is a webhook that is notified of an alert.
 type target struct{ alert, webhook uuid.UUID }
 
-// quietTargets returns until when quiet hours hold messages about alerts for webhooks, of those that they
-// hold. What cannot be read holds nothing.
+// quietTargets returns the pairs of alert and webhook whose messages quiet hours hold, and until
+// when. Quiet hours that cannot be read hold nothing.
 func quietTargets(ctx context.Context, q *pgq.Queries, alertIDs, webhookIDs []uuid.UUID) (map[target]time.Time, error) {
 	rows, err := q.QuietTargets(ctx, pgq.QuietTargetsParams{AlertIds: alertIDs, WebhookIds: webhookIDs})
 	if err != nil {
@@ -48,7 +50,7 @@ func quietTargets(ctx context.Context, q *pgq.Queries, alertIDs, webhookIDs []uu
 	return until, nil
 }
 
-// quietHoursOf reads stored quiet hours; none where there are none, or where they cannot be read.
+// quietHoursOf decodes stored quiet hours; none if there are none or they cannot be read.
 func quietHoursOf(text []byte) (hours notify.QuietHours) {
 	if text == nil || strictly(text, &hours) != nil {
 		return nil
@@ -56,7 +58,7 @@ func quietHoursOf(text []byte) (hours notify.QuietHours) {
 	return hours
 }
 
-// quietColumn returns quiet hours as they are stored.
+// quietColumn returns quiet hours in stored form.
 func quietColumn(hours notify.QuietHours) ([]byte, error) {
 	if len(hours) == 0 {
 		return nil, nil
@@ -68,7 +70,8 @@ func quietColumn(hours notify.QuietHours) ([]byte, error) {
 	return text, nil
 }
 
-// holdQuiet writes those notifications about new alerts that quiet hours hold, and returns the others.
+// holdQuiet writes the notifications about new alerts that quiet hours hold, and returns the
+// others.
 func holdQuiet(ctx context.Context, q *pgq.Queries, list []notify.Notification) (others []notify.Notification, err error) {
 	alertIDs, webhookIDs := make([]uuid.UUID, len(list)), make([]uuid.UUID, len(list))
 	for i := range list {
@@ -103,14 +106,14 @@ func holdQuiet(ctx context.Context, q *pgq.Queries, list []notify.Notification) 
 }
 
 const (
-	// mostQuiet is how many alerts are looked for at once, quietAtOnce how many share a transaction.
+	// mostQuiet is how many alerts one search returns; quietAtOnce is how many share a transaction.
 	mostQuiet   = 1000
 	quietAtOnce = 100
 )
 
-// EndQuiet puts into the queue what quiet hours have held until now (nil is Postgres's clock), and ends what
-// is of no use any more. It returns how many messages are due for each webhook. One alert about which that
-// fails holds up no other.
+// EndQuiet puts messages into the queue whose quiet hours ended before now (nil is Postgres's
+// clock), and ends those that are of no use any more. It returns how many messages are due for each
+// webhook. A failure for one alert does not hold up the others.
 func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, err error) {
 	webhooks, err := s.alone().QuietWaiting(ctx, now)
 	if err != nil {
@@ -130,7 +133,7 @@ func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUI
 	return due, errors.Join(failed...)
 }
 
-// endQuietOf releases what is over for one webhook.
+// endQuietOf releases the messages of one webhook whose quiet hours have ended.
 func (s *Outbox) endQuietOf(ctx context.Context, w pgq.QuietWaitingRow, now *time.Time, due map[uuid.UUID]int) error {
 	var failed []error
 	for after := uuid.Nil; ; {
@@ -154,8 +157,8 @@ func (s *Outbox) endQuietOf(ctx context.Context, w pgq.QuietWaitingRow, now *tim
 	}
 }
 
-// releaseApart releases the messages about some alerts in one transaction, or, where that fails, in one
-// for each.
+// releaseApart releases the messages about some alerts in one transaction. If that fails, it uses a
+// transaction for each alert.
 func (s *Outbox) releaseApart(ctx context.Context, webhook uuid.UUID, alertIDs []uuid.UUID, now *time.Time) (released int, err error) {
 	if released, err = s.release(ctx, webhook, alertIDs, now); err == nil || len(alertIDs) == 1 {
 		return released, err

@@ -19,16 +19,16 @@ import (
 	"tocsin/rules"
 )
 
-// quiet is an alert whose webhook has quiet hours at present, which chose all events.
+// quiet is an alert whose webhook has quiet hours at present, and has chosen all events.
 type quiet struct {
 	*napping
-	// ends is when they end.
+	// ends is the end of the quiet hours.
 	ends time.Time
 	made evaluator.Batch
 }
 
-// newQuiet raises an alert of a severity about which the webhook has quiet hours from an hour ago until
-// an hour or so from now.
+// newQuiet raises an alert of a severity that the webhook's quiet hours cover, from an hour ago
+// until about an hour from now.
 func newQuiet(t *testing.T, severity rules.Severity) *quiet {
 	t.Helper()
 	p := newPersist(t)
@@ -39,7 +39,7 @@ func newQuiet(t *testing.T, severity rules.Severity) *quiet {
 	return n
 }
 
-// raise raises one alert.
+// raise raises an alert.
 func (n *quiet) raise(severity rules.Severity) {
 	n.t.Helper()
 	n.made = n.page()
@@ -65,7 +65,8 @@ func (n *quiet) hours(from, to time.Duration) {
 	n.exec(n.t, `update webhook set quiet_hours = $1`, text)
 }
 
-// end ends what is over so long after the present end, and returns how many messages are sent.
+// end ends quiet hours as of the given time after their present end, and returns how many messages
+// are sent.
 func (n *quiet) end(after time.Duration) int {
 	n.t.Helper()
 	due, err := n.db.Outbox().EndQuiet(n.t.Context(), new(n.ends.Add(after)))
@@ -75,7 +76,7 @@ func (n *quiet) end(after time.Duration) int {
 	return due[n.webhook]
 }
 
-// stored returns what became of the messages: held, due, behind another one, or the status.
+// stored returns the state of the messages: held, due, behind another one, or the status.
 func (n *quiet) stored() []string {
 	n.t.Helper()
 	return column(n.t, n.conn, `select n.reason || ' ' || case when s.status <> 'PENDING' then s.status when o.quiet_until is not null then 'held'
@@ -122,7 +123,7 @@ func TestQuietHoursHoldWhatIsNotCritical(t *testing.T) {
 
 func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 	t.Parallel()
-	long := func(n *quiet) { // what has happened is out of reach of an undo at the end
+	long := func(n *quiet) { // what has happened can no longer be undone at the end
 		n.exec(n.t, `update alert set acknowledged_at = now() where acknowledged_at is not null`)
 	}
 	for name, c := range map[string]struct {
@@ -197,7 +198,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			n.end(time.Minute)
 			n.want("when they are over", c.want...)
 			if name == "acknowledged" {
-				n.act(alerts.Resolve) // the webhook has not heard of the alert, and does not hear of its end
+				n.act(alerts.Resolve) // the webhook was not notified of the alert, and is not notified of its end
 			}
 			if sent := n.end(time.Minute); sent != 0 {
 				t.Errorf("%d messages are sent once more", sent)
@@ -210,7 +211,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 	}
 }
 
-// id returns a message of the alert, the first of a reason.
+// id returns the first message of the alert with a reason.
 func (n *quiet) id(reason notify.Reason) uuid.UUID {
 	return one[uuid.UUID](n.t, n.conn, `select notification_id from notification where alert_id = $1 and reason = $2 order by generation limit 1`, n.alert, reason)
 }
@@ -222,19 +223,20 @@ func (n *quiet) retry(reason notify.Reason) {
 	}
 }
 
-// delivered has the alert's first message be delivered before the quiet hours began.
+// delivered makes the alert's first message delivered before the quiet hours began.
 func (n *quiet) delivered() {
 	n.t.Helper()
 	n.exec(n.t, `delete from outbox`)
 	n.exec(n.t, `insert into settlement (notification_id, tenant_id, status) select notification_id, tenant_id, 'DELIVERED' from notification`)
 }
 
-// TestAnEditOfQuietHoursMovesWhatIsHeld has hours end earlier, later, and be removed.
+// TestAnEditOfQuietHoursMovesWhatIsHeld changes quiet hours to end earlier and later, and removes
+// them.
 func TestAnEditOfQuietHoursMovesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
 	n.delivered()
-	n.act(alerts.Resolve) // which does not grow old while it is held
+	n.act(alerts.Resolve) // which does not age while it is held
 	expires := func() time.Duration {
 		return one[time.Duration](t, n.conn, `select expires_at - quiet_until from outbox where quiet_until is not null`)
 	}
@@ -259,7 +261,8 @@ func TestAnEditOfQuietHoursMovesWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestQuietHoursEndOnce has replicas look at once, and one that dies while it waits for the alert.
+// TestQuietHoursEndOnce has replicas that look at once, and one that dies while it waits for the
+// alert.
 func TestQuietHoursEndOnce(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
@@ -298,7 +301,8 @@ func TestQuietHoursEndOnce(t *testing.T) {
 	n.want("in the end", "FIRED due")
 }
 
-// TestManyAlertsAreHeld has more alerts than share a transaction be released, one of which cannot.
+// TestManyAlertsAreHeld has more alerts to release than share a transaction, one of which cannot be
+// released.
 func TestManyAlertsAreHeld(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Warning)
@@ -322,7 +326,7 @@ func TestManyAlertsAreHeld(t *testing.T) {
 	}
 }
 
-// TestStepsWaitForTheEndOfQuietHours has an alert escalate whose first message is held.
+// TestStepsWaitForTheEndOfQuietHours has an escalating alert whose first message is held.
 func TestStepsWaitForTheEndOfQuietHours(t *testing.T) {
 	t.Parallel()
 	for severity, waits := range map[rules.Severity]bool{rules.Critical: false, rules.Warning: true} {
@@ -332,7 +336,7 @@ func TestStepsWaitForTheEndOfQuietHours(t *testing.T) {
 		e.exec(t, `update webhook set quiet_hours = null where webhook_id in ($1, $2)`, e.pager, e.boss)
 		b := e.routed()
 		b.Instances[0].Severity = severity
-		e.act(alerts.Acknowledge) // the one that is there
+		e.act(alerts.Acknowledge) // the existing one
 		e.exec(t, `delete from alert_escalation`)
 		e.write(t, b)
 		if !waits {
@@ -353,7 +357,7 @@ func TestStepsWaitForTheEndOfQuietHours(t *testing.T) {
 	}
 }
 
-// TestQuietHoursOfThePager has the steps of an escalation be held for the pager alone.
+// TestQuietHoursOfThePager checks that the steps of an escalation are held for the pager only.
 func TestQuietHoursOfThePager(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
@@ -372,8 +376,8 @@ func TestQuietHoursOfThePager(t *testing.T) {
 	e.want("the second step", minutes+17, 1, 1, 0)
 }
 
-// TestACommitReadsTheQuietHoursThatAreStored has an edit wait for nobody, and a commit that began before
-// it decide by either; the sweep puts it right.
+// TestACommitReadsTheQuietHoursThatAreStored checks that an edit waits for nothing, and that a
+// commit that began before it may use either version; the sweep corrects that.
 func TestACommitReadsTheQuietHoursThatAreStored(t *testing.T) {
 	t.Parallel()
 	n := newQuiet(t, rules.Critical)
@@ -385,7 +389,7 @@ func TestACommitReadsTheQuietHoursThatAreStored(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `update webhook set quiet_hours = null`); err != nil {
 		t.Fatal(err)
 	}
-	n.raise(rules.Warning) // does not wait for the edit, whose end it does not see
+	n.raise(rules.Warning) // does not wait for the edit, which it does not see yet
 	n.want("by the hours that are committed", "FIRED due", "FIRED held")
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

@@ -14,22 +14,19 @@ import (
 	"tocsin/rules"
 )
 
-// What somebody has read is a mark, before which everything is read, and rows
-// for what differs from it. So marking everything is one row, whatever the
-// number of alerts.
+// What somebody has read is stored as a mark, before which everything is read, and rows for the
+// exceptions. So marking everything as read is one row, however many alerts there are.
 
-// asOf is by which instant everything that fired can be seen by statements
-// after this one. Alerts fire at the beginning of their transaction, so it lies
-// before those that are under way; one that takes longer than a minute is none
-// that raises alerts.
+// asOf is an instant such that later statements see everything that fired before it. Alerts fire at
+// the beginning of their transaction, so the instant is before all transactions under way.
+// Transactions that take longer than a minute do not raise alerts and are ignored.
 const asOf = `
 select least(now(), min(xact_start)) - interval '1 millisecond'
 from pg_stat_activity
 where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
   and xact_start > now() - interval '1 minute'`
 
-// AsOf returns an instant by which whatever fired is in lists that are read
-// from now on.
+// AsOf returns an instant such that lists read from now on contain everything that fired before it.
 func (s *Inbox) AsOf(ctx context.Context) (time.Time, error) {
 	var at time.Time
 	if err := s.db.pool.QueryRow(ctx, asOf).Scan(&at); err != nil {
@@ -52,8 +49,7 @@ func (s *Inbox) Unread(ctx context.Context, tenant, actor string) (int64, error)
 	return n, nil
 }
 
-// Annotate returns what a list shows beside its alerts. Those that are gone are
-// left out.
+// Annotate returns what a list shows beside its alerts. Deleted alerts are left out.
 func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids []uuid.UUID) (map[uuid.UUID]api.Annotation, error) {
 	mark, err := readUpTo(ctx, s.db.queries, tenant, who.Actor)
 	if err != nil {
@@ -86,7 +82,7 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 	return notes, nil
 }
 
-// markRead has places for whether the alerts become read, and for conditions.
+// markRead has placeholders for whether the alerts become read, and for conditions.
 const markRead = `
 insert into alert_read as k (tenant_id, actor, alert_id, read)
 select @tenant, @reader, a.alert_id, @read
@@ -96,8 +92,7 @@ where coalesce(x.read, a.fired_at <= @mark) <> @read and %s
 order by a.alert_id
 on conflict (tenant_id, actor, alert_id) do update set read = excluded.read where k.read <> excluded.read`
 
-// MarkRead marks alerts as read or unread for somebody, and returns how many
-// were not so before.
+// MarkRead marks alerts as read or unread for somebody, and returns how many changed.
 func (s *Inbox) MarkRead(ctx context.Context, tenant string, m api.ReadMark) (int64, error) {
 	if m.Everything && m.Filter.UpTo != nil && m.Read {
 		return s.advanceReader(ctx, tenant, m)
@@ -118,7 +113,7 @@ func (s *Inbox) MarkRead(ctx context.Context, tenant string, m api.ReadMark) (in
 	return done.RowsAffected(), nil
 }
 
-// advanceReader moves the mark and drops the rows that it makes needless.
+// advanceReader moves the mark and deletes the rows that are redundant then.
 func (s *Inbox) advanceReader(ctx context.Context, tenant string, m api.ReadMark) (int64, error) {
 	f := m.Filter
 	f.UnreadBy = m.Actor

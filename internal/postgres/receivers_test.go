@@ -12,9 +12,9 @@ import (
 	"tocsin/notify"
 )
 
-// TestWhatAReceiverKeepsOpenIsEndedHoweverLate has an alert be acknowledged and resolved while its
-// messages wait for two days. A chat is only notified of the alert; a receiver that has opened
-// something for it is notified of all that happened, in order.
+// TestWhatAReceiverKeepsOpenIsEndedHoweverLate acknowledges and resolves an alert while its
+// messages wait for two days. A chat is only notified of the alert; a receiver that has opened an
+// incident for it is notified of all that happened, in order.
 func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -103,7 +103,8 @@ func (n *napping) settled(d notify.Delivery, o notify.Outcome) {
 	}
 }
 
-// TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne: they name something else there. Any other edit keeps them.
+// TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne: to another receiver they mean something else.
+// Any other edit keeps them.
 func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}, Events: notify.Events()})
@@ -236,7 +237,7 @@ func TestThreadsBegunAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhatASilenceSuppressedIsNotDiscarded, and the answer says why.
+// TestWhatASilenceSuppressedIsNotDiscarded checks that discarding it is rejected, with the reason.
 func TestWhatASilenceSuppressedIsNotDiscarded(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver"})

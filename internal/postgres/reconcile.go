@@ -17,10 +17,10 @@ import (
 	"tocsin/rules"
 )
 
-// Reconciliation is the reconciler's store of alerts.
+// Reconciliation is the store of the reconciler.
 type Reconciliation struct{ db *DB }
 
-// Reconciliation returns the reconciler's store of alerts.
+// Reconciliation returns the store of the reconciler.
 func (db *DB) Reconciliation() *Reconciliation { return &Reconciliation{db} }
 
 // ReconcilableRule names a rule that can be reconciled.
@@ -30,8 +30,8 @@ type ReconcilableRule struct {
 	FireMode rules.FireMode
 }
 
-// Rules returns the enabled rules of all tenants by their ids, at
-// most so many after one of them; [uuid.Nil] begins.
+// Rules returns enabled rules of all tenants in the order of their ids, at most most of them, after
+// a given one; [uuid.Nil] starts at the beginning.
 func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) ([]ReconcilableRule, error) {
 	rows, err := s.db.queries.RulesReconcilable(ctx, pgq.RulesReconcilableParams{After: after, Most: int32(most)})
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) (
 	return list, nil
 }
 
-// Reconcilable returns a rule with its former conditions, and how far it has come.
+// Reconcilable returns a rule with its former conditions, and its progress.
 func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, *reconcile.Progress, error) {
 	row, err := s.db.queries.RuleReconcilable(ctx, pgq.RuleReconcilableParams{TenantID: tenant, RuleID: id})
 	if err != nil {
@@ -71,8 +71,8 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	return rule, &reconcile.Progress{At: at, BackfillFromNS: r.backfillNS}, nil
 }
 
-// WindowRule returns how a window rule was evaluated, and those of its alerts that are open or
-// held or were resolved within the last stretch of time, at most so many.
+// WindowRule returns how a window rule was evaluated, and at most most of its alerts that are open,
+// held, or were resolved within the time last.
 func (s *Reconciliation) WindowRule(ctx context.Context, rule uuid.UUID, last time.Duration, most int) (reconcile.WindowProgress, []reconcile.WindowAlert, error) {
 	p, err := s.db.queries.WindowProgress(ctx, rule)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Reconciliation) WindowRule(ctx context.Context, rule uuid.UUID, last ti
 	progress := reconcile.WindowProgress{
 		SinceNS: p.SinceNs, UntilNS: p.UntilNs, EditedNS: p.EditedNs, LateNS: p.LateNs, WatchedSinceNS: p.WatchedSinceNs, JudgedNS: p.JudgedNs,
 	}
-	// An hour before, so that clocks may differ, and windows end before alerts are resolved.
+	// One more hour, because clocks may differ and a window ends before its alert is resolved.
 	since := time.Unix(0, p.UntilNs).Add(-last - time.Hour)
 	rows, err := s.db.queries.WindowAlerts(ctx, pgq.WindowAlertsParams{RuleID: rule, Since: since, Most: int32(most)}) //nolint:gosec // a constant
 	if err != nil {
@@ -107,9 +107,9 @@ func (s *Reconciliation) WindowRule(ctx context.Context, rule uuid.UUID, last ti
 	return progress, list, nil
 }
 
-// LateDropped stores what a comparison of a rule found to have become visible beyond the
-// look-back, by the hour in which it ended. Comparisons that cover the same hour count it
-// once.
+// LateDropped stores how many matching exchanges a comparison of a rule found that became visible
+// beyond the look-back, by the hour in which they ended. Comparisons that cover the same hour count
+// it once.
 func (s *Reconciliation) LateDropped(ctx context.Context, rule uuid.UUID, byHour map[int64]int64) error {
 	if len(byHour) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (s *Reconciliation) LateDropped(ctx context.Context, rule uuid.UUID, byHour
 	return nil
 }
 
-// WithoutAlert returns those keys for which the rule has no alert.
+// WithoutAlert returns the keys for which the rule has no alert.
 func (s *Reconciliation) WithoutAlert(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -145,7 +145,7 @@ func (s *Reconciliation) AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS
 	return count, nil
 }
 
-// ReconcilePass is what a pass over rules found.
+// ReconcilePass is the result of a pass over rules.
 type ReconcilePass struct {
 	Rules, Missing int64
 	// Took is how long the pass lasted.
@@ -154,9 +154,9 @@ type ReconcilePass struct {
 	Next uuid.UUID
 }
 
-// Pass lets one of all replicas make a pass, unless the last one is younger
-// than every. The lock that keeps the others out belongs to a session, not to a
-// transaction: none is open while pass runs. It reports whether pass was run.
+// Pass lets one replica make a pass, unless the last pass is younger than every. The lock that
+// keeps the others out belongs to a session, so no transaction is open while pass runs. Pass
+// reports whether pass was run.
 func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass func(ctx context.Context, after uuid.UUID) (ReconcilePass, error)) (ran bool, err error) {
 	conn, err := s.db.pool.Acquire(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 	}
 	defer func() {
 		if unlockErr := q.ReconcileUnlock(context.WithoutCancel(ctx)); unlockErr != nil {
-			// Ends the session, and with it the lock.
+			// This ends the session, which releases the lock.
 			err = errors.Join(err, unlockErr, conn.Conn().Close(context.WithoutCancel(ctx)))
 		}
 	}()
@@ -196,48 +196,48 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 	return true, nil
 }
 
-// Gauges are measured of all tenants together.
+// Gauges are measured over all tenants.
 type Gauges struct {
-	// OutboxDepth is exact up to 10,000, and an estimate above that.
+	// OutboxDepth is exact up to 10,000 and an estimate above.
 	OutboxDepth  int64
 	OutboxOldest time.Duration
-	// OpenBreakers counts the webhooks whose receiver does not answer, WebhooksOff
-	// those that were switched off because it is gone.
+	// OpenBreakers counts the webhooks whose receiver does not answer. WebhooksOff counts those
+	// that were switched off because their receiver is gone.
 	OpenBreakers, WebhooksOff int64
-	// WebhooksLocked counts those whose secrets are sealed with a key that is not configured.
+	// WebhooksLocked counts the webhooks whose secrets are sealed with a key that is not
+	// configured.
 	WebhooksLocked int64
 	// Slowest is how far behind the slowest partition or rule is.
 	Slowest time.Duration
-	// CommitAge is the time since the last commit of that partition whose is the oldest,
-	// of those with rules that can be evaluated.
+	// CommitAge is the longest time since the last commit of a partition, over the partitions with
+	// rules that can be evaluated.
 	CommitAge time.Duration
-	// Backfills counts the enabled rules with progress of their own.
+	// Backfills counts the enabled rules with a backfill of their own.
 	Backfills int64
 	// LateDropped counts the matching exchanges that became visible beyond the look-back.
 	LateDropped int64
 	// Partitions are those of all tenants.
 	Partitions []Partition
-	// SourceFailing says that the source is announced as failing; RulesFailing counts the
-	// rules that are.
+	// SourceFailing says that the source was announced as failing; RulesFailing counts the failing
+	// rules.
 	SourceFailing bool
 	RulesFailing  int64
-	// DeadLetters counts the messages that were refused or exhausted, and neither sent
-	// again nor discarded.
+	// DeadLetters counts the messages that were refused or exhausted, and were neither sent again
+	// nor discarded.
 	DeadLetters int64
 	// ReplicasAlive and ReplicasDead count replicas; dead ones are forgotten after an hour.
 	ReplicasAlive, ReplicasDead int64
-	// Missing is what the last round of the reconciliation over all rules found,
-	// or the one under way, if that is more; ReconciledRules how many rules it
-	// compared.
+	// Missing is what the last round of the reconciliation over all rules found, or the round under
+	// way if that is more. ReconciledRules is how many rules the round compared.
 	Missing, ReconciledRules int64
-	// ReconciledAt is when the last pass was, ReconciledSince since when every rule
-	// has been compared, in seconds since the Unix epoch; 0 before the first.
+	// ReconciledAt is when the last pass was. ReconciledSince is an instant since which every rule
+	// was compared. Both are in seconds since the Unix epoch, and 0 before the first.
 	ReconciledAt, ReconciledSince float64
-	// SweptAt is when a sweep last came to its end, in the same way.
+	// SweptAt is when a sweep last completed, in the same unit.
 	SweptAt float64
 }
 
-// Gauges measures. A replica is dead when it was silent for deadAfter.
+// Gauges measures. A replica counts as dead after a silence of deadAfter.
 func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (Gauges, error) {
 	row, err := s.db.queries.Gauges(ctx, deadAfter)
 	if err != nil {
@@ -273,11 +273,11 @@ func (s *Reconciliation) Gauges(ctx context.Context, deadAfter time.Duration) (G
 	}
 	for i := range partitions {
 		if partitions[i].Rules == 0 {
-			continue // its cursor stands until somebody holds it
+			continue // its cursor does not move until a replica holds it
 		}
 		g.Slowest = max(g.Slowest, partitions[i].Lag)
 	}
-	// A position that cannot be read is named in its rule's problem.
+	// If a position cannot be read, the rule's problem says so.
 	if at, err := cursor.Decode(row.Slowest); err == nil {
 		g.Slowest = max(g.Slowest, lagOf(at, row.NowNs))
 	}

@@ -19,18 +19,18 @@ import (
 	"tocsin/notify"
 )
 
-// Record is the API's view of what waits and what was attempted.
+// Record is the API's view of waiting messages and past attempts.
 type Record struct {
 	db   *DB
 	head func(d *notify.Delivery) notify.RequestHead
 }
 
-// Record returns the API's view of notifications. Head derives what an attempt has sent.
+// Record returns the API's view of notifications. Head derives the request that an attempt sent.
 func (db *DB) Record(head func(d *notify.Delivery) notify.RequestHead) *Record {
 	return &Record{db, head}
 }
 
-// listNotifications has a place for the conditions of a query.
+// listNotifications has a placeholder for the conditions of a query.
 const listNotifications = `
 select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status,
        s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, w.name,
@@ -40,7 +40,7 @@ where %s
 order by s.created_at desc, s.notification_id desc
 limit @limit`
 
-// List returns notifications, newest first. Of their attempts it returns only how they ended.
+// List returns notifications, newest first. Of their attempts it returns only the results.
 func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, *api.NotificationMark, error) {
 	where, args := notificationConditions(tenant, &q.NotificationFilter)
 	args["limit"] = q.Limit
@@ -76,11 +76,11 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 	return list, end, s.addVerdicts(ctx, list)
 }
 
-// mostSearched is how many notifications a page looks at for a text, which no index tells.
+// mostSearched is how many notifications a page reads to find a text, for which there is no index.
 const mostSearched = 20_000
 
-// searchTo returns the last notification that a search for a text looks at; nil where
-// that is every one which is left, or nothing is searched for.
+// searchTo returns the last notification that a search for a text reads. It is nil if the search
+// reads all remaining ones, or if there is no text to search for.
 func (s *Record) searchTo(ctx context.Context, tenant string, q api.NotificationQuery) (*api.NotificationMark, error) {
 	if q.Text == "" {
 		return nil, nil //nolint:nilnil // there is no end
@@ -99,8 +99,8 @@ func (s *Record) searchTo(ctx context.Context, tenant string, q api.Notification
 	return &api.NotificationMark{CreatedAt: row.CreatedAt, ID: row.NotificationID}, nil
 }
 
-// notificationConditions are those of a filter over notification_status s, with
-// their arguments.
+// notificationConditions returns the conditions of a filter over notification_status s, with their
+// arguments.
 func notificationConditions(tenant string, f *api.NotificationFilter) ([]string, pgx.NamedArgs) {
 	where := []string{"s.tenant_id = @tenant"}
 	args := pgx.NamedArgs{"tenant": tenant}
@@ -200,8 +200,8 @@ func (s *Record) addSilences(ctx context.Context, list []api.NotificationRecord)
 	return nil
 }
 
-// histories are notifications by whose attempts are theirs: their own and, where
-// a digest tells them, those of the digest.
+// histories maps a message to the notifications whose attempts are its attempts. A notification in
+// a digest has its own attempts and those of the digest.
 type histories map[uuid.UUID][]*api.NotificationRecord
 
 func historiesOf(list []api.NotificationRecord) (byMessage histories, ids []uuid.UUID) {
@@ -222,7 +222,7 @@ func historiesOf(list []api.NotificationRecord) (byMessage histories, ids []uuid
 	return byMessage, ids
 }
 
-// add adds the next attempt at a message to those that it tells.
+// add appends an attempt at a message to the histories of its notifications.
 func (h histories) add(message uuid.UUID, attempt api.AttemptRecord) { //nolint:gocritic // copied into each history anyway
 	for _, n := range h[message] {
 		n.History = append(n.History, attempt)
@@ -231,7 +231,7 @@ func (h histories) add(message uuid.UUID, attempt api.AttemptRecord) { //nolint:
 	}
 }
 
-// addVerdicts fills in how each attempt ended, and nothing else of it.
+// addVerdicts fills in only how each attempt ended.
 func (s *Record) addVerdicts(ctx context.Context, list []api.NotificationRecord) error {
 	byMessage, ids := historiesOf(list)
 	attempts, err := s.db.queries.AttemptVerdicts(ctx, ids)

@@ -16,8 +16,8 @@ import (
 	"tocsin/rules"
 )
 
-// StartReplay has a rule judge a range of the past again. No commit of its partition takes
-// place meanwhile, and the evaluator learns of it as of an edit.
+// StartReplay starts a replay of a range of the past by a rule. Its partition commits nothing
+// meanwhile, and the evaluator sees the replay like an edit of the rule.
 func (s *Rules) StartReplay(ctx context.Context, tenant, actor string, r api.ReplayRequest) (api.Replay, error) {
 	var started api.Replay
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -55,7 +55,7 @@ func (s *Rules) StartReplay(ctx context.Context, tenant, actor string, r api.Rep
 	return started, nil
 }
 
-// mayReplay refuses what cannot be replayed.
+// mayReplay refuses rules and ranges that cannot be replayed.
 func mayReplay(was *pgq.RuleLockRow, r *api.ReplayRequest, nowNS int64) error {
 	switch {
 	case rules.FireMode(was.FireMode) != rules.PerExchange:
@@ -73,7 +73,8 @@ func mayReplay(was *pgq.RuleLockRow, r *api.ReplayRequest, nowNS int64) error {
 	return nil
 }
 
-// ReplayFloor returns the start time before which a rule raises nothing any more, nil where it may raise anything.
+// ReplayFloor returns the start time before which a rule raises nothing any more; nil if it may
+// raise anything.
 func (s *Rules) ReplayFloor(ctx context.Context, tenant string, rule uuid.UUID) (*time.Time, error) {
 	row, err := s.db.queries.RuleReconcilable(ctx, pgq.RuleReconcilableParams{TenantID: tenant, RuleID: rule})
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Rules) ReplayFloor(ctx context.Context, tenant string, rule uuid.UUID) 
 	return startOf(&row.SweptBeforeNs), nil
 }
 
-// CancelReplay ends a replay that is under way; one that is over stays as it is.
+// CancelReplay ends a replay that is under way. A replay that has ended stays as it is.
 func (s *Rules) CancelReplay(ctx context.Context, tenant, actor string, id uuid.UUID) (api.Replay, error) {
 	var cancelled api.Replay
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -115,7 +116,7 @@ func (s *Rules) CancelReplay(ctx context.Context, tenant, actor string, id uuid.
 	return cancelled, nil
 }
 
-// stopReplay ends the replay of a rule that an edit has made another one.
+// stopReplay ends the replay of a rule because an edit changed what the rule matches.
 func stopReplay(ctx context.Context, q *pgq.Queries, rule uuid.UUID, why string) error {
 	if _, err := q.ReplayEnd(ctx, pgq.ReplayEndParams{RuleID: rule, State: string(api.ReplayStopped), Problem: why}); err != nil {
 		return fmt.Errorf("stop replay: %w", err)
@@ -168,8 +169,8 @@ func replayOf(row *pgq.Replay) api.Replay {
 	return r
 }
 
-// replays returns what is under way in a partition. One whose position cannot be read is left
-// where it is: it shows no progress, and can be cancelled.
+// replays returns the replays under way in a partition. A replay whose position cannot be read does
+// not move: it shows no progress, and can be cancelled.
 func (s *Evaluation) replays(ctx context.Context, partition int32) ([]evaluator.Replay, error) {
 	rows, err := s.db.queries.RuleReplays(ctx, partition)
 	if err != nil {
@@ -188,8 +189,8 @@ func (s *Evaluation) replays(ctx context.Context, partition int32) ([]evaluator.
 	return list, nil
 }
 
-// insertFired writes the notifications of new alerts: as usual, or into the digests of a
-// replay. It returns how many are to be sent, by webhook.
+// insertFired writes the notifications of new alerts: as usual, or into the digests of a replay. It
+// returns how many are to be sent, by webhook.
 func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplayStep, list []notify.Notification) (map[uuid.UUID]int, error) {
 	if replay == nil || replay.Messages != evaluator.ReplayDigest {
 		return insertNotifications(ctx, q, list)
@@ -201,7 +202,7 @@ func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplaySt
 	if err != nil {
 		return nil, fmt.Errorf("read replay: %w", err)
 	}
-	// The next digest begins where one has gathered as much as any other does: to sum it up
+	// The next digest begins when one holds as much as any other digest may, because summing it up
 	// is part of a claim.
 	generation := int(raised / notify.DigestSize)
 	p := pgq.NotificationReplayParams{ReplayID: replay.ID}
@@ -225,7 +226,8 @@ func insertFired(ctx context.Context, q *pgq.Queries, replay *evaluator.ReplaySt
 	return map[uuid.UUID]int{}, nil
 }
 
-// writeReplay notes how far a batch takes a replay, and ends it there or where it failed.
+// writeReplay stores how far a batch takes a replay, and ends the replay if it is complete or
+// failed.
 func writeReplay(ctx context.Context, q *pgq.Queries, step *evaluator.ReplayStep, done *evaluator.Committed) error {
 	if step == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Replicas keeps the rows of replicas.
+// Replicas stores the rows of replicas.
 type Replicas struct{ db *DB }
 
 // Replicas returns the store of replicas.
@@ -24,9 +24,9 @@ func (s *Replicas) Beat(ctx context.Context, replica lease.Replica) error {
 	})
 }
 
-// Reap releases what dead replicas hold, partitions and notifications in a statement
-// each, and deletes the rows of those to forget. With an error it still returns
-// what it did. While nobody is dead it is one statement.
+// Reap releases the partitions and the notifications that dead replicas hold, in one statement
+// each, and deletes the rows of replicas to forget. If it returns an error, it still returns what
+// it did. If no replica is dead, it is one statement.
 func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
 	var reaped lease.Reaped
 	silent, err := s.db.queries.ReplicaSilent(ctx, pgq.ReplicaSilentParams{DeadAfter: request.DeadAfter, Self: request.Self})

@@ -11,9 +11,9 @@ import (
 	"tocsin/notify"
 )
 
-// requests are what the attempts at some messages have sent. Nothing is stored for it: a
-// request is derived from the frozen body, the instant at which the attempt began, and
-// the webhook. Where the webhook was edited since, host and own headers are left out.
+// requests derives what the attempts at some messages sent. Requests are not stored: each is
+// derived from the frozen body, the instant at which the attempt began, and the webhook. If the
+// webhook was edited since, the host and the webhook's own headers are left out.
 type requests struct {
 	head     func(d *notify.Delivery) notify.RequestHead
 	messages map[uuid.UUID]*sentMessage
@@ -22,14 +22,15 @@ type requests struct {
 // sentMessage is what all attempts at a message have in common.
 type sentMessage struct {
 	body notify.Body
-	// renderedAt is when the first attempt that sent the body began; earlier ones sent another one,
-	// which is gone.
+	// renderedAt is when the first attempt with this body began. Earlier attempts sent another
+	// body, which is not kept.
 	renderedAt time.Time
 	webhook    notify.Webhook
 	editedAt   time.Time
 	retries    []time.Time
 	reason     notify.Reason
-	// reference is how the receiver knows the alert by now; at an attempt it may have been unknown.
+	// reference is the receiver's present name for the alert. It may have been unknown at the time
+	// of an attempt.
 	reference string
 }
 
@@ -67,8 +68,8 @@ func (s *Record) requestsOf(ctx context.Context, ids []uuid.UUID) (*requests, er
 	return r, nil
 }
 
-// of returns what an attempt has sent; nil where retention has deleted the body, another one was
-// rendered since, or the secrets of the webhook cannot be opened.
+// of returns what an attempt sent. It is nil if retention has deleted the body, if another body was
+// rendered since, or if the secrets of the webhook cannot be opened.
 func (r *requests) of(row pgq.AttemptHistory) *notify.RequestHead {
 	m := r.messages[row.NotificationID]
 	if m == nil || r.head == nil || row.StartedAt.Before(m.renderedAt) {

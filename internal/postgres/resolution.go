@@ -19,20 +19,21 @@ import (
 	"tocsin/rules"
 )
 
-// Resolution is the store of what resolves alerts by age and evidence.
+// Resolution is the store for resolving alerts by age and by evidence.
 type Resolution struct {
 	db *DB
-	// Notified and Suppressed are as those of [Inbox].
+	// Notified and Suppressed are called like those of [Inbox].
 	Notified   func(ctx context.Context, byWebhook map[uuid.UUID]int)
 	Suppressed func(messages int)
-	// Keyed are the presets whose receivers know alerts by a key.
+	// Keyed are the presets whose receivers identify alerts by a key.
 	Keyed []string
 }
 
-// Resolution returns the store of what resolves alerts by age and evidence.
+// Resolution returns the store for resolving alerts by age and by evidence.
 func (db *DB) Resolution() *Resolution { return &Resolution{db: db} }
 
-// Take takes on the rule that nobody has taken on for longest, nor for so long; nil is none.
+// Take takes the rule that was taken the longest ago, if that is at least every ago; nil if there
+// is none.
 func (s *Resolution) Take(ctx context.Context, every time.Duration) (*resolution.Rule, error) {
 	row, err := s.db.queries.ResolutionTake(ctx, every)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -44,7 +45,7 @@ func (s *Resolution) Take(ctx context.Context, every time.Duration) (*resolution
 	rule := &resolution.Rule{
 		ID: row.RuleID, TenantID: row.TenantID, LookBack: time.Duration(row.LookBackSeconds) * time.Second, TakenAt: row.At,
 	}
-	// One that cannot be read resolves nothing; it is the rule's problem, which its page shows.
+	// A resolution that cannot be read resolves nothing. The rule's problem says so, on its page.
 	if json.Unmarshal(row.Resolution, &rule.Resolution) != nil {
 		rule.Resolution = rules.Resolution{}
 	}
@@ -75,7 +76,7 @@ func (s *Resolution) MarkSearched(ctx context.Context, r *resolution.Rule, searc
 	return nil
 }
 
-// Open returns the open alerts of a rule, the newest first, that come after one.
+// Open returns open alerts of a rule, newest first, that come after one of them.
 func (s *Resolution) Open(ctx context.Context, r *resolution.Rule, after *resolution.Open, most int) ([]resolution.Open, error) {
 	p := pgq.AlertsResolvableParams{
 		Attribute: r.Resolution.Attribute, TenantID: r.TenantID, RuleID: r.ID, Most: int32(most),
@@ -97,14 +98,14 @@ func (s *Resolution) Open(ctx context.Context, r *resolution.Rule, after *resolu
 	return list, nil
 }
 
-// ResolveAged resolves alerts that are too old, at most so many, and returns how many.
+// ResolveAged resolves at most most alerts that are too old, and returns how many.
 func (s *Resolution) ResolveAged(ctx context.Context, r *resolution.Rule, most int) (int, error) {
 	return s.resolve(ctx, r, func(q *pgq.Queries) ([]uuid.UUID, error) {
 		return q.AlertResolveAged(ctx, pgq.AlertResolveAgedParams{TenantID: r.TenantID, RuleID: r.ID, Most: int32(most)})
 	})
 }
 
-// ResolveProven resolves those alerts that are open still, and returns how many.
+// ResolveProven resolves those of the proven alerts that are still open, and returns how many.
 func (s *Resolution) ResolveProven(ctx context.Context, r *resolution.Rule, proofs []resolution.Proof) (int, error) {
 	if len(proofs) == 0 {
 		return 0, nil
@@ -127,9 +128,9 @@ func (s *Resolution) ResolveProven(ctx context.Context, r *resolution.Rule, proo
 // resolve resolves alerts of a rule and writes their messages, in one transaction.
 func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change func(q *pgq.Queries) ([]uuid.UUID, error)) (int, error) {
 	var resolved []uuid.UUID
-	var told written
+	var messages written
 	err := s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
-		told = written{}
+		messages = written{}
 		if resolved, err = change(q); err != nil || len(resolved) == 0 {
 			return err
 		}
@@ -137,19 +138,20 @@ func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change fun
 		if err != nil {
 			return err
 		}
-		told, err = writeFollowing(ctx, q, "", list)
+		messages, err = writeFollowing(ctx, q, "", list)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("resolve alerts: %w", err)
 	}
-	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, told)
+	(&Inbox{Notified: s.Notified, Suppressed: s.Suppressed}).notified(ctx, messages)
 	return len(resolved), nil
 }
 
-// targets returns who is notified of the end of alerts: whoever was notified of them, where their
-// rule wants that, and receivers that chose it and know alerts by a key: they keep an incident open
-// for each until they hear of its end.
+// targets returns which webhooks are notified of the end of alerts. These are the webhooks that
+// were notified of the alerts, if their rule wants that, and those that chose this event and
+// identify alerts by a key: their receivers keep an incident open for each alert until its end
+// arrives.
 func (s *Resolution) targets(ctx context.Context, q *pgq.Queries, tenant string, resolved []uuid.UUID) ([]following, error) {
 	wanted, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"tocsin/evaluator/resolution"
 )
 
-// TestWhoHearsThatAnAlertIsTooOld has an alert resolve by its age. Whoever the rule wants to be notified is; and what
-// keeps an incident open until it hears of the end, where it chose that.
+// TestWhoHearsThatAnAlertIsTooOld lets an alert resolve by its age. The webhooks are notified if
+// the rule says so; receivers that keep an incident open until it ends also if they chose that
+// event.
 func TestWhoHearsThatAnAlertIsTooOld(t *testing.T) {
 	t.Parallel()
 	const chose = `update webhook set events = '{ACKNOWLEDGED,RESOLVED}'`

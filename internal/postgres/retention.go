@@ -19,10 +19,10 @@ type Retention struct{ db *DB }
 // Retention returns the sweeper's store.
 func (db *DB) Retention() *Retention { return &Retention{db} }
 
-// beginSweep bounds what a batch may wait and hold: others come first.
+// beginSweep bounds how long a batch may wait for and hold locks: other work comes first.
 const beginSweep = begin + `; set local lock_timeout = '1s'; set local statement_timeout = '10s'`
 
-// alone runs f in a transaction, while no other replica sweeps.
+// alone runs f in a transaction while no other replica sweeps.
 func (s *Retention) alone(ctx context.Context, beginning string, f func(q *pgq.Queries) error) error {
 	return s.db.begun(ctx, beginning, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
@@ -37,13 +37,13 @@ func (s *Retention) alone(ctx context.Context, beginning string, f func(q *pgq.Q
 	})
 }
 
-// beginDrop is beginSweep for what nobody can read or write beside: while it waits,
-// everybody who wants a body waits behind it.
+// beginDrop is beginSweep for statements that lock a table against reads and writes: while such a
+// statement waits for its lock, all later readers wait behind it.
 const beginDrop = beginSweep + `; set local lock_timeout = '200ms'`
 
-// Bodies makes the partitions that bodies will soon be written to, drops one that is over,
-// and deletes old bodies that are in none, each by itself: whoever reads an old partition for
-// long keeps it from being dropped, and nothing else. It reports whether there may be more to do.
+// Bodies creates the partitions that bodies will soon be written to, drops one that has expired,
+// and deletes old bodies that are in no partition. Each is a transaction of its own: a long read of
+// an old partition delays only its drop. Bodies reports whether there may be more to do.
 func (s *Retention) Bodies(ctx context.Context, keep, width time.Duration, most int) (more bool, err error) {
 	err = s.alone(ctx, beginDrop, func(q *pgq.Queries) error {
 		_, err := q.BodyPartitionsAhead(ctx, width)
@@ -84,7 +84,7 @@ func (s *Retention) Trails(ctx context.Context, keep time.Duration, most int) (i
 	return int(swept), nil
 }
 
-// Alerts deletes those of a batch that nothing needs any more.
+// Alerts deletes the alerts of a batch that are not needed any more.
 func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retention.Swept, error) {
 	var swept retention.Swept
 	var over []uuid.UUID
@@ -124,8 +124,8 @@ func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retentio
 	return swept, nil
 }
 
-// release raises retention floors and returns the alerts that are behind them, or
-// that no rule can raise again anyway.
+// release raises retention floors and returns the alerts that are behind them, or that no rule can
+// raise again anyway.
 func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidatesRow, keep time.Duration) ([]uuid.UUID, error) {
 	before := map[uuid.UUID]int64{}
 	var raise pgq.SweepRaiseParams
@@ -165,11 +165,10 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 	return over, nil
 }
 
-// reachOf returns how far back a candidate's rule reads: behind its cursor or its own
-// position, and to where its partition has still to judge. Of a rule whose progress cannot
-// be read, nobody knows. A cursor that is ahead counts as the present: a floor that
-// followed it would stay when the cursor is put right, and what begins before it would
-// never be raised.
+// reachOf returns the start time back to which a candidate's rule reads, from its cursor, its own
+// position and its partition's backfill. It is not known for a rule whose progress cannot be read.
+// A cursor in the future counts as the present: a floor that followed it would remain when the
+// cursor is corrected, and exchanges that began before it would never raise alerts.
 func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {
 	atNS := row.NowNs
 	if row.Cursor == nil && row.Position == nil {
@@ -191,7 +190,7 @@ func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, kno
 	return ns, true
 }
 
-// Done deletes digests of which nothing is left, and notes the end of a pass.
+// Done deletes empty digests, and stores the end of a pass.
 func (s *Retention) Done(ctx context.Context, keep time.Duration) error {
 	const most = 1000
 	return s.alone(ctx, beginSweep, func(q *pgq.Queries) error {

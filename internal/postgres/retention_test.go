@@ -8,7 +8,7 @@ import (
 	"tocsin/internal/retention"
 )
 
-// TestRetentionSparesWhatMayBeRaisedAgain has an old alert on a rule that has come differently far.
+// TestRetentionSparesWhatMayBeRaisedAgain has an old alert of a rule with different progress.
 func TestRetentionSparesWhatMayBeRaisedAgain(t *testing.T) {
 	t.Parallel()
 	const keep = 24 * time.Hour

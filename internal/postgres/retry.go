@@ -14,8 +14,7 @@ import (
 	"tocsin/notify"
 )
 
-// Retry sends a notification again. Of two people who want it at once, one does
-// it and the other finds it done.
+// Retry sends a notification again. If two people do so at once, the second one finds it done.
 func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		target, err := q.RetryTarget(ctx, pgq.RetryTargetParams{TenantID: tenant, NotificationID: id})
@@ -36,7 +35,8 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 			if left > 0 {
 				return q.RetryInOrder(ctx, []uuid.UUID{id})
 			}
-			// The digest waits: it tells this one, and is what can be hastened.
+			// The digest still waits. It contains this notification, so the digest itself is
+			// hastened.
 			id = *target.DigestID
 		}
 		order := retries{
@@ -107,10 +107,10 @@ func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrd
 	return done, nil
 }
 
-// chooseMessages has a place for the conditions of a query.
+// chooseMessages has a placeholder for the conditions of a query.
 const chooseMessages = `select distinct coalesce(s.digest_id, s.notification_id) from notification_status s where %s`
 
-// chosenMessages returns the messages that tell what an order selects.
+// chosenMessages returns the messages that contain the selected notifications.
 func chosenMessages(ctx context.Context, tx pgx.Tx, tenant string, order api.RetryOrder) ([]uuid.UUID, error) {
 	where, args := notificationConditions(tenant, &order.Filter)
 	if order.IDs != nil {
@@ -130,17 +130,18 @@ func chosenMessages(ctx context.Context, tx pgx.Tx, tenant string, order api.Ret
 // retries are messages to be sent again.
 type retries struct {
 	ids []uuid.UUID
-	// webhooks are those that take messages, statuses those from which a settled
-	// one may be sent again.
+	// webhooks are those that accept messages. statuses are those from which a settled message may
+	// be sent again.
 	webhooks []uuid.UUID
 	statuses []notify.Status
 	actor    string
-	// alone keeps them out of digests.
+	// alone keeps the messages out of digests.
 	alone bool
 }
 
-// apply makes them due, or has them wait for earlier ones of their alerts, and returns how many
-// were not. Each statement sees what others have committed while the one before waited for them.
+// apply makes the messages due, or makes them wait for earlier ones of their alerts, and returns
+// how many changed. Each statement sees what others committed while the previous statement waited
+// for their locks.
 func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 	p := pgq.RetrySettledParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone}
 	for _, status := range r.statuses {

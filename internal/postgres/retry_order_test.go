@@ -9,8 +9,8 @@ import (
 	"tocsin/notify"
 )
 
-// TestWhatIsSentAgainKeepsItsOrder has the messages of an alert fail, and a person send all of them
-// again: the end goes out after what it ends, also where that alone has failed.
+// TestWhatIsSentAgainKeepsItsOrder lets the messages of an alert fail, and a user send all of them
+// again: the end goes out after what it ends, even if only the end has failed.
 func TestWhatIsSentAgainKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	refused, later := notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400}, notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 500}

@@ -16,12 +16,13 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// A routing policy reaches commits as rules do. Its change locks the checkpoint of the tenant's
-// partition, moves the rules revision, and notes the rules that use it as changed: a commit by
-// the former policy is stale, and whoever made it reads these rules again, and the policy with
-// them. So a commit asks for no policy, and decides by none that is not in force.
+// A routing policy reaches commits in the same way as rules do. A change of the policy locks the
+// checkpoint of the tenant's partition, raises the rules revision, and marks the rules that use the
+// policy as changed. A commit made under the previous policy is then stale, and the replica reads
+// these rules again, together with the policy. So a commit does not read the policy, and never
+// decides by one that is not in force.
 
-// firstPolicy is the version of the empty policy of a tenant that has written none.
+// firstPolicy is the version of the empty policy, for a tenant that has written none.
 const firstPolicy = 1
 
 // Routing is the API's store of routing policies.
@@ -56,7 +57,7 @@ func getPolicy(ctx context.Context, q *pgq.Queries, tenant string) (api.RoutingR
 	return r, nil
 }
 
-// policyOf reads a stored policy.
+// policyOf decodes a stored policy.
 func policyOf(text []byte) (p routing.Policy, err error) {
 	if err := strictly(text, &p); err != nil {
 		return routing.Policy{}, fmt.Errorf("the stored routing policy cannot be read: %w", err)
@@ -64,7 +65,7 @@ func policyOf(text []byte) (p routing.Policy, err error) {
 	return p, nil
 }
 
-// Replace writes a valid policy in the place of a version of it.
+// Replace replaces a version of the policy by a valid policy.
 func (s *Routing) Replace(ctx context.Context, tenant, actor string, version int64, p routing.Policy) (api.RoutingRecord, error) {
 	var done api.RoutingRecord
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -105,7 +106,7 @@ func (s *Routing) Replace(ctx context.Context, tenant, actor string, version int
 	return done, nil
 }
 
-// unrouted refuses to go on where a route of the tenant's policy leads to a webhook.
+// unrouted returns a fault if a route of the tenant's policy leads to the webhook.
 func unrouted(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.UUID) error {
 	row, err := q.RoutingPolicyGet(ctx, tenant)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -124,8 +125,7 @@ func unrouted(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.U
 	return nil
 }
 
-// routersOf returns the policies of some tenants, ready to decide, and why others cannot be
-// used.
+// routersOf returns compiled policies of some tenants, and why those of others cannot be used.
 func routersOf(ctx context.Context, q *pgq.Queries, tenants []string) (routers map[string]*routing.Router, unreadable map[string]error, err error) {
 	rows, err := q.RoutingPolicies(ctx, tenants)
 	if err != nil {

@@ -21,7 +21,7 @@ func critical(webhooks ...uuid.UUID) routing.Policy {
 	return routing.Policy{Routes: []routing.Route{{Name: "critical", Match: severities(rules.Critical), WebhookIDs: webhooks}}}
 }
 
-// routes has the rule use the routing policy, and returns the revision of its rules.
+// routes makes the rule use the routing policy, and returns the revision of its rules.
 func (p *persist) routes(t *testing.T) int64 {
 	t.Helper()
 	p.exec(t, `delete from rule_webhook`)
@@ -30,7 +30,7 @@ func (p *persist) routes(t *testing.T) int64 {
 	return one[int64](t, p.conn, `select rules_revision from checkpoint where partition = 0`)
 }
 
-// readAgain returns the rule as it changed after a revision; nil where it did not.
+// readAgain returns the rule if it changed after a revision, otherwise nil.
 func (p *persist) readAgain(t *testing.T, after int64) *evaluator.StoredRule {
 	t.Helper()
 	set, err := p.store.Rules(t.Context(), 0, after)
@@ -43,8 +43,8 @@ func (p *persist) readAgain(t *testing.T, after int64) *evaluator.StoredRule {
 	return &set.Rules[0]
 }
 
-// TestACommitAndAChangeOfThePolicyFollowEachOther has each of the two come while the other one
-// is under way. No commit is written by a policy that is not in force.
+// TestACommitAndAChangeOfThePolicyFollowEachOther starts each of the two while the other one is
+// under way. No commit is written by a policy that is not in force.
 func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -57,7 +57,7 @@ func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 		return b
 	}
 
-	// A change is under way: a commit waits for it, and is refused.
+	// A change is under way: a commit waits for it, and is rejected.
 	tx, err := p.conn.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 		t.Errorf("a commit that waited for a change of the policy: %v", err)
 	}
 
-	// A commit is under way: the change waits for it, and what follows goes by the new policy.
+	// A commit is under way: the change waits for it, and what follows uses the new policy.
 	if tx, err = p.conn.Begin(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func TestACommitAndAChangeOfThePolicyFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt has policies in the database that nobody can
-// use. Nothing is raised by a guess, and a new policy repairs the rules.
+// TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt has unusable policies in the database. Nothing
+// is raised by a guess, and a new policy repairs the rules.
 func TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)
@@ -165,8 +165,8 @@ func TestAPolicyThatCannotBeReadFailsTheRulesThatUseIt(t *testing.T) {
 	}
 }
 
-// TestAWebhookOfThePolicyIsNotDeleted holds what names a webhook against its deletion, and what
-// is routed to one that is gone.
+// TestAWebhookOfThePolicyIsNotDeleted checks that a policy that refers to a webhook prevents its
+// deletion, and where alerts go that were routed to a deleted one.
 func TestAWebhookOfThePolicyIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -186,7 +186,7 @@ func TestAWebhookOfThePolicyIsNotDeleted(t *testing.T) {
 	if fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), `the route "critical", the default`) {
 		t.Errorf("its deletion: %v", err)
 	}
-	// An open alert is routed there, and no policy leads there any more.
+	// An open alert is routed there, but no policy refers to it any more.
 	c := w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired)
 	c.Instance.Routing = &alerts.Routing{
 		Version: 2, Routes: []alerts.RouteTaken{{Name: "critical", WebhookIDs: []uuid.UUID{w.webhook, second.ID}}}, DefaultWebhookIDs: []uuid.UUID{second.ID},
@@ -199,7 +199,7 @@ func TestAWebhookOfThePolicyIsNotDeleted(t *testing.T) {
 	if err := w.db.Webhooks().Delete(ctx, tenant, second.ID); err != nil {
 		t.Fatal(err)
 	}
-	// Whoever has read where the alert goes has to read it again.
+	// An evaluation that has already read where the alert goes has to read it again.
 	if after := one[int64](t, w.conn, `select rules_revision from checkpoint join tenant_partition using (partition) where tenant_id = $1`, tenant); after <= before {
 		t.Errorf("the revision is %d after a deletion, and was %d", after, before)
 	}
@@ -210,13 +210,13 @@ func TestAWebhookOfThePolicyIsNotDeleted(t *testing.T) {
 	if got := open[0].Routing.WebhookIDs(); len(got) != 1 || got[0] != w.webhook {
 		t.Errorf("it goes to %v, want to %s alone", got, w.webhook)
 	}
-	// What was stored is what happened then.
+	// What is stored describes the past.
 	if n := one[int](t, w.conn, `select count(*)::int from alert where strpos(routing::text, $1) > 0`, second.ID.String()); n != 1 {
 		t.Errorf("%d alerts tell that they were routed there", n)
 	}
 }
 
-// TestPoliciesAreKept holds what the store refuses.
+// TestPoliciesAreKept checks what the store rejects.
 func TestPoliciesAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWindowAlerts(t)

@@ -38,7 +38,7 @@ func (s *Rules) List(ctx context.Context, tenant string, page api.NamePage) ([]r
 	return listed(rows), nil
 }
 
-// listed returns rules, those that cannot be read among them.
+// listed returns rules, including those that cannot be read.
 func listed(rows []pgq.RuleListRow) []rules.Rule {
 	list := make([]rules.Rule, len(rows))
 	for i, row := range rows {
@@ -50,7 +50,7 @@ func listed(rows []pgq.RuleListRow) []rules.Rule {
 	return list
 }
 
-// Get returns one rule. Of one that cannot be read it returns what can be, and a fault.
+// Get returns one rule. For a rule that cannot be read, it returns the readable part and a fault.
 func (s *Rules) Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
 	return getRule(ctx, s.db.queries, tenant, id)
 }
@@ -119,11 +119,15 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 	return id, c.of(ctx, q, id)
 }
 
-// Update replaces a definition. Enabling arms the rule anew, and so does another
-// fire mode; another scope or filter decides on what ends after the edit, the
-// former one on what ended before it; any other edit changes no progress. Alerts about groups
-// that the rule does not count any more are resolved. The commit of a pass that judged by the
-// former version is refused.
+// Update replaces a definition:
+//
+//   - Enabling a rule, or giving it another fire mode, arms it anew.
+//   - A new scope or filter applies to exchanges that end after the edit; the former one applies to
+//     those that ended before.
+//   - Any other edit leaves the progress of the rule unchanged.
+//   - Alerts about groups that the rule does not count any more are resolved.
+//
+// The commit of a pass that used the previous version is refused.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -174,8 +178,8 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 	if err := endUncounted(ctx, q, tenant, edit); err != nil {
 		return err
 	}
-	// What ended under the other mode was judged by it, and is history to this one. So is what
-	// ended under a condition that nobody can read any more.
+	// What ended under the other fire mode was judged under it and is not judged again. The same
+	// holds for what ended under a condition that cannot be read any more.
 	former, unreadable := erasBefore(was)
 	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode || unreadable != nil {
 		if err := q.AlertDropPending(ctx, edit.ID); err != nil {
@@ -192,9 +196,9 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 	return c.turn(ctx, q, edit, was, former)
 }
 
-// endUncounted ends the alerts about groups that the rule does not count any more after an
-// edit, since nobody could tell when they are over. Who was notified of them hears of it where
-// the rule says so, or because they chose to. No commit of the rule takes place meanwhile.
+// endUncounted ends the alerts about groups that the rule does not count after an edit, because
+// nothing would end them later. Webhooks that were notified of them are notified if the rule says
+// so or if they chose that event. The rule commits nothing meanwhile.
 func endUncounted(ctx context.Context, q *pgq.Queries, tenant string, edit api.RuleEdit) error {
 	rows, err := q.AlertUncounted(ctx, pgq.AlertUncountedParams{
 		RuleID: edit.ID, Counts: edit.Definition.FireMode.Windowed(),
@@ -260,7 +264,7 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 				return err
 			}
 		}
-		// What cannot be read can be disabled, but not enabled.
+		// A rule that cannot be read can be disabled, but not enabled.
 		read := func() error {
 			rule, err = getRule(ctx, q, tenant, id)
 			if !enabled && rule.Unreadable != "" {
@@ -282,7 +286,7 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 	return rule, nil
 }
 
-// Delete removes a rule. Its alerts stay.
+// Delete removes a rule. Its alerts remain.
 func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		change, err := beginChange(ctx, q, tenant)
@@ -326,7 +330,7 @@ func (c ruleChange) delete(ctx context.Context, q *pgq.Queries, tenant string, i
 	return q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: id})
 }
 
-// restart begins a rule anew that was enabled or disabled.
+// restart makes a rule begin anew that was enabled or disabled.
 func (c ruleChange) restart(ctx context.Context, q *pgq.Queries, rule *rules.Rule) error {
 	if err := q.AlertDropPending(ctx, rule.ID); err != nil {
 		return err
@@ -343,7 +347,7 @@ func (c ruleChange) restart(ctx context.Context, q *pgq.Queries, rule *rules.Rul
 	return c.of(ctx, q, rule.ID)
 }
 
-// bind writes the webhooks of a rule and holds them against deletion meanwhile.
+// bind writes the webhooks of a rule and locks them, so that they cannot be deleted meanwhile.
 func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, webhooks []uuid.UUID) error {
 	if len(webhooks) == 0 {
 		return nil
@@ -354,7 +358,8 @@ func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, we
 	return q.RuleWebhookInsert(ctx, pgq.RuleWebhookInsertParams{RuleID: rule, WebhookIds: webhooks})
 }
 
-// holdWebhooks holds webhooks that are about to be named against their deletion.
+// holdWebhooks locks webhooks that are about to be referenced, so that they cannot be deleted
+// meanwhile.
 func holdWebhooks(ctx context.Context, q *pgq.Queries, tenant string, webhooks []uuid.UUID) error {
 	held, err := q.WebhookShare(ctx, pgq.WebhookShareParams{TenantID: tenant, WebhookIds: webhooks})
 	if err != nil {
@@ -369,7 +374,7 @@ func holdWebhooks(ctx context.Context, q *pgq.Queries, tenant string, webhooks [
 	return nil
 }
 
-// columnsOf returns a definition as it is stored.
+// columnsOf returns a definition in stored form.
 func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 	p := pgq.RuleUpdateParams{
 		Name: d.Name, Enabled: d.Enabled, FireMode: string(d.FireMode), Severity: string(d.Severity),
@@ -399,11 +404,10 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 	return p, nil
 }
 
-// formerMost is how many former conditions are kept for a look-back longer than
-// the present one.
+// formerMost is how many former conditions are kept for look-backs longer than the present one.
 const formerMost = 100
 
-// erasBefore returns the conditions of a rule, oldest first; the last one stands.
+// erasBefore returns the conditions of a rule, oldest first. The last one is the present condition.
 func erasBefore(was pgq.RuleLockRow) ([]rules.Era, error) {
 	stands := rules.Era{FromNS: was.ArmedSinceNs}
 	eras, err := erasOf(was.Former)
@@ -413,8 +417,8 @@ func erasBefore(was pgq.RuleLockRow) ([]rules.Era, error) {
 	return append(eras, stands), nil
 }
 
-// turn begins an era where an edit changes the condition: what ended before it
-// stays the former condition's, for as long as it may still have to be judged.
+// turn begins an era if an edit changes the condition. Exchanges that ended before are judged by
+// the former condition, which is kept as long as it may be needed.
 func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow, eras []rules.Era) error {
 	ended := &eras[len(eras)-1]
 	before, beforeErr := json.Marshal([]any{ended.Scope, ended.Filter})
@@ -436,17 +440,17 @@ func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit,
 	return q.RuleTurn(ctx, pgq.RuleTurnParams{RuleID: edit.ID, ArmedSinceNs: ended.ToNS, Former: former})
 }
 
-// needed leaves out the eras, oldest first and the last one just ended, that no
-// look-back reaches any more: not the longest, since a later edit may ask for it;
-// where that keeps too many, not the present one. Reached is how far the rule has come,
-// nil where nobody knows.
+// needed drops the eras that no look-back reaches any more. eras are oldest first, and the last one
+// has just ended. The limit is the longest possible look-back, because a later edit may ask for it;
+// if that leaves too many eras, it is the present look-back. reached is how far the rule has come,
+// nil if unknown.
 func needed(eras []rules.Era, reached *int64, lookBackSeconds int) []rules.Era {
 	if reached == nil {
 		return eras
 	}
 	at := min(eras[len(eras)-1].ToNS, *reached)
 	reach := func(seconds int) int64 {
-		// In an hour, what waits in a look-back to be found has been found.
+		// One more hour: by then the look-back has found what it waited for.
 		return at - int64(seconds)*int64(time.Second) - int64(time.Hour)
 	}
 	longest, present := reach(rules.MaxLookBackSeconds), reach(lookBackSeconds)
@@ -456,7 +460,7 @@ func needed(eras []rules.Era, reached *int64, lookBackSeconds int) []rules.Era {
 	return eras
 }
 
-// lockRule holds a rule and its state until the transaction ends.
+// lockRule locks a rule and its state until the transaction ends.
 func lockRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (pgq.RuleLockRow, error) {
 	was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: id})
 	if err != nil {

@@ -25,8 +25,8 @@ func allRules(ctx context.Context, q *pgq.Queries, tenant string) ([]rules.Rule,
 	return listed(rows), nil
 }
 
-// Apply makes the tenant's rules be as a set says. Each edit is that of
-// [Rules.Update], each creation that of [Rules.Create].
+// Apply changes the tenant's rules to match a set. Edits work as in [Rules.Update], creations as in
+// [Rules.Create].
 func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (done api.RulesDone, err error) {
 	if set.DryRun {
 		stored, err := s.All(ctx, tenant)
@@ -37,7 +37,7 @@ func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (done
 		return plan.done, err
 	}
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		// No other change takes place meanwhile, and no commit.
+		// No other change of rules and no commit takes place meanwhile.
 		change, err := beginChange(ctx, q, tenant)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (done
 	return done, nil
 }
 
-// plan is what an application does, rule by rule: a step for each entry of done.
+// plan is what Apply does, rule by rule, with a step for each entry of done.
 type plan struct {
 	steps []api.RuleEdit
 	done  api.RulesDone
@@ -75,7 +75,7 @@ func (p *plan) add(action api.RuleAppliedAction, edit api.RuleEdit, before *rule
 	p.done.Rules = append(p.done.Rules, api.RuleDone{ID: edit.ID, Name: edit.Definition.Name, Action: action, Before: before})
 }
 
-// planOf compares what is stored with what a set says.
+// planOf compares the stored rules with a set.
 func planOf(stored []rules.Rule, set api.RuleSet) (plan, error) {
 	p := plan{}
 	named := make(map[string]*rules.Rule, len(stored))
@@ -122,7 +122,7 @@ func planOf(stored []rules.Rule, set api.RuleSet) (plan, error) {
 	return p, nil
 }
 
-// hasAll reports whether a rule's labels hold all of some.
+// hasAll reports whether a rule's labels include all wanted ones.
 func hasAll(labels, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if has, there := labels[key]; !there || has != value {
@@ -132,7 +132,7 @@ func hasAll(labels, wanted map[string]string) bool {
 	return true
 }
 
-// sameStored reports whether two definitions are stored alike.
+// sameStored reports whether two definitions have the same stored form.
 func sameStored(a, b rules.Definition) (bool, error) {
 	one, err := columnsOf(a)
 	if err != nil {

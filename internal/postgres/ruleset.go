@@ -19,11 +19,11 @@ import (
 	"tocsin/rules"
 )
 
-// Rules returns what changed in the rules of a partition. Where after is a revision that
-// the database does not have yet, a failover took changes away: then it returns all.
+// Rules returns what changed in the rules of a partition after a revision. If the database does not
+// have that revision yet, a failover has lost changes, and Rules returns all rules.
 func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
 	number := int32(partition)
-	// The revision comes first: what changes after it is returned again by the next call.
+	// The revision is read first: the next call returns again what changes after it.
 	revision, err := s.db.queries.RulesRevision(ctx, number)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return evaluator.RuleSet{}, evaluator.ErrStale
@@ -64,7 +64,7 @@ func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (eva
 	return set, err
 }
 
-// addRouters reads the policies of the tenants whose rules use them.
+// addRouters reads the policies of the tenants whose rules use one.
 func (s *Evaluation) addRouters(ctx context.Context, set *evaluator.RuleSet) error {
 	routed := map[string]bool{}
 	for i := range set.Rules {
@@ -88,7 +88,7 @@ func (s *Evaluation) addRouters(ctx context.Context, set *evaluator.RuleSet) err
 	return nil
 }
 
-// addBackfills reads the progress of the rules that have some of their own.
+// addBackfills reads the progress of the rules that have a backfill of their own.
 func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *evaluator.RuleSet) error {
 	rows, err := s.db.queries.RuleBackfills(ctx, partition)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *eva
 	return nil
 }
 
-// ruleOf reads a stored rule. With an error, the rule is named but not complete.
+// ruleOf decodes a stored rule. With an error, the rule has its name but is not complete.
 func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule, error) {
 	rule := rules.Rule{
 		Definition: rules.Definition{
@@ -160,7 +160,7 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 	return rule, err
 }
 
-// aboutOf reads what a rule tells about itself.
+// aboutOf decodes what a rule says about itself.
 func aboutOf(text []byte) (a rules.About, err error) {
 	if string(text) == "{}" {
 		return a, nil
@@ -171,7 +171,7 @@ func aboutOf(text []byte) (a rules.About, err error) {
 	return a, nil
 }
 
-// erasOf reads the former conditions of a rule.
+// erasOf decodes the former conditions of a rule.
 func erasOf(text []byte) ([]rules.Era, error) {
 	var eras []rules.Era
 	if err := json.Unmarshal(text, &eras); err != nil {

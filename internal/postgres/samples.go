@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// sampleKeep is how long samples are kept: what is shown, and the step under way.
+	// sampleKeep is how long samples are kept: the time shown, and the step under way.
 	sampleKeep = 25 * time.Hour
 	// mostSampled is how many rows of the outbox a sample counts.
 	mostSampled = 100_000
 )
 
-// Samples keeps how the system was.
+// Samples stores samples of the state of the system.
 type Samples struct {
 	db        *DB
 	deadAfter time.Duration
 }
 
-// Samples returns the store of samples. A replica that has been silent for deadAfter
-// does not count.
+// Samples returns the store of samples. A replica that was silent for deadAfter does not count.
 func (db *DB) Samples(deadAfter time.Duration) *Samples { return &Samples{db, deadAfter} }
 
-// Take keeps a sample of the present minute, unless a replica has done so. Of two that
-// do it at once, one does.
+// Take stores a sample of the present minute, unless a replica has done so. If two do so at once,
+// one sample is stored.
 func (s *Samples) Take(ctx context.Context) error {
 	missing, err := s.db.queries.SampleMissing(ctx)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Samples) Take(ctx context.Context) error {
 	return nil
 }
 
-// History returns how the system was in the last 24 hours.
+// History returns the samples of the last 24 hours.
 func (s *Samples) History(ctx context.Context, tenant string) (api.SystemHistory, error) {
 	rows, err := s.db.queries.SampleHistory(ctx, pgq.SampleHistoryParams{Step: api.HistoryStep, TenantID: tenant})
 	if err != nil {

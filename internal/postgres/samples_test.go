@@ -42,7 +42,7 @@ func TestAMinuteHasOneSampleHoweverManyReplicasTakeIt(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `select count(*) filter (where at > now() - interval '2 minutes'), count(*) from system_sample`).Scan(&taken, &kept); err != nil {
 		t.Fatal(err)
 	}
-	// A minute may have turned meanwhile.
+	// A new minute may have begun meanwhile.
 	if taken < 1 || taken > 2 || kept != taken+2 {
 		t.Errorf("%d samples of now, %d in all", taken, kept)
 	}
@@ -60,7 +60,7 @@ func TestAMinuteHasOneSampleHoweverManyReplicasTakeIt(t *testing.T) {
 			before = append(before, sample)
 		}
 	}
-	// Of one step the worst is told, and of the outbox what is the tenant's.
+	// Of one step the worst sample is returned, and only the tenant's part of the outbox.
 	if len(before) != 1 || *before[0].Lag != 90*time.Second || before[0].Messages != 12 || before[0].Oldest != 34*time.Second ||
 		before[0].PartitionsHeld != 3 || before[0].Replicas != 1 {
 		t.Errorf("two hours ago %+v", before)

@@ -15,9 +15,9 @@ import (
 	"tocsin/rules"
 )
 
-// conditions are those of a statement over alert a. Values are parameters, never
-// text. All but those of [walks] and the execution id are decided by the index
-// alert_listed alone.
+// conditions are the conditions of a statement on alert a. Values are parameters, never part of the
+// text. The index alert_listed decides all conditions, except those of [walks] and the one on the
+// execution id.
 type conditions struct {
 	list []string
 	args pgx.NamedArgs
@@ -30,15 +30,15 @@ func (c *conditions) also(condition, name string, value any) {
 
 func (c *conditions) where() string { return strings.Join(c.list, " and ") }
 
-// unread holds for an alert that the reader has not read: what fired after the
-// reader's mark, or was marked as unread, and was not read by itself. The first
-// bound changes nothing but that an index leads to it, however much was read.
+// unread selects alerts that the reader has not read: those that fired after the reader's mark or
+// were marked as unread, and were not read one by one. The first condition is redundant; it lets an
+// index be used however much was read.
 const unread = `a.fired_at >= @unread_from
   and (a.fired_at > @read_up_to or a.alert_id in (
     select k.alert_id from alert_read k where k.tenant_id = @tenant and k.actor = @reader and not k.read))
   and not exists (select from alert_read k where k.tenant_id = @tenant and k.actor = @reader and k.alert_id = a.alert_id and k.read)`
 
-// selects returns what holds for the alerts of a filter.
+// selects returns the conditions of a filter.
 func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*conditions, error) {
 	c := &conditions{list: []string{"a.tenant_id = @tenant"}, args: pgx.NamedArgs{"tenant": tenant}}
 	if len(f.IDs) > 0 {
@@ -104,9 +104,9 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 	return c, nil
 }
 
-// selectExchanges adds what holds for the exchanges of alerts. An exchange is found
-// by its id through the index of the constraint alert_once; no index tells the rest,
-// see [walks].
+// selectExchanges adds the conditions on the exchanges of alerts. An exchange is found by its id
+// through the index of the constraint alert_once. There is no index for the other conditions, see
+// [walks].
 func (*Inbox) selectExchanges(c *conditions, f *alerts.Filter) {
 	if f.ExecutionID != "" {
 		c.also(`a.rule_id = any(array(select r.rule_id from rule r where r.tenant_id = @tenant)) and a.execution_id = @execution_id`,
@@ -123,20 +123,20 @@ func (*Inbox) selectExchanges(c *conditions, f *alerts.Filter) {
 	}
 }
 
-// walks reports whether a list has to look at alerts one after another, because no
-// index tells what it asks for.
+// walks reports whether a list must read alerts one after another, because the filter has
+// conditions without an index.
 func walks(f *alerts.Filter) bool {
 	return f.Text != "" || len(f.Environments) > 0 || f.CorrelationID != "" || len(f.Attributes) > 0
 }
 
-// withoutWalk returns the part of a filter that an index tells.
+// withoutWalk returns the part of a filter that an index decides.
 func withoutWalk(f alerts.Filter) alerts.Filter {
 	f.Text, f.Environments, f.CorrelationID, f.Attributes = "", nil, "", nil
 	return f
 }
 
-// ofMine holds for the alerts of rules with one of some targets or owned by some teams, and
-// for those that are assigned to somebody.
+// ofMine selects the alerts of rules that have one of some targets or are owned by some teams, and
+// the alerts assigned to somebody.
 const ofMine = `(a.rule_id = any(array(
     select r.rule_id from rule r
     where r.tenant_id = @tenant
@@ -144,15 +144,16 @@ const ofMine = `(a.rule_id = any(array(
            or exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb)))))
   or a.alert_id in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant and h.assignee = any(@me::text[])))`
 
-// assignedTo holds for the alerts that are assigned to somebody; the empty name is nobody's.
+// assignedTo selects the alerts assigned to somebody; the empty name selects alerts assigned to
+// nobody.
 const assignedTo = `(a.alert_id in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant and h.assignee = any(@assignees::text[]))
   or '' = any(@assignees::text[]) and a.alert_id not in (select h.alert_id from alert_assignment h where h.tenant_id = @tenant))`
 
-// isSnoozed holds for the alerts that are snoozed, or for the others.
+// isSnoozed selects the alerts that are snoozed, or the others.
 const isSnoozed = `(a.state <> 'RESOLVED'
   and a.alert_id in (select z.alert_id from alert_snooze z where z.tenant_id = @tenant and z.until > now())) = @snoozed::boolean`
 
-// namesOf returns the names of those among some targets that are of a kind.
+// namesOf returns the names of the targets of a kind.
 func namesOf(targets []rules.Target, kind rules.TargetKind) []string {
 	names := []string{}
 	for _, t := range targets {
@@ -163,13 +164,13 @@ func namesOf(targets []rules.Target, kind rules.TargetKind) []string {
 	return names
 }
 
-// byHash holds for the alerts whose column is one of the values of its parameter.
-// The index knows the hash alone.
+// byHash selects the alerts whose column has one of the values of its parameter. The index contains
+// only the hash.
 func byHash(column string) string {
 	return fmt.Sprintf(`hashtext(a.%[1]s) = any(array(select hashtext(v) from unnest(@%[1]ss::text[]) w (v))) and a.%[1]s = any(@%[1]ss)`, column)
 }
 
-// targetsOf returns each target as the text of a list that holds it alone.
+// targetsOf returns each target as the JSON text of a list with only this target.
 func targetsOf(targets []rules.Target) ([]string, error) {
 	list := make([]string, len(targets))
 	for i, t := range targets {
@@ -182,7 +183,7 @@ func targetsOf(targets []rules.Target) ([]string, error) {
 	return list, nil
 }
 
-// readUpTo returns a reader's mark, the zero time where there is none.
+// readUpTo returns a reader's mark; the zero time if there is none.
 func readUpTo(ctx context.Context, q *pgq.Queries, tenant, actor string) (time.Time, error) {
 	mark, err := q.ReaderGet(ctx, pgq.ReaderGetParams{TenantID: tenant, Actor: actor})
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {

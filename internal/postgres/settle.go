@@ -15,8 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// Settle stores outcomes and what follows. What they tell of the webhooks is stored
-// apart and afterwards, see [Outbox.judge].
+// Settle stores outcomes and their consequences. What they say about the webhooks is stored
+// separately and afterwards, see [Outbox.judge].
 func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	st := settling{settlements: settlements}
 	if done, err := s.settlePlain(ctx, &st); err != nil || done {
@@ -30,9 +30,9 @@ func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([
 	return st.results, nil
 }
 
-// settlePlain stores deliveries from which nothing else follows, by one statement that
-// commits when it has succeeded, whatever becomes of this process meanwhile. It reports
-// whether that is all; what is left is for others to store.
+// settlePlain stores deliveries without further consequences. It uses one statement, which commits
+// when it succeeds, whatever happens to this process. It reports whether nothing is left for the
+// other steps.
 func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err error) {
 	if slices.ContainsFunc(st.settlements, func(t notify.Settlement) bool {
 		return t.Decision.Status != notify.Delivered || t.Message != nil || t.Reference != nil
@@ -59,7 +59,7 @@ func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err 
 	return true, nil
 }
 
-// note keeps whose claims stood.
+// note stores whose claims were still valid.
 func (st *settling) note(stood map[claim]bool) {
 	st.results = make([]notify.Settled, len(st.settlements))
 	for i := range st.settlements {
@@ -81,8 +81,8 @@ func (st *settling) beginning() string {
 	return beginWork + planOnce + mayHash
 }
 
-// store stores outcomes under their claims: ends, and attempts that will be repeated. The
-// outcomes of lost claims are kept on their attempts, and a success ends its message.
+// store stores outcomes under their claims: messages that end, and attempts to be repeated. The
+// outcome of a lost claim is stored with its attempt, and a success ends its message.
 func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 	if err := st.holdAlerts(ctx, q); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (st *settling) store(ctx context.Context, q *pgq.Queries) error {
 	return st.followUp(ctx, q)
 }
 
-// holdAlerts locks the alerts of messages that are entered, before the outbox: whoever changes an alert
-// holds it as well, and then the messages about it.
+// holdAlerts locks the alerts of messages that are to be entered, before it locks the outbox. A
+// change of an alert takes its locks in the same order.
 func (st *settling) holdAlerts(ctx context.Context, q *pgq.Queries) error {
 	var ids []uuid.UUID
 	for i := range st.settlements {
@@ -157,7 +157,7 @@ func (st *settling) storeFenced(ctx context.Context, q *pgq.Queries, stood map[c
 	return nil
 }
 
-// followUp writes what follows from outcomes for the rest of the world.
+// followUp writes the consequences of outcomes beyond the outbox.
 func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 	var undelivered []uuid.UUID
 	for i := range st.settlements {
@@ -186,8 +186,8 @@ func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
 	return notifyUndelivered(ctx, q, undelivered)
 }
 
-// keepReference notes by what the receiver knows an alert. It does so for a claimant that was
-// fenced as well, because what its message opened is there.
+// keepReference stores the name by which the receiver knows an alert. It does so for a fenced
+// claimant as well, because what its message opened exists at the receiver.
 func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (err error) {
 	r := t.Reference
 	switch {
@@ -205,7 +205,7 @@ func keepReference(ctx context.Context, q *pgq.Queries, t *notify.Settlement) (e
 	return nil
 }
 
-// choose returns those outcomes for which f holds, as columns; nil where there are none.
+// choose returns the outcomes for which f holds, as columns; nil if there are none.
 func (st *settling) choose(f func(s *notify.Settlement) bool) *outcomes {
 	var c outcomes
 	for i := range st.settlements {
@@ -240,7 +240,7 @@ func (c *outcomes) add(s *notify.Settlement) {
 		verdict = o.Verdict.String()
 	}
 	if o.Head != nil {
-		head, _ = json.Marshal(o.Head) // of texts it cannot fail
+		head, _ = json.Marshal(o.Head) // cannot fail for texts
 	}
 	c.replica = s.Replica
 	c.ids, c.tokens, c.numbers = append(c.ids, s.NotificationID), append(c.tokens, s.Token), append(c.numbers, int32(s.Attempt))

@@ -9,8 +9,8 @@ import (
 	"tocsin/notify"
 )
 
-// TestASlackMessageIsEnteredWhileSomebodyActs has an outcome be stored while somebody holds the alert and
-// then needs the message: neither waits for the other for ever.
+// TestASlackMessageIsEnteredWhileSomebodyActs stores an outcome while another transaction has
+// locked the alert and then needs the message: no deadlock occurs.
 func TestASlackMessageIsEnteredWhileSomebodyActs(t *testing.T) {
 	t.Parallel()
 	n := newNapping(t)

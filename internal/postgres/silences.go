@@ -19,7 +19,7 @@ import (
 	"tocsin/rules"
 )
 
-// maxSilences is how many silences of a tenant may be not over at a time.
+// maxSilences is how many silences of a tenant may be upcoming or in force at a time.
 const maxSilences = 500
 
 // Silences is the API's store of silences.
@@ -28,7 +28,7 @@ type Silences struct{ db *DB }
 // Silences returns the API's store of silences.
 func (db *DB) Silences() *Silences { return &Silences{db} }
 
-// Open returns the silences that are not over by what they say themselves, the newest first.
+// Open returns the silences that have not ended by their own definition, newest first.
 func (s *Silences) Open(ctx context.Context, tenant string) ([]api.SilenceRecord, error) {
 	rows, err := s.db.queries.SilencesOpen(ctx, pgq.SilencesOpenParams{TenantID: tenant, Most: maxSilences})
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Silences) Open(ctx context.Context, tenant string) ([]api.SilenceRecord
 	return list, nil
 }
 
-// Past returns the others, the newest first, those that were made before one.
+// Past returns the silences that have ended, newest first, of those made before one.
 func (s *Silences) Past(ctx context.Context, tenant string, before *uuid.UUID, limit int) ([]api.SilenceRecord, error) {
 	rows, err := s.db.queries.SilencesPast(ctx, pgq.SilencesPastParams{TenantID: tenant, BeforeID: before, Most: int32(limit)})
 	if err != nil {
@@ -82,7 +82,7 @@ func silenceRecord(row *pgq.Silence, now time.Time, suppressed int64) api.Silenc
 	return r
 }
 
-// change runs f in a transaction in which no commit of the tenant's partition takes place.
+// change runs f in a transaction during which the tenant's partition commits nothing.
 func (s *Silences) change(ctx context.Context, tenant string, f func(q *pgq.Queries) (uuid.UUID, error)) (api.SilenceRecord, error) {
 	var done api.SilenceRecord
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -129,7 +129,8 @@ func (s *Silences) Create(ctx context.Context, tenant, actor string, d silences.
 	return done, nil
 }
 
-// mayHold refuses a silence whose name another one has that is not over, and one too many.
+// mayHold refuses a silence whose name is used by another one that has not ended, and a silence
+// beyond the maximum.
 func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, name string) error {
 	taken, err := q.SilenceNamed(ctx, pgq.SilenceNamedParams{TenantID: tenant, Name: name, Other: id})
 	if err != nil {
@@ -148,8 +149,8 @@ func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, n
 	return nil
 }
 
-// overAlready turns the refusal of an end before the start, which may be later than asked for,
-// into a fault.
+// overAlready turns the refusal of an end before the start into a fault. The start may be later
+// than requested.
 func overAlready(err error) error {
 	if isCheck(err, "silence_ends_after_start") {
 		return fault.InvalidFields("the silence", []fault.Field{{Field: "endsAt", Code: "out_of_range", Message: "Must be after the start, and after the present"}})
@@ -169,8 +170,8 @@ func silenceColumns(d *silences.Definition) (matched, recurrence []byte, err err
 	return matched, recurrence, nil
 }
 
-// Update replaces the definition of a silence that is not over. One that has begun keeps its
-// beginning.
+// Update replaces the definition of a silence that has not ended. A silence that has begun keeps
+// its start.
 func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.SilenceEdit) (api.SilenceRecord, error) {
 	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
 		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: edit.ID})
@@ -203,7 +204,7 @@ func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.Si
 	return done, nil
 }
 
-// End ends a silence early; of one that is over it changes nothing.
+// End ends a silence early. A silence that has ended stays as it is.
 func (s *Silences) End(ctx context.Context, tenant, actor string, id uuid.UUID) (api.SilenceRecord, error) {
 	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
 		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: id})
@@ -225,7 +226,7 @@ func (s *Silences) End(ctx context.Context, tenant, actor string, id uuid.UUID) 
 // mostPreviewed is how many alerts a preview looks at.
 const mostPreviewed = 10_000
 
-// Preview returns what a silence would have suppressed, had it been in force for the last 24 hours.
+// Preview returns what a silence would have suppressed in the last 24 hours.
 func (s *Silences) Preview(ctx context.Context, tenant string, d silences.Definition) (api.SilencePreview, error) {
 	var p api.SilencePreview
 	c, err := silences.Compile(&silences.Silence{Definition: d})

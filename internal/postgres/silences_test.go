@@ -44,7 +44,7 @@ func (p *persist) opened(t *testing.T) *postgres.DB {
 	return db
 }
 
-// waits returns when somebody waits for a lock.
+// waits returns as soon as a session waits for a lock.
 func (p *persist) waits(t *testing.T) {
 	t.Helper()
 	conn := pgtest.Conn(t, p.url)
@@ -56,7 +56,7 @@ func (p *persist) waits(t *testing.T) {
 	t.Fatal("nobody waits")
 }
 
-// TestACommitAndAChangeOfSilencesFollowEachOther has each of the two come while the other one is
+// TestACommitAndAChangeOfSilencesFollowEachOther starts each of the two while the other one is
 // under way: it waits, and then sees what the other did.
 func TestACommitAndAChangeOfSilencesFollowEachOther(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestACommitAndAChangeOfSilencesFollowEachOther(t *testing.T) {
 		return b
 	}
 
-	// A silence is written, and not committed yet: what is committed after it obeys it.
+	// A silence is written, but not committed yet: a later commit takes it into account.
 	tx, err := p.conn.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestACommitAndAChangeOfSilencesFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadSuppressesNothing has silences in the database that nobody can use.
+// TestWhatCannotBeReadSuppressesNothing has unusable silences in the database.
 func TestWhatCannotBeReadSuppressesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)
@@ -201,13 +201,14 @@ func TestWindowAlertsAreSilenced(t *testing.T) {
 	if _, err := w.db.Silences().End(t.Context(), tenant, "ada", made.ID); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody was told of it, so nobody is told of its end; its end names the silence, too.
+	// No notification of it was sent, so none of its end is; the end names the silence, too.
 	w.apply(0, 1, 0, grouped(alerts.Clear, a, "a", notify.ReasonResolved))
 	want("its end", "FIRED 0 suppressed", "FIRED 0 sent", "REMINDER 0 suppressed", "RESOLVED 0 suppressed")
 	if n := one[int](t, w.conn, `select count(*)::int from settlement where silence_id = $1`, made.ID); n != 3 {
 		t.Errorf("%d messages name the silence, want 3", n)
 	}
-	// One that still fires when the silence is over is reminded of, and its end is told.
+	// An alert that still fires when the silence is over has a reminder, and a notification of its
+	// end.
 	made, err = w.db.Silences().Create(t.Context(), tenant, "ada", silence("two", about("c")))
 	if err != nil {
 		t.Fatal(err)
@@ -218,14 +219,14 @@ func TestWindowAlertsAreSilenced(t *testing.T) {
 	}
 	w.apply(0, 1, 1, grouped(alerts.Remind, c, "c", notify.ReasonReminder))
 	w.apply(0, 1, 1, grouped(alerts.Clear, c, "c", notify.ReasonResolved))
-	// What the rule does not group by cannot be decided.
+	// A condition on a field by which the rule does not group cannot be decided.
 	if _, err := w.db.Silences().Create(t.Context(), tenant, "ada", silence("three", match.Match{Scope: rules.Scope{Applications: []string{"*"}}})); err != nil {
 		t.Fatal(err)
 	}
 	w.apply(1, 0, 1, grouped(alerts.Raise, uuid.Nil, "d", notify.ReasonFired))
 }
 
-// TestSilencesAreKept holds what the store refuses, and what it tells.
+// TestSilencesAreKept checks what the store rejects, and what it returns.
 func TestSilencesAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWindowAlerts(t)

@@ -18,14 +18,14 @@ import (
 	"tocsin/rules"
 )
 
-// Whoever writes messages asks for silences by a statement of the same transaction, and decides
-// by the clock of Postgres that the statement returns. A commit of the evaluator holds its
-// checkpoint by then, and so does a change of silences from its beginning to its end: of the
-// two, one comes wholly before the other. What a person does to an alert takes no checkpoint; its
-// messages are decided by the silences that are committed when the statement begins. What
-// cannot be read suppresses nothing.
+// A transaction that writes messages reads the silences itself, and decides by the instant that
+// this statement returns from Postgres's clock. A commit of the evaluator has locked its checkpoint
+// by then, and a change of silences locks it from its beginning to its end. So one comes entirely
+// before the other. An action of a person on an alert locks no checkpoint; its messages are decided
+// by the silences that are committed when the statement begins. A silence that cannot be read
+// suppresses nothing.
 
-// silencesFor returns the silences in force of the tenants of some alerts.
+// silencesFor returns the silences in force for the tenants of some alerts.
 func silencesFor(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) ([]*silences.Compiled, error) {
 	rows, err := q.SilencesLive(ctx, alertIDs)
 	if err != nil {
@@ -44,7 +44,7 @@ func silencesFor(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) ([]*
 	return silences.InForce(list, rows[0].Now), nil
 }
 
-// suppress writes those notifications about new alerts that silences suppress, and returns the
+// suppress writes the notifications about new alerts that silences suppress, and returns the
 // others.
 func suppress(ctx context.Context, q *pgq.Queries, instances []alerts.Instance, list []notify.Notification) (others []notify.Notification, suppressed int, err error) {
 	about := map[uuid.UUID]bool{}
@@ -94,8 +94,8 @@ func suppress(ctx context.Context, q *pgq.Queries, instances []alerts.Instance, 
 	return others, len(p.NotificationIds), nil
 }
 
-// silencedAlerts returns which silence suppresses messages about each of some stored alerts;
-// none about Tocsin itself is.
+// silencedAlerts returns which silence suppresses messages about each of some stored alerts. No
+// silence suppresses messages about Tocsin itself.
 func silencedAlerts(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
 	inForce, err := silencesFor(ctx, q, alertIDs)
 	if err != nil || len(inForce) == 0 {
@@ -118,7 +118,7 @@ func silencedAlerts(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) (
 	return decide(ctx, q, inForce, subjects, ruleIDs)
 }
 
-// readSubject reads what a stored alert is about, and reports whether it can be read.
+// readSubject decodes what a stored alert is about, and reports whether it could be read.
 func readSubject(exchange, count []byte, s *match.Subject) bool {
 	if count != nil {
 		s.Count = new(alerts.Count)
@@ -128,15 +128,15 @@ func readSubject(exchange, count []byte, s *match.Subject) bool {
 	return json.Unmarshal(exchange, s.Exchange) == nil
 }
 
-// subject is an alert on which silences decide.
+// subject is an alert to decide about.
 type subject struct {
 	alert  uuid.UUID
 	tenant string
 	of     match.Subject
 }
 
-// decide returns which silence in force suppresses messages about each alert. Alerts of rules
-// that cannot be read are left alone.
+// decide returns which silence in force suppresses messages about each alert. Alerts of rules that
+// cannot be read are not suppressed.
 func decide(ctx context.Context, q *pgq.Queries, inForce []*silences.Compiled, subjects []subject, ruleIDs map[uuid.UUID]bool) (map[uuid.UUID]uuid.UUID, error) {
 	said, err := rulesSaying(ctx, q, ruleIDs)
 	if err != nil {
@@ -161,7 +161,8 @@ func decide(ctx context.Context, q *pgq.Queries, inForce []*silences.Compiled, s
 	return silenced, nil
 }
 
-// rulesSaying returns what stored rules say that silences look at, of those that can be read.
+// rulesSaying returns those properties of stored rules that silences match on, for the rules that
+// can be read.
 func rulesSaying(ctx context.Context, q *pgq.Queries, ids map[uuid.UUID]bool) (map[uuid.UUID]match.Subject, error) {
 	rows, err := q.SilenceRules(ctx, slices.Collect(maps.Keys(ids)))
 	if err != nil {
@@ -176,7 +177,8 @@ func rulesSaying(ctx context.Context, q *pgq.Queries, ids map[uuid.UUID]bool) (m
 	return said, nil
 }
 
-// saidByRule returns what a stored rule says that silences look at, and whether it can be read.
+// saidByRule returns those properties of a stored rule that silences match on, and whether they can
+// be read.
 func saidByRule(scope, filter, about []byte) (s match.Subject, ok bool) {
 	var f rules.Filter
 	a, err := aboutOf(about)
@@ -187,7 +189,7 @@ func saidByRule(scope, filter, about []byte) (s match.Subject, ok bool) {
 	return s, true
 }
 
-// silenceOf reads a stored silence. Of one that cannot be read the problem says why.
+// silenceOf decodes a stored silence. If it cannot be read, its problem says why.
 func silenceOf(row *pgq.Silence) silences.Silence {
 	s := silences.Silence{
 		ID: row.SilenceID, TenantID: row.TenantID, Version: row.Version,
@@ -207,8 +209,7 @@ func silenceOf(row *pgq.Silence) silences.Silence {
 	return s
 }
 
-// strictly decodes JSON, and refuses what it does not know: a condition that is not understood
-// must not be left out.
+// strictly decodes JSON and refuses unknown fields: an unknown condition must not be ignored.
 func strictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -16,15 +16,14 @@ import (
 	"tocsin/notify/refresh"
 )
 
-// Slack is the store of what is in Slack: the refresher's, and that of the
-// API for presses of buttons.
+// Slack is the store of the messages in Slack, for the refresher and for button presses in the API.
 type Slack struct{ db *DB }
 
-// Slack returns the store of what is in Slack.
+// Slack returns the store of the messages in Slack.
 func (db *DB) Slack() *Slack { return &Slack{db} }
 
-// enterMessage notes where a message stands, under the lock on its alert. It does so for a claimant that was
-// fenced as well, because the message is there.
+// enterMessage stores the place of a message, under the lock on its alert. It does so for a fenced
+// claimant as well, because the message exists.
 func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
 	m := settlement.Message
 	if m == nil {
@@ -40,7 +39,7 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	return nil
 }
 
-// beginThreads has messages that stand by themselves begin the threads of their issues.
+// beginThreads makes messages outside any thread begin the threads of their issues.
 func beginThreads(ctx context.Context, q *pgq.Queries, settlements []notify.Settlement) error {
 	var p pgq.SlackThreadsBeginParams
 	for i := range settlements {
@@ -57,8 +56,8 @@ func beginThreads(ctx context.Context, q *pgq.Queries, settlements []notify.Sett
 	return nil
 }
 
-// Claim takes the newest due update of each webhook that is allowed. Those that
-// cannot be read are left out and named in the error; they are offered again.
+// Claim takes the newest due update of each webhook that allow accepts. Updates that cannot be read
+// are left out and named in the error; they stay due.
 func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
 	webhooks, err := s.db.queries.SlackUpdateWebhooks(ctx)
 	claimed := refresh.Claimed{None: err == nil && len(webhooks) == 0}
@@ -133,12 +132,12 @@ func (s *Slack) conclude(ctx context.Context, q *pgq.Queries, settlement refresh
 	return retried > 0, err
 }
 
-// Trim forgets the oldest pending updates of each webhook, beyond most.
+// Trim deletes the oldest pending updates of each webhook, beyond most.
 func (s *Slack) Trim(ctx context.Context, most int) (int64, error) {
 	return s.db.queries.SlackUpdateTrim(ctx, int32(most))
 }
 
-// Webhook returns a webhook that posts as a bot, whosever it is.
+// Webhook returns a webhook that posts as a bot, of any tenant.
 func (s *Slack) Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, error) {
 	row, err := s.db.queries.SlackWebhook(ctx, id)
 	if err != nil {
@@ -147,8 +146,8 @@ func (s *Slack) Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, erro
 	return s.db.webhookOf(row)
 }
 
-// Show requests an update of the message whose button was pressed, whatever it shows,
-// and enters the message when its post was never confirmed.
+// Show requests an update of the message whose button was pressed, whatever it shows. If the post
+// of the message was never confirmed, Show also stores the message.
 func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		exists, err := q.AlertExists(ctx, pgq.AlertExistsParams{TenantID: p.Tenant, AlertID: p.AlertID})
@@ -177,7 +176,7 @@ func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
 	return nil
 }
 
-// Person returns the user of a tenant who has an e-mail address.
+// Person returns the user of a tenant with an e-mail address.
 func (s *Slack) Person(ctx context.Context, tenant, email string) (api.SlackPerson, error) {
 	row, err := s.db.queries.SlackPerson(ctx, pgq.SlackPersonParams{TenantID: tenant, Email: email})
 	if err != nil {

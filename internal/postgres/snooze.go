@@ -16,15 +16,15 @@ import (
 	"tocsin/notify"
 )
 
-// A snooze is a row beside its alert, and its reminder is written in the transaction that
-// deletes the row, under a lock on the alert. So it is written once, whatever dies and
-// however many replicas look, and not at all where the snooze was cancelled, was moved, or its
-// alert was resolved before. Instants are compared with Postgres's clock alone.
+// A snooze is a row of its own. Its reminder is written in the transaction that deletes the row,
+// under a lock on the alert. So the reminder is written once, whatever dies and however many
+// replicas look, and it is not written if the snooze was cancelled or moved or the alert was
+// resolved before. All instants are compared with Postgres's clock only.
 
-// longestSnooze is how far ahead a snooze ends at most.
+// longestSnooze is the longest time that an alert can be snoozed.
 const longestSnooze = 30 * 24 * time.Hour
 
-// Snooze lets an alert be quiet until an instant, or no more where that is nil.
+// Snooze snoozes an alert until an instant; nil cancels the snooze.
 func (s *Inbox) Snooze(ctx context.Context, tenant string, of api.Snooze) (alerts.Instance, error) {
 	var alert alerts.Instance
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -50,7 +50,7 @@ func (s *Inbox) Snooze(ctx context.Context, tenant string, of api.Snooze) (alert
 	return alert, nil
 }
 
-// snooze writes the snooze of an alert, which the transaction holds, and reports whether that
+// snooze writes the snooze of an alert that the transaction has locked, and reports whether that
 // changed anything.
 func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.State, of api.Snooze) (bool, error) {
 	if of.Until == nil {
@@ -77,15 +77,15 @@ func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.Sta
 	return err == nil, err
 }
 
-// mostReminders is how many snoozes are looked for at once.
+// mostReminders is how many snoozes one search returns.
 const mostReminders = 1000
 
-// Remind ends the snoozes that are over by now (nil is Postgres's clock), and reminds the
-// webhooks that were notified of the alerts. It returns how many messages there are for each
-// of them, and how many silences suppress. One alert about which that fails holds up no other.
+// Remind ends the snoozes that are over at now (nil is Postgres's clock), and reminds the webhooks
+// that were notified of the alerts. It returns how many messages there are for each webhook, and
+// how many are suppressed by silences. A failure for one alert does not hold up the others.
 func (s *Outbox) Remind(ctx context.Context, now *time.Time) (due map[uuid.UUID]int, suppressed int, err error) {
 	due = map[uuid.UUID]int{}
-	after := pgq.SnoozeDueRow{} // before all
+	after := pgq.SnoozeDueRow{} // comes before all
 	var failed []error
 	for {
 		over, err := s.alone().SnoozeDue(ctx, pgq.SnoozeDueParams{Now: now, AfterUntil: after.Until, AfterID: after.AlertID, Most: mostReminders})

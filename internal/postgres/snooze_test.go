@@ -63,7 +63,8 @@ func (n *napping) act(action alerts.Action) {
 	}
 }
 
-// remind ends what is over after a time, and returns how many messages are sent and suppressed.
+// remind ends the snoozes that are over after a time, and returns how many messages are sent and
+// suppressed.
 func (n *napping) remind(ctx context.Context, after time.Duration) (sent, suppressed int) {
 	n.t.Helper()
 	due, suppressed, err := n.db.Outbox().Remind(ctx, new(time.Now().Add(after)))
@@ -85,7 +86,7 @@ func (n *napping) id(generation int) string {
 	return notify.ID(n.alert, n.webhook, notify.ReasonSnoozeEnded, generation).String()
 }
 
-// over is how much later each snooze of these tests is over, by the clock of any machine.
+// over is so long that each snooze of these tests is over, by any machine's clock.
 const over = 3 * time.Hour
 
 func TestASnoozeEndsInOneReminder(t *testing.T) {
@@ -117,7 +118,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 
-	// The next snooze has a reminder of its own, and one that is acknowledged is reminded of.
+	// The next snooze has a reminder of its own, and an acknowledged alert has a reminder as well.
 	n.snoozed()
 	n.act(alerts.Acknowledge)
 	if sent, _ := n.remind(t.Context(), over); sent != 1 {
@@ -126,7 +127,7 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	if got := column(t, n.conn, reminders); !slices.Equal(got, []string{n.id(0), n.id(1)}) {
 		t.Errorf("reminders %v", got)
 	}
-	// They go out in order, behind what the webhook was notified of.
+	// They go out in order, after the earlier notifications of the webhook.
 	if got := column(t, n.conn, `select m.reason || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end
 		from outbox o join notification m using (notification_id) order by m.created_at`); !slices.Equal(got,
 		[]string{"FIRED 0 due", "SNOOZE_ENDED 0 waits", "SNOOZE_ENDED 1 waits"}) {
@@ -197,7 +198,8 @@ func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 	}
 }
 
-// Whoever has heard nothing of an alert, because it was silenced, is reminded of it nevertheless.
+// A webhook that was not notified of an alert, because it was silenced, gets the reminder
+// nevertheless.
 func TestASnoozeEndsAfterASilence(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)
@@ -221,8 +223,8 @@ func TestASnoozeEndsAfterASilence(t *testing.T) {
 	}
 }
 
-// TestWhoeverActsFirstIsNotReminded has a replica wait for somebody who acts at the instant at
-// which the snooze ends, and another one that dies while it waits.
+// TestWhoeverActsFirstIsNotReminded lets a replica wait for a user who acts at the instant at which
+// the snooze ends, and another one die while it waits.
 func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]string{
@@ -257,7 +259,7 @@ func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
 				killer := pgtest.Conn(t, n.url)
 				for one[int](t, killer, `select count(pg_terminate_backend(pid)) from pg_stat_activity
 					where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`) == 0 {
-					n.waits(t) // what waited before waited for something else, and not for long
+					n.waits(t) // what waited before waited for something else, and only briefly
 				}
 				if err := <-reminded; err == nil {
 					t.Error("the process that died has no error")
@@ -325,7 +327,8 @@ func TestWhatCanBeSnoozed(t *testing.T) {
 	}
 }
 
-// The rule of a window does not remind of what is snoozed, and counts from the end on.
+// A window rule sends no reminders of a snoozed alert, and counts the interval from the end of the
+// snooze on.
 func TestAWindowRuleDoesNotRemindOfWhatIsSnoozed(t *testing.T) {
 	w := newWindowAlerts(t)
 	a := w.apply(1, 0, 1, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired))[0].Instance.ID
@@ -346,7 +349,7 @@ func TestAWindowRuleDoesNotRemindOfWhatIsSnoozed(t *testing.T) {
 	w.apply(0, 1, 1, w.change(alerts.Remind, a, "a", notify.ReasonReminder))
 }
 
-// TestSnoozesThatCannotEndHoldUpNoOther has more snoozes fail than are looked for at once.
+// TestSnoozesThatCannotEndHoldUpNoOther has more failing snoozes than are handled at once.
 func TestSnoozesThatCannotEndHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	n := newNapping(t)

@@ -12,7 +12,7 @@ import (
 	"tocsin/evaluator"
 )
 
-// operatorsOf adds webhooks of a tenant that hear about Tocsin itself.
+// operatorsOf adds webhooks of a tenant that receive notifications about Tocsin itself.
 func (f *fleet) operatorsOf(tenant string, n int) {
 	f.tb.Helper()
 	for i := range n {
@@ -22,7 +22,7 @@ func (f *fleet) operatorsOf(tenant string, n int) {
 	}
 }
 
-// TestSourceIsAnnouncedOnceByAll has many replicas find out at the same time.
+// TestSourceIsAnnouncedOnceByAll has many replicas that detect it at the same time.
 func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	m := newMover(t, "a", "b", "c")
 	m.operatorsOf("a", 2)
@@ -75,7 +75,7 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 		if n := count(`alert where source = 'source' and health and state = 'FIRING' and message like '%connection refused'`); n != 2 {
 			t.Errorf("%d alerts of tenants with enabled rules, want 2", n)
 		}
-		// A person resolves one of them, which is no reason not to notify of the end.
+		// A user resolves one of them; its end is notified all the same.
 		m.exec(`update alert set state = 'RESOLVED', resolved_at = now() where source is not null and tenant_id = 'a'`)
 		if n := all(recovers); n != 3 || count(`notification where reason = 'SOURCE_RECOVERED'`) != 3*round {
 			t.Errorf("%d notifications of the end, %d there", n, count(`notification where reason = 'SOURCE_RECOVERED'`))
@@ -89,7 +89,7 @@ func TestSourceIsAnnouncedOnceByAll(t *testing.T) {
 	}
 }
 
-// TestWhoAnnouncedTheSourceEndsThat has another replica read the source meanwhile.
+// TestWhoAnnouncedTheSourceEndsThat has another replica that reads the source meanwhile.
 func TestWhoAnnouncedTheSourceEndsThat(t *testing.T) {
 	m := newMover(t, "a")
 	m.operatorsOf("a", 1)
@@ -116,7 +116,8 @@ func TestWhoAnnouncedTheSourceEndsThat(t *testing.T) {
 	}
 	failed("x", false)
 
-	// The partition with the rules moves to another replica: who announced it reads no more.
+	// The partition with the rules moves to another replica: the one that reported the failure
+	// reads no more.
 	if n, err := m.store.SourceFailed(t.Context(), "y", "no"); err != nil || n != 1 {
 		t.Fatalf("SourceFailed once more = %d, %v", n, err)
 	}

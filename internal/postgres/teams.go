@@ -18,7 +18,7 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// firstTeams is the version of the empty list of a tenant that has written none.
+// firstTeams is the version of the empty list, for a tenant that has written none.
 const firstTeams = 1
 
 // Teams is the API's store of teams.
@@ -47,7 +47,7 @@ func getTeams(ctx context.Context, q *pgq.Queries, tenant string) (api.TeamRecor
 	return r, nil
 }
 
-// Replace writes valid teams in the place of a version of them.
+// Replace replaces a version of the teams by a valid list.
 func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64, list teams.List) (api.TeamRecord, error) {
 	var done api.TeamRecord
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -80,9 +80,9 @@ func (s *Teams) Replace(ctx context.Context, tenant, actor string, version int64
 	return done, nil
 }
 
-// holdTeams refuses teams that name a webhook which is gone, or that lose one to which alerts escalate, or
-// all its webhooks. Where it was missing before, or had none, the edit makes nothing worse. Whoever writes a
-// routing policy holds the teams, too.
+// holdTeams refuses a list in which a team names a webhook that does not exist, or in which a team
+// loses a webhook to which alerts escalate, or all its webhooks. A fault that the previous list had
+// as well is no reason to refuse. A transaction that writes a routing policy locks the teams, too.
 func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, was, list *teams.List) error {
 	names := list.Names()
 	if hooks := list.WebhookIDs(names); len(hooks) > 0 {
@@ -115,7 +115,7 @@ func holdTeams(ctx context.Context, q *pgq.Queries, tenant string, was, list *te
 	return nil
 }
 
-// knownTeams refuses a policy that names a team which there is not, or which has no webhook.
+// knownTeams refuses a policy that names a team that does not exist or has no webhook.
 func knownTeams(ctx context.Context, q *pgq.Queries, tenant string, p *routing.Policy) error {
 	wanted := p.Teams()
 	if len(wanted) == 0 {
@@ -140,7 +140,7 @@ func knownTeams(ctx context.Context, q *pgq.Queries, tenant string, p *routing.P
 	return nil
 }
 
-// unteamed refuses to go on where a team is notified by a webhook.
+// unteamed returns a fault if a team is notified through the webhook.
 func unteamed(ctx context.Context, q *pgq.Queries, tenant string, webhook uuid.UUID) error {
 	r, err := getTeams(ctx, q, tenant)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Teams) Of(ctx context.Context, tenant, email string) ([]string, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read teams of user: %w", err)
 	}
-	// Whoever is in which team can be read of teams that another program has written, too.
+	// The members can be read even if another version of the program wrote the teams.
 	var list teams.List
 	if err := json.Unmarshal(row.Teams, &list); err != nil {
 		return nil, fmt.Errorf("the stored teams cannot be read: %w", err)

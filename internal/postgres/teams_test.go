@@ -25,7 +25,7 @@ func TestTeamsAreReplacedAsAWhole(t *testing.T) {
 	if err != nil || first.Version != 1 || len(first.List.Teams) != 0 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	// Of several who edit the first version one is stored.
+	// Of several users who edit the first version, one edit is stored.
 	var wait sync.WaitGroup
 	errs := make([]error, 5)
 	for i := range errs {
@@ -103,8 +103,8 @@ func TestGroupsAreThoseOfTheLastSignIn(t *testing.T) {
 	}
 }
 
-// TestAdministratorsWhoSignInAtOnceWaitForEachOther has two of them lose their role by what the provider
-// says, while somebody else holds a third one: neither holds what the other one waits for.
+// TestAdministratorsWhoSignInAtOnceWaitForEachOther lets two of them lose their role through their
+// provider, while another transaction locks a third one: no deadlock occurs.
 func TestAdministratorsWhoSignInAtOnceWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	p := newPersist(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// parse reads the URL of the database.
+// parse parses the URL of the database.
 func parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -19,8 +19,8 @@ func parse(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// CheckURL returns an error that names the setting, and shows nothing of the URL, unless it can be
-// a URL of Postgres.
+// CheckURL returns an error unless url can be a URL of Postgres. The error names the setting and
+// shows nothing of the URL.
 func CheckURL(setting, url string) error {
 	if _, err := pgxpool.ParseConfig(url); err != nil {
 		return malformed(setting, err)
@@ -28,8 +28,8 @@ func CheckURL(setting, url string) error {
 	return nil
 }
 
-// malformed says why a setting cannot be read. The error of pgx quotes the setting,
-// and does not find each password in it.
+// malformed says why a setting cannot be parsed. The error of pgx itself quotes the setting, and
+// does not redact every password in it.
 func malformed(setting string, err error) error {
 	form := setting + " must have the form postgres://user:password@host:5432/database"
 	broken, ok := errors.AsType[*pgconn.ParseConfigError](err)
@@ -39,17 +39,16 @@ func malformed(setting string, err error) error {
 	bare := *broken
 	bare.ConnString = ""
 	reason := strings.TrimPrefix(bare.Error(), "cannot parse ``: ")
-	// What is in brackets quotes a word at which a keyword was looked for, which
-	// may be of a password with a blank in it.
+	// The text in brackets quotes a word of the setting, which may be part of a password with a
+	// blank in it.
 	if text := "failed to parse as keyword/value"; strings.HasPrefix(reason, text) {
 		reason = text
 	}
 	return fmt.Errorf("%s: %s", form, reason)
 }
 
-// Explained says of an error which setting led to a server that was not reached
-// or let nobody in, and each reason once, on one line. Other errors it returns as
-// they are.
+// Explained rewrites a connection error: it names the setting that led to the server, and each
+// reason once, on one line. It returns other errors unchanged.
 func Explained(err error) error {
 	refused, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
@@ -64,7 +63,7 @@ func Explained(err error) error {
 	return unreached{reason: strings.Join(reasons, " "), err: err}
 }
 
-// unreached is an error of connecting, in words for a person.
+// unreached is a connection error in words for people.
 type unreached struct {
 	reason string
 	err    error

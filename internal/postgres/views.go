@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxOwnViews is how many views somebody may have, and maxSharedViews how many a tenant
-	// may share. Two who save at once may pass a bound by one.
+	// maxOwnViews bounds the views of one person; maxSharedViews bounds those that a tenant shares.
+	// Two people who save at once may exceed a bound by one.
 	maxOwnViews    = 100
 	maxSharedViews = 200
-	// mostViewsListed is more than both.
+	// mostViewsListed is more than both together.
 	mostViewsListed = 2 * (maxOwnViews + maxSharedViews)
 )
 
@@ -26,7 +26,7 @@ type Views struct{ db *DB }
 // Views returns the API's store of saved views.
 func (db *DB) Views() *Views { return &Views{db} }
 
-// List returns the views of somebody and those that are shared, by name.
+// List returns the views of a person and the shared ones, by name.
 func (s *Views) List(ctx context.Context, tenant, actor string) ([]api.ViewRecord, error) {
 	rows, err := s.db.queries.ViewList(ctx, pgq.ViewListParams{TenantID: tenant, Owner: actor, Most: mostViewsListed})
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Views) List(ctx context.Context, tenant, actor string) ([]api.ViewRecor
 	return list, nil
 }
 
-// Get returns a view that somebody sees.
+// Get returns a view that a person can see.
 func (s *Views) Get(ctx context.Context, tenant, actor string, id uuid.UUID) (api.ViewRecord, error) {
 	row, err := s.db.queries.ViewGet(ctx, pgq.ViewGetParams{TenantID: tenant, Owner: actor, ViewID: id})
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Views) Get(ctx context.Context, tenant, actor string, id uuid.UUID) (ap
 	return viewRecord(row), nil
 }
 
-// Save writes a view. One of the same owner and name is replaced and keeps its id.
+// Save writes a view. It replaces a view of the same owner and name, which keeps its id.
 func (s *Views) Save(ctx context.Context, tenant string, v api.ViewRecord) (api.ViewRecord, error) {
 	var saved api.ViewRecord
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {

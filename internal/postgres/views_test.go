@@ -96,7 +96,7 @@ select gen_random_uuid(), 'default', $1, 'view ' || n, '', $3 from generate_seri
 	}
 	refused(api.ViewRecord{Owner: "ada", Name: "one more"})
 	refused(api.ViewRecord{Owner: "bo", Name: "one more", Shared: true})
-	// What is replaced does not count, and others have bounds of their own.
+	// What is replaced does not count, and others have limits of their own.
 	saveView(t, db, api.ViewRecord{Owner: "ada", Name: "view 7", Search: "app=orders"})
 	saveView(t, db, api.ViewRecord{Owner: "many 3", Name: "view 7", Shared: true})
 	saveView(t, db, api.ViewRecord{Owner: "bo", Name: "one more"})

@@ -10,29 +10,29 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// How much waits to be sent is asked for every few seconds, by each page that is open and by
-// whoever reads metrics. To count a million rows would take a second each time, and
-// a counter would be the row that all deliveries wait for. So rows are counted up to
-// a bound. Beyond it Postgres's own count of live rows is taken, which it keeps
-// beside all transactions: it is some seconds old, nearly exact, and lost when
-// Postgres crashes, until the table is analyzed. A tenant's part of it is that of a
-// sample of the table's pages.
+// Every open page and every scrape of metrics asks every few seconds how much waits to be sent.
+// Counting a million rows would take a second each time, and a counter would be a row that all
+// deliveries wait for. So rows are counted up to a bound.
+//
+// Above the bound the number of live rows is taken from the statistics of Postgres, which are kept
+// outside transactions. It is some seconds old and nearly exact; it is lost when Postgres crashes,
+// until the table is analyzed. The share of a tenant is estimated from a sample of the table's
+// pages.
 
-// mostCounted is how many rows are counted; more are estimated.
+// mostCounted is how many rows are counted; a larger number is estimated.
 const mostCounted = 10_000
 
-// beginCount has rows counted along an index, which ends at the bound: a bitmap
-// would be made of all of them first.
+// beginCount makes Postgres count along an index and stop at the bound: a bitmap scan would first
+// read all rows.
 const beginCount = beginWork + `; set local enable_bitmapscan = off`
 
 // waiting is how much waits to be sent.
 type waiting struct {
-	// depth is the number of messages, exact unless it is an estimate. An estimate is
-	// above mostCounted.
+	// depth is the number of messages. It is exact, or an estimate above mostCounted.
 	depth     int64
 	estimated bool
-	// oldest is the age of the oldest; nil when nothing waits. Where replicas' clocks
-	// differ, it is one that was made about as long ago.
+	// oldest is the age of the oldest message; nil if none waits. If the clocks of replicas differ,
+	// it may be the age of another message written at about the same time.
 	oldest *time.Duration
 }
 
@@ -41,8 +41,8 @@ func (db *DB) waitingInAll(ctx context.Context) (waiting, error) {
 	return db.countWaiting(ctx, nil, (*pgq.Queries).WaitingLive)
 }
 
-// waitingFor tells how much waits for a tenant. Beyond mostCounted the age of the oldest is
-// that of an old one.
+// waitingFor returns how much waits for a tenant. Above mostCounted, the age is that of an old
+// message, not always of the oldest.
 func (db *DB) waitingFor(ctx context.Context, tenant string) (waiting, error) {
 	return db.countWaiting(ctx, &tenant, func(q *pgq.Queries, ctx context.Context) (int64, error) {
 		e, err := q.WaitingEstimate(ctx, tenant)
@@ -53,8 +53,8 @@ func (db *DB) waitingFor(ctx context.Context, tenant string) (waiting, error) {
 	})
 }
 
-// countWaiting counts what waits for a tenant, nil for all, up to the bound, and takes
-// an estimate beyond it, if that is more than was counted.
+// countWaiting counts what waits for a tenant (nil for all) up to the bound. Above the bound it
+// takes an estimate, if that is more than was counted.
 func (db *DB) countWaiting(ctx context.Context, tenant *string, estimate func(*pgq.Queries, context.Context) (int64, error)) (o waiting, err error) {
 	err = db.begun(ctx, beginCount, func(tx pgx.Tx) error {
 		q := db.queries.WithTx(tx)

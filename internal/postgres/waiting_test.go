@@ -13,18 +13,18 @@ import (
 	"tocsin/internal/seal"
 )
 
-// waiting is what waits for some tenants, each with one webhook.
+// waiting are queued messages of some tenants, each with one webhook.
 type waiting struct {
 	tb   testing.TB
 	url  string
 	conn *pgx.Conn
 }
 
-// fill writes messages of a tenant that are so old, of which some are settled.
+// fill writes messages of a tenant with the given age, some of which are settled.
 func (b *waiting) fill(tenant string, count, settled int, age time.Duration) {
 	b.tb.Helper()
 	for _, statement := range []string{
-		// One alert, of one rule, is what all are about.
+		// All messages are about one alert of one rule.
 		`set session_replication_role = replica`,
 		`insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
 			interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
@@ -58,7 +58,7 @@ const (
 	oneRule  = "00000000-0000-0000-0000-0000000000b1"
 )
 
-// box has a key that seals the secrets of these tests.
+// box has a key that encrypts the secrets of these tests.
 func box(tb testing.TB) *seal.Box {
 	tb.Helper()
 	made, err := seal.New("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
@@ -68,7 +68,7 @@ func box(tb testing.TB) *seal.Box {
 	return made
 }
 
-// seal gives webhooks secrets that can be opened.
+// seal gives webhooks secrets that can be decrypted.
 func (b *waiting) seal() {
 	b.tb.Helper()
 	rows, err := b.conn.Query(b.tb.Context(), `select webhook_id from webhook where secrets = ''`)
@@ -84,8 +84,8 @@ func (b *waiting) seal() {
 	}
 }
 
-// rowsRead returns how many rows of the outbox and of the record were read, by any
-// way, while f ran on connections of its own.
+// rowsRead returns how many rows of the outbox and of notifications were read, in any way, while f
+// ran on connections of its own.
 func (b *waiting) rowsRead(f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
 	return b.counted(`
@@ -94,10 +94,10 @@ func (b *waiting) rowsRead(f func(db *postgres.DB)) int64 {
 		from pg_stat_user_tables t where t.relname in ('outbox', 'notification')`, f)
 }
 
-// counted returns by how much f increases what a query of Postgres's statistics tells.
+// counted returns by how much f increases a number in Postgres's statistics.
 func (b *waiting) counted(read string, f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
-	// What this connection has read before is told now, and not later.
+	// What this connection has read before is flushed to the statistics now.
 	one[string](b.tb, b.conn, `select pg_stat_force_next_flush()::text`)
 	before := one[int64](b.tb, b.conn, read)
 	db, err := postgres.Open(b.tb.Context(), b.url, box(b.tb))
@@ -106,8 +106,8 @@ func (b *waiting) counted(read string, f func(db *postgres.DB)) int64 {
 	}
 	f(db)
 	db.Close()
-	// What a connection has read is known when it has ended. One that holds a
-	// transaction open is the test's.
+	// The statistics of a connection are available when it has ended. The test itself has one with
+	// an open transaction.
 	for open := true; open; {
 		open = one[bool](b.tb, b.conn, `select exists (
 			select from pg_stat_activity
@@ -117,8 +117,8 @@ func (b *waiting) counted(read string, f func(db *postgres.DB)) int64 {
 	return one[int64](b.tb, b.conn, read) - before
 }
 
-// TestWaitingIsCountedUpToABound has much wait for one tenant, less to another, and little
-// to a third, beside as many messages that are settled.
+// TestWaitingIsCountedUpToABound has many queued messages of one tenant, fewer of another, and few
+// of a third, and as many settled ones.
 func TestWaitingIsCountedUpToABound(t *testing.T) {
 	const much, less, little = 60_000, 30_000, 3
 	url := pgtest.URL(t)
@@ -165,13 +165,13 @@ func TestWaitingIsCountedUpToABound(t *testing.T) {
 
 func checkWaiting(t *testing.T, tenant string, got api.SystemStatus, depth int64, estimated bool) {
 	t.Helper()
-	// The sample is the same pages each time.
+	// The sample consists of the same pages each time.
 	if off := got.OutboxDepth - depth; got.OutboxEstimated != estimated || (!estimated && off != 0) || max(off, -off) > depth/4 {
 		t.Errorf("%s: %d messages wait, estimated %v; want %d, %v", tenant, got.OutboxDepth, got.OutboxEstimated, depth, estimated)
 	}
 }
 
-// checkRead wants no more to be read than the bound, twice, and a sample.
+// checkRead checks that no more is read than twice the limit and a sample.
 func checkRead(t *testing.T, what string, rows int64) {
 	t.Helper()
 	if rows > 2*10_001+8_000 {
@@ -179,7 +179,7 @@ func checkRead(t *testing.T, what string, rows int64) {
 	}
 }
 
-// TestWaitingAfterStatisticsWereLost asks when Postgres does not know how many rows there are.
+// TestWaitingAfterStatisticsWereLost counts while Postgres does not know how many rows there are.
 func TestWaitingAfterStatisticsWereLost(t *testing.T) {
 	url := pgtest.URL(t)
 	b := &waiting{t, url, pgtest.Conn(t, url)}

@@ -11,22 +11,21 @@ import (
 	"tocsin/notify"
 )
 
-// webhookCache keeps webhooks as they were read, so that their secrets are not
-// opened anew for each message. It is safe for concurrent use. A webhook is read
-// again when its version is another one; what changes without a version (how long
-// it is held) is not to be asked of it.
+// webhookCache caches webhooks, so that their secrets need not be opened for each message. It is
+// safe for concurrent use. A webhook is read again when its version changes. Do not read fields
+// from the cache that change without a version, such as how long a webhook is held.
 type webhookCache struct {
 	db    *DB
 	mu    sync.Mutex
 	known map[uuid.UUID]cachedWebhook
-	// complained is when it was last said that the secrets of a webhook cannot be opened.
+	// complained is when the last complaint about the secrets of a webhook was returned.
 	complained map[uuid.UUID]time.Time
 }
 
-// complainEvery is how often that is said of a webhook.
+// complainEvery is the least time between two complaints about a webhook.
 const complainEvery = time.Minute
 
-// complaint returns why a webhook cannot be read, nil where that was said lately.
+// complaint returns why a webhook cannot be read, or nil if it was said recently.
 func (c *webhookCache) complaint(id uuid.UUID, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,10 +45,10 @@ type cachedWebhook struct {
 	err     error
 }
 
-// maxCachedWebhooks bounds the webhooks kept, beyond which all are read again.
+// maxCachedWebhooks bounds the cache; beyond it all webhooks are read again.
 const maxCachedWebhooks = 10_000
 
-// get returns webhooks by their ids, in at least the versions asked for.
+// get returns webhooks by their ids, each at least in the requested version.
 func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]int64) (map[uuid.UUID]cachedWebhook, error) {
 	found := make(map[uuid.UUID]cachedWebhook, len(versions))
 	var missing []uuid.UUID

@@ -16,7 +16,7 @@ import (
 	"tocsin/notify"
 )
 
-// Update replaces a webhook of the version that was edited.
+// Update replaces a webhook if it still has the version that was edited.
 func (s *Webhooks) Update(ctx context.Context, tenant string, edited notify.Webhook) (notify.Webhook, error) {
 	return s.edit(ctx, tenant, edited.ID, func(present notify.Webhook, _ time.Time) (notify.Webhook, bool, error) {
 		if present.Version != edited.Version {
@@ -27,8 +27,7 @@ func (s *Webhooks) Update(ctx context.Context, tenant string, edited notify.Webh
 	})
 }
 
-// SetEnabled enables, which ends a hold, or disables a webhook. To disable one needs
-// no secrets.
+// SetEnabled enables or disables a webhook. Enabling also ends a hold. Disabling needs no secrets.
 func (s *Webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error) {
 	return s.edit(ctx, tenant, id, func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error) {
 		changes := w.Enabled != enabled || enabled && w.HeldUntil.After(now)
@@ -41,7 +40,7 @@ func (s *Webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, 
 	})
 }
 
-// Rotate makes a secret the present one; the former one signs for an overlap.
+// Rotate replaces the secret. The former secret also signs for an overlap.
 func (s *Webhooks) Rotate(ctx context.Context, tenant string, id uuid.UUID, r api.Rotation) (notify.Webhook, error) {
 	return s.edit(ctx, tenant, id, func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error) {
 		w.FormerSecret, w.FormerSecretUntil = "", time.Time{}
@@ -53,7 +52,7 @@ func (s *Webhooks) Rotate(ctx context.Context, tenant string, id uuid.UUID, r ap
 	})
 }
 
-// Retire drops the former secret.
+// Retire removes the former secret.
 func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error) {
 	return s.edit(ctx, tenant, id, func(w notify.Webhook, _ time.Time) (notify.Webhook, bool, error) {
 		changes := w.FormerSecret != ""
@@ -62,10 +61,10 @@ func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (not
 	})
 }
 
-// edit stores what change makes of a webhook, if it says that it changed it. What
-// attempts have shown of it is forgotten in any case.
-// Secrets are opened and sealed again, so that nobody's edit loses another's; those
-// that cannot be opened stay as they are, unless an edit gives all of them anew.
+// edit stores the result of change, if change reports that it changed the webhook. What attempts
+// have shown of the webhook is forgotten in any case. Secrets are opened and sealed again, so that
+// no edit loses the secrets of another edit. Secrets that cannot be opened stay as they are, unless
+// an edit replaces all of them.
 func (s *Webhooks) edit(
 	ctx context.Context, tenant string, id uuid.UUID, change func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error),
 ) (notify.Webhook, error) {
@@ -86,7 +85,7 @@ func (s *Webhooks) edit(
 		if err != nil {
 			return err
 		}
-		// A person has seen to it, even where there was nothing to change.
+		// A person has taken care of the webhook, even if nothing changed.
 		if err := revive(ctx, q, &w); err != nil || !changed {
 			return err
 		}
@@ -121,7 +120,7 @@ func (s *Webhooks) edit(
 	return *edited, nil
 }
 
-// editOf returns a webhook as an edit stores it.
+// editOf returns a webhook in the form that an edit stores.
 func (db *DB) editOf(w notify.Webhook) (pgq.WebhookUpdateParams, error) {
 	sealed, err := db.sealWebhook(w)
 	if err != nil {

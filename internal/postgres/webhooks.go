@@ -55,7 +55,7 @@ func (s *Webhooks) Get(ctx context.Context, tenant string, id uuid.UUID) (notify
 	return list[0], err
 }
 
-// Names returns what rules have to know of every webhook, by name.
+// Names returns what rules need to know about every webhook, by name.
 func (s *Webhooks) Names(ctx context.Context, tenant string) ([]api.WebhookName, error) {
 	rows, err := s.db.queries.WebhookNames(ctx, tenant)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Webhooks) Names(ctx context.Context, tenant string) ([]api.WebhookName,
 	return names, nil
 }
 
-// Create stores a webhook; its secrets are sealed.
+// Create stores a webhook and seals its secrets.
 func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error) {
 	w.ID = uuid.Must(uuid.NewV7())
 	sealed, err := s.db.sealWebhook(w)
@@ -101,7 +101,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 	return s.db.webhookOf(row)
 }
 
-// eventNames are events as they are stored.
+// eventNames returns events in stored form.
 func eventNames(events []notify.Reason) []string {
 	names := make([]string, len(events))
 	for i, event := range events {
@@ -110,11 +110,11 @@ func eventNames(events []notify.Reason) []string {
 	return names
 }
 
-// Delete removes a webhook that no rule is bound to and no route leads to. What still waited
-// for it, was refused or exhausted is discarded, and the alert about its having been switched off resolves.
+// Delete removes a webhook if no rule and no route refers to it. Its messages that wait, were
+// refused or are exhausted are discarded, and the alert that it was switched off resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		// Open alerts may be routed to it: whoever has read that reads it again.
+		// Open alerts may be routed to it. A replica that has read their routing reads it again.
 		if _, err := beginChange(ctx, q, tenant); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 	return nil
 }
 
-// webhookSecrets is what is sealed of a webhook.
+// webhookSecrets is the sealed part of a webhook.
 type webhookSecrets struct {
 	URL           string            `json:"url"`
 	Headers       map[string]string `json:"headers,omitempty"`
@@ -179,8 +179,8 @@ func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 
 func webhookRow(id uuid.UUID) string { return "webhook/" + id.String() }
 
-// shownWebhook reads a stored webhook for people: also one whose secrets cannot be
-// opened, so that it can be seen, switched off and repaired.
+// shownWebhook decodes a stored webhook for people. It accepts secrets that cannot be opened, so
+// that the webhook can be seen, switched off and repaired.
 func (db *DB) shownWebhook(row pgq.Webhook) notify.Webhook {
 	w, err := db.webhookOf(row)
 	if err != nil {
@@ -190,8 +190,8 @@ func (db *DB) shownWebhook(row pgq.Webhook) notify.Webhook {
 	return w
 }
 
-// webhookOf reads a stored webhook. Its errors are about secrets that cannot be opened; all other
-// fields are read even then.
+// webhookOf decodes a stored webhook. Its errors concern secrets that cannot be opened; all other
+// fields are set even then.
 func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	w := notify.Webhook{
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),

@@ -9,13 +9,12 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// alone returns the queries that return rows, each as a transaction of its own under
-// the settings of [working], sent with them: it asks Postgres once, not three times.
-// Such a transaction commits when its query has succeeded, whatever becomes of this
-// process meanwhile.
+// alone returns queries that return rows and that each run as their own transaction with the
+// settings of [working]. Both are sent together, so each query takes one round trip instead of
+// three. The transaction commits when its query succeeds, whatever happens to this process.
 func (s *Outbox) alone() *pgq.Queries { return pgq.New(alone{s.db.pool, 1}) }
 
-// together is alone for a statement that works on many rows.
+// together is alone for a statement that works on several rows.
 func (s *Outbox) together(items int) *pgq.Queries { return pgq.New(alone{s.db.pool, items}) }
 
 type alone struct {
@@ -23,34 +22,34 @@ type alone struct {
 	items int
 }
 
-// beginWork is for statements that work on rows of the outbox by their ids. They
-// are to use its indexes whatever was known of the table's size when they were
-// planned: it is empty most of the time, and a plan made then, which reads all of
-// it, would be used when a hundred thousand rows wait.
+// beginWork is for statements that work on rows of the outbox by their ids. They must use its
+// indexes, whatever Postgres believed about the size of the table when the plan was made. The table
+// is empty most of the time: a plan made then reads all of it, and would still be used when a
+// hundred thousand rows wait.
 //
-// Nor does it help that a vacuum has looked, between two storms: what it then
-// believes to be a row or two is read whole for each row of a batch. So no statement
-// joins the outbox to its batch. Each names the ids, which alone leads to the rows,
-// and has the rest of what it knows looked up in a hash: (…) in (select …) is true.
+// A vacuum between two storms does not help: if it finds one or two rows, the table is read whole
+// for each row of a batch. So no statement joins the outbox to its batch. Each names the ids, which
+// leaves only the index to find the rows, and looks up its other data in a hash: (…) in (select …)
+// is true.
 const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
 
-// planOnce is for statements whose plan is the same whatever their arguments are: each
-// connection would else make one for each of the first five times.
+// planOnce is for statements whose plan does not depend on their arguments. Otherwise each
+// connection would plan each of them anew for the first five executions.
 const planOnce = `; set local plan_cache_mode = force_generic_plan`
 
-// beginBatch also bounds how long a batch waits for a lock: whatever holds one row
-// must not keep all the others. Alone, a row waits for as long as it takes.
+// beginBatch also bounds how long a batch waits for a lock: one locked row must not hold up all the
+// others. A statement for a single row waits as long as it takes.
 const beginBatch = beginWork + `; set local lock_timeout = '1s'`
 
-// working is [beginWork] with [planOnce] and, of several items, [beginBatch], as one
-// statement that is sent with those that it is for. A batch is joined to what of it left
-// the outbox by a hash.
+// working is [beginWork] with [planOnce] and, for several items, [beginBatch]. It is one statement,
+// sent together with the statements that it applies to. It leaves hash joins on, by which a batch
+// is joined to its rows that have left the outbox.
 const working = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
        set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true),
        set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// Query returns rows. Once all are read, their Err says whether the transaction has committed.
+// Query returns rows. When all are read, their Err says whether the transaction was committed.
 func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(working, pgx.NamedArgs{"items": a.items})
@@ -68,7 +67,7 @@ func (a alone) Query(ctx context.Context, query string, args ...any) (pgx.Rows, 
 	return &committed{Rows: rows, results: results}, nil
 }
 
-// committed are the rows of a transaction that ends with them.
+// committed are the rows of a transaction that ends when they are read.
 type committed struct {
 	pgx.Rows
 	results pgx.BatchResults
@@ -76,7 +75,7 @@ type committed struct {
 	closed  bool
 }
 
-// Next ends the transaction where there is no row left.
+// Next ends the transaction if there is no further row.
 func (c *committed) Next() bool {
 	if c.Rows.Next() {
 		return true
@@ -94,7 +93,7 @@ func (c *committed) Close() {
 	}
 }
 
-// Err returns why the rows are not all, or not committed.
+// Err returns why rows are missing, or why they were not committed.
 func (c *committed) Err() error {
 	if err := c.Rows.Err(); err != nil {
 		return err

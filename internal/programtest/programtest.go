@@ -1,7 +1,7 @@
-// Package programtest has the real programs, for tests that run them as processes.
+// Package programtest provides the real programs to tests that run them as processes.
 //
-// `make test-go` builds them first and names their folder. A test process that is run without builds what it asks for,
-// once, as make does, so that what is compiled is there already.
+// `make test-go` builds them first and passes their folder. A test process that runs without that
+// builds the programs it needs, once, in the same way as make, so that the build cache is used.
 package programtest
 
 import (
@@ -22,13 +22,13 @@ var (
 	folder   = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "tocsin-test-") })
 )
 
-// Tocsin returns the path of the product.
+// Tocsin returns the path of the program tocsin.
 func Tocsin() (string, error) { return tocsin() }
 
-// Devstack returns the path of devstack.
+// Devstack returns the path of the program devstack.
 func Devstack() (string, error) { return devstack() }
 
-// Remove removes what was built. It is called when the tests have ended.
+// Remove removes what was built. It is called after all tests.
 func Remove() {
 	if dir, err := folder(); err == nil {
 		_ = os.RemoveAll(dir)

@@ -19,7 +19,7 @@ type Server struct {
 	process *exec.Cmd
 }
 
-// New starts a server, which ends with tb.
+// New starts a server that is stopped when tb ends.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{port: freePort(tb), dir: tb.TempDir()}
@@ -28,11 +28,10 @@ func New(tb testing.TB) *Server {
 	return s
 }
 
-// URL leads to the server.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", s.port) }
 
-// Start starts a server that was stopped, empty, at the same address, and
-// returns when it answers.
+// Start starts a stopped server, empty, at the same address, and returns when it answers.
 func (s *Server) Start(tb testing.TB) {
 	tb.Helper()
 	program, err := exec.LookPath("redis-server")
@@ -56,7 +55,7 @@ func (s *Server) Start(tb testing.TB) {
 	}
 }
 
-// Stop kills the server, and does nothing when it is stopped.
+// Stop kills the server; it does nothing if the server is stopped.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	if s.process == nil {

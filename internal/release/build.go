@@ -17,10 +17,10 @@ import (
 // build is one binary.
 type build struct {
 	arch string
-	// path is that of the binary, sbom that of its bill of materials.
+	// path is the path of the binary, sbom that of its bill of materials.
 	path, sbom string
-	// version is semantic, without the v in front: 1.2.3, or 0.0.0-20261123052000-729f274c0a1b
-	// of a commit without a tag.
+	// version is a semantic version without a leading v: 1.2.3, or
+	// 0.0.0-20261123052000-729f274c0a1b for a commit without a tag.
 	version string
 	commit  string
 	// at is when the commit was made.
@@ -55,13 +55,13 @@ func buildAll(ctx context.Context, o *cli) ([]build, error) {
 	return builds, nil
 }
 
-// compile builds the binary and writes its bill of materials beside it.
+// compile builds the binary and writes its bill of materials next to it.
 func (b *build) compile(ctx context.Context, o *cli) error {
 	path, err := filepath.Abs(b.path)
 	if err != nil {
 		return err
 	}
-	// The version is that of the tag or the commit, whatever GOFLAGS says.
+	// The version is that of the tag or the commit, regardless of GOFLAGS.
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/tocsin")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Root, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+b.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")
@@ -84,7 +84,7 @@ func (b *build) compile(ctx context.Context, o *cli) error {
 	return os.WriteFile(b.sbom, bill, 0o644)
 }
 
-// output returns what a program prints, without the space around it.
+// output returns the output of a program, without surrounding space.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

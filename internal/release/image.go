@@ -24,18 +24,18 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is neither root nor anybody on a usual host.
+// user is not root, and does not exist on a usual host.
 const user = "65532"
 
-// file is one file or, with a slash at its end, one folder of a layer.
+// file is a file of a layer or, with a slash at its end, a folder.
 type file struct {
 	path    string
 	mode    int64
 	content []byte
 }
 
-// makeImage writes the image for all architectures as an OCI layout, and for each one as an archive that docker load
-// and podman load take. It returns the archives.
+// makeImage writes the image for all architectures as an OCI layout, and for each one as an archive
+// that docker load and podman load accept. It returns the archives.
 func makeImage(ctx context.Context, o *cli, builds []build, push string) (archives []string, err error) {
 	if err := clean(o, "tocsin_*.image.tar"); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func writeLayout(dir, tag string, index v1.ImageIndex) error {
 	if err != nil {
 		return fmt.Errorf("write image layout: %w", err)
 	}
-	// The name by which skopeo and podman find it in the layout.
+	// The name by which skopeo and podman find the image in the layout.
 	err = at.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
 	if err != nil {
 		return fmt.Errorf("write image layout: %w", err)
@@ -140,11 +140,12 @@ func imageOf(b *build, root string) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// baseFiles are what every program expects. The time zones are in the binary.
+// baseFiles are the files that every program expects. The time zones are in the binary.
 func baseFiles() []file {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		// A bundle of certificates cannot say until when an authority's are good.
+		// A bundle of certificates cannot say until when the certificates of an authority are
+		// valid.
 		if root.Constraint == nil {
 			_ = pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
 		}
@@ -185,7 +186,7 @@ func productFiles(b *build, root string) ([]file, error) {
 	return files, nil
 }
 
-// layerOf returns a layer whose files belong to root and bear one time.
+// layerOf returns a layer whose files belong to root and have the same time.
 func layerOf(at time.Time, files []file) (v1.Layer, error) {
 	var buffer bytes.Buffer
 	archive := tar.NewWriter(&buffer)

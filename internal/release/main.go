@@ -1,11 +1,12 @@
-// Command release builds what is published of Tocsin: binaries, archives, Debian and RPM packages, a container image, a
-// bill of materials for each, and their checksums. It needs Go, git and the built web application, and no root, no
-// container engine and no network once the modules are there.
+// Command release builds the published artefacts of Tocsin: binaries, archives, Debian and RPM
+// packages, a container image, a bill of materials for each, and their checksums. It needs Go, git
+// and the built web application. It does not need root, a container engine or, once the modules are
+// downloaded, a network.
 //
-// The same commit, with the same Go, gives the same bytes: every time in an artefact is that of the commit, and every
-// list has one order.
+// The same commit with the same Go gives the same bytes: every time in an artefact is that of the
+// commit, and every list has a fixed order.
 //
-// It is a module of its own, so that the product depends on none of it.
+// It is a separate module, so that the product depends on none of its libraries.
 package main
 
 import (

@@ -19,7 +19,8 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// makePackages writes a Debian and an RPM package for each architecture, as deploy/packages/nfpm.yaml describes them.
+// makePackages writes a Debian and an RPM package for each architecture, as described in
+// deploy/packages/nfpm.yaml.
 func makePackages(ctx context.Context, o *cli, builds []build) (paths []string, err error) {
 	if err := clean(o, "tocsin_*.deb", "tocsin-*.rpm"); err != nil {
 		return nil, err
@@ -70,8 +71,9 @@ func makePackages(ctx context.Context, o *cli, builds []build) (paths []string, 
 	return paths, nil
 }
 
-// documents returns the paths of what belongs to each package and archive beside the program, as they are in the repository, so
-// that links from one to the other hold: the documentation, and what it says how to use.
+// documents returns the paths of the files in each package and archive besides the program: the
+// documentation, and the files that it describes. The paths are those in the repository, so that
+// links between them work.
 func documents(ctx context.Context, root string) (paths []string, err error) {
 	list, err := output(ctx, root, "git", "ls-files", "-z", "--", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "deploy", "docs", ":!docs/site")
 	if err != nil {
@@ -80,7 +82,7 @@ func documents(ctx context.Context, root string) (paths []string, err error) {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == 0 }), nil
 }
 
-// clean removes what an earlier run left, so that a pattern names one file, and the sums of it.
+// clean removes the results of an earlier run, so that a pattern names one file.
 func clean(o *cli, patterns ...string) error {
 	for _, pattern := range append(patterns, "SHA256SUMS") {
 		old, err := filepath.Glob(filepath.Join(o.Out, pattern))
@@ -96,7 +98,8 @@ func clean(o *cli, patterns ...string) error {
 	return nil
 }
 
-// makeArchives writes a compressed archive for each architecture: binary, bill of materials, and what belongs to it.
+// makeArchives writes a compressed archive for each architecture, with binary, bill of materials
+// and documents.
 func makeArchives(ctx context.Context, o *cli, builds []build) (paths []string, err error) {
 	if err := clean(o, "tocsin_*.tar.gz"); err != nil {
 		return nil, err
@@ -149,7 +152,7 @@ func makeArchives(ctx context.Context, o *cli, builds []build) (paths []string, 
 	return paths, nil
 }
 
-// writeSums writes the SHA-256 of files, as sha256sum -c reads it.
+// writeSums writes the SHA-256 of files in the format of sha256sum -c.
 func writeSums(o *cli, files []string) error {
 	slices.Sort(files)
 	var sums strings.Builder
@@ -173,7 +176,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	if err := errors.Join(write(f), f.Close()); err != nil {
-		// Nobody takes the half of a file for the whole.
+		// Half a file must not be taken for the whole.
 		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(path)))
 	}
 	fmt.Println(path)

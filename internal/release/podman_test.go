@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// podman runs containers in a store of its own.
+// podman runs containers with a store of its own.
 type podman struct {
 	t    *testing.T
 	args []string
@@ -41,7 +41,7 @@ func newPodman(t *testing.T) *podman {
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// A container's files may belong to users of its own: removed by podman, not by the test.
+	// A container's files may belong to users of its own: podman removes them, not the test.
 	store, err := os.MkdirTemp("", "tocsin-podman")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func (p *podman) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// do returns what podman prints.
+// do returns the output of podman.
 func (p *podman) do(args ...string) string {
 	p.t.Helper()
 	cmd := p.command(context.Background(), args...)
@@ -73,8 +73,8 @@ func (p *podman) do(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestTheImageRuns starts the image as it is meant to be run: without root, without capabilities, on a file system that
-// cannot be written, in little memory, on real databases.
+// TestTheImageRuns starts the image as it is meant to be run: without root, without capabilities,
+// on a read-only file system, with little memory, on real databases.
 func TestTheImageRuns(t *testing.T) {
 	postgres, clickhouse := os.Getenv("TOCSIN_TEST_POSTGRES_URL"), os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
 	if postgres == "" || clickhouse == "" {
@@ -123,7 +123,8 @@ func TestTheImageRuns(t *testing.T) {
 	if user := p.do("inspect", "--format={{.Config.User}}", "tocsin"); user != "65532:65532" {
 		t.Errorf("it runs as %s", user)
 	}
-	// A rule's calendar and a silence's window are by the clocks of a zone, which an image from scratch has not.
+	// The calendar of a rule and the window of a silence depend on the time zone database, which an
+	// image from scratch does not have.
 	for zone, want := range map[string]int{"Europe/Berlin": http.StatusCreated, "Europe/Nowhere": http.StatusBadRequest} {
 		body := fmt.Sprintf(`{"name": "By night %s", "match": {"severities": ["INFO"]},
 			"recurrence": {"timeZone": %q, "weekdays": ["MONDAY"], "from": "22:00", "durationMinutes": 480}}`, address, zone)
@@ -169,7 +170,8 @@ func (p *podman) untilReady() {
 	}
 }
 
-// TestTheOtherArchitectureRuns migrates a database and serves with the binary of the image for arm64, which qemu runs.
+// TestTheOtherArchitectureRuns migrates a database and serves with the binary of the image for
+// arm64, run by qemu.
 func TestTheOtherArchitectureRuns(t *testing.T) {
 	postgres, clickhouse := os.Getenv("TOCSIN_TEST_POSTGRES_URL"), os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
 	if postgres == "" || clickhouse == "" {

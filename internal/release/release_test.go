@@ -58,8 +58,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestTheSameCommitGivesTheSameBytes builds a second time as somebody else would: from a clone in another folder, the web application
-// included, with nothing in Go's build cache, and with neither Go nor npm allowed to download anything.
+// TestTheSameCommitGivesTheSameBytes builds a second time as another person would: from a clone in
+// another folder, including the web application, with an empty Go build cache, and with neither Go
+// nor npm allowed to download anything.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -77,14 +78,15 @@ func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 		t.Fatalf("a clone has only what is committed, and these are not:\n%s", changes)
 	}
 	first, second, clone := released(t), t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
-	// The repository may belong to somebody else, and git clone asks the settings of the user alone whether that is safe.
+	// The repository may belong to another user, and git clone reads only the user's settings on
+	// whether that is safe.
 	settings := filepath.Join(t.TempDir(), "gitconfig")
 	if err := os.WriteFile(settings, []byte("[safe]\n\tdirectory = *\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("GIT_CONFIG_GLOBAL", settings)
 	run(root, "git", "clone", "--quiet", "--no-hardlinks", root, clone)
-	// The packages of npm are what the lock file says, downloaded before.
+	// The npm packages are those of the lock file, downloaded before.
 	run(root, "cp", "--archive", filepath.Join(root, "web", "node_modules"), filepath.Join(clone, "web"))
 	t.Setenv("GOCACHE", t.TempDir())
 	t.Setenv("GOPROXY", "off")
@@ -175,7 +177,7 @@ func TestTheImageHoldsWhatIsNeededAndNoMore(t *testing.T) {
 	checkBill(t, files["usr/share/doc/tocsin/tocsin.cdx.json"])
 }
 
-// filesOf returns the files of an image, by path.
+// filesOf returns the files of an image by path.
 func filesOf(t *testing.T, img v1.Image) (files map[string][]byte, headers []*tar.Header) {
 	t.Helper()
 	files = map[string][]byte{}
@@ -199,7 +201,7 @@ func filesOf(t *testing.T, img v1.Image) (files map[string][]byte, headers []*ta
 	}
 }
 
-// checkBill compares a bill of materials with what the product is made of.
+// checkBill compares a bill of materials with the components of the product.
 func checkBill(t *testing.T, text []byte) {
 	t.Helper()
 	var bill cyclonedx.BOM
@@ -306,7 +308,7 @@ func TestTheDebianPackageIsInstalledAndRemoved(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the settings: %v, %v; want them readable by their owner alone", info, err)
 	}
-	// The settings as they come are valid, but for what only the administrator knows.
+	// The settings as shipped are valid, except those that only the administrator knows.
 	out, err = exec.CommandContext(t.Context(), binary, "--config", settings, "config", "check").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "missing flags: --clickhouse-url") {
 		t.Errorf("config check: %s, %v", out, err)
@@ -348,7 +350,8 @@ func settingsText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// checkTexts holds that a folder has what an operator reads and copies, a bill of materials, and what its pages link to.
+// checkTexts checks that a folder has what an operator reads and copies, a bill of materials, and
+// all that its pages link to.
 func checkTexts(t *testing.T, dir string) {
 	t.Helper()
 	bill, err := os.ReadFile(filepath.Join(dir, "tocsin.cdx.json"))
@@ -391,7 +394,8 @@ func checkTexts(t *testing.T, dir string) {
 	}
 }
 
-// TestTheArchiveIsInstalledByHand unpacks an archive and copies from it what docs/install.md says.
+// TestTheArchiveIsInstalledByHand unpacks an archive and copies the files from it that
+// docs/install.md lists.
 func TestTheArchiveIsInstalledByHand(t *testing.T) {
 	archives, err := filepath.Glob(filepath.Join(released(t), "*_amd64.tar.gz"))
 	if err != nil || len(archives) != 1 {
@@ -426,7 +430,8 @@ func TestTheArchiveIsInstalledByHand(t *testing.T) {
 	}
 }
 
-// TestWhatWasBuiltBeforeGoes has a pattern of the documentation name one file.
+// TestWhatWasBuiltBeforeGoes checks that the files of an earlier build are removed, so that each
+// pattern in the documentation matches a single file.
 func TestWhatWasBuiltBeforeGoes(t *testing.T) {
 	dir := t.TempDir()
 	kept := []string{"tocsin.yaml", "tocsin_1.0.0_linux_amd64.image.tar"}
@@ -455,7 +460,7 @@ func TestTheUnitIsCorrectAndHardened(t *testing.T) {
 		return string(out), err
 	}
 	const units, unit = "/usr/lib/systemd/system", "/usr/lib/systemd/system/tocsin.service"
-	// What every unit depends on.
+	// Targets on which every unit depends.
 	targets, err := filepath.Glob(units + "/*.target")
 	if err != nil || len(targets) == 0 {
 		t.Fatalf("systemd's targets: %v, %v (apt-get install systemd)", targets, err)
@@ -469,7 +474,7 @@ func TestTheUnitIsCorrectAndHardened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It ends with 0 whatever it complains of.
+	// It exits with 0 whatever it reports.
 	if out, err := run("verify", "--man=no", "--root="+root, unit); err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}

@@ -14,8 +14,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOf returns a bill of materials in CycloneDX: the modules that are linked, as the binary itself says, Go's own
-// library, and the packages that the web application is made of.
+// billOf returns a bill of materials in CycloneDX: the linked modules, according to the binary
+// itself, Go's standard library, and the packages of the web application.
 func billOf(info *buildinfo.BuildInfo, root string, b *build) ([]byte, error) {
 	components := []cyclonedx.Component{library("golang", "stdlib", strings.TrimPrefix(info.GoVersion, "go"))}
 	for _, m := range info.Deps {
@@ -51,7 +51,7 @@ func library(kind, name, version string) cyclonedx.Component {
 	return cyclonedx.Component{BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url}
 }
 
-// webPackages returns the npm packages of a lock file that are not for development alone.
+// webPackages returns the npm packages of a lock file, except those only for development.
 func webPackages(file string) ([]cyclonedx.Component, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -40,31 +40,31 @@ import (
 	"github.com/google/uuid"
 )
 
-// Defaults and bounds of what is kept.
+// Defaults and bounds of the retention.
 const (
 	DefaultAlerts = 90 * day
 	DefaultTrails = 30 * day
-	// Least and Most bound both.
+	// Least and Most bound both times.
 	Least = day
 	Most  = 3650 * day
 
 	day = 24 * time.Hour
 )
 
-// Keep says for how long something is kept after it has come to its end.
+// Keep is how long data is kept after its end.
 type Keep struct {
-	// Alerts counts from when an alert was resolved, Trails from when a message was
-	// settled and, for its body, from when that was written.
+	// Alerts counts from when an alert was resolved. Trails counts from when a message was settled
+	// and, for its body, from when that was written.
 	Alerts, Trails time.Duration
 }
 
-// Width is that of the partitions of bodies: a tenth of what they are kept for, in whole
-// days. By so much, and at most a month, a body is kept for longer.
+// Width is the width of the partitions of bodies: a tenth of their retention, in whole days, and at
+// most a month. A body is kept for up to that much longer.
 func (k Keep) Width() time.Duration {
 	return min(max((k.Trails/10).Truncate(day), day), 30*day)
 }
 
-// Validate reports what cannot be meant.
+// Validate returns an error if the retention makes no sense.
 func (k Keep) Validate() error {
 	switch {
 	case k.Alerts < Least || k.Alerts > Most:
@@ -78,41 +78,41 @@ func (k Keep) Validate() error {
 // ErrBusy says that another replica is deleting just now.
 var ErrBusy = errors.New("another replica is deleting")
 
-// Mark is a place among the alerts that are over, ordered by (resolution, id).
-// The zero mark begins.
+// Mark is a place among the resolved alerts, ordered by (resolution, id). The zero mark is the
+// beginning.
 type Mark struct {
 	ResolvedAt time.Time
 	AlertID    uuid.UUID
 }
 
-// Batch asks for a step through the alerts that are over.
+// Batch asks for a step through the resolved alerts.
 type Batch struct {
 	Keep  time.Duration
 	After Mark
-	// Most is the number of alerts to look at.
+	// Most is how many alerts to look at.
 	Most int
 }
 
-// Swept is what became of a batch.
+// Swept is the result of a batch.
 type Swept struct {
-	// Looked is the number of alerts looked at, Deleted how many of them are gone.
+	// Looked is the number of alerts looked at, Deleted how many of them were deleted.
 	Looked, Deleted int
-	// Next is where the next batch begins; it is set even with an error.
+	// Next is where the next batch begins. It is set even if there is an error.
 	Next Mark
 }
 
 // Store deletes. Every method returns [ErrBusy] when another replica is deleting,
 // and holds its locks no longer than some seconds.
 type Store interface {
-	// Bodies makes the partitions that bodies will soon be written to, drops one that is
-	// over, and deletes old bodies that are in none. It reports whether there may be more.
+	// Bodies creates the partitions that bodies will soon be written to, drops one that has
+	// expired, and deletes old bodies that are in no partition. It reports whether there may be
+	// more to do.
 	Bodies(ctx context.Context, keep, width time.Duration, most int) (more bool, err error)
 	// Trails deletes the oldest trails and returns how many.
 	Trails(ctx context.Context, keep time.Duration, most int) (int, error)
-	// Alerts deletes those of a batch of alerts that nothing needs any more.
+	// Alerts deletes the alerts of a batch that are not needed any more.
 	Alerts(ctx context.Context, batch Batch) (Swept, error)
-	// Done deletes the digests of which no alert is left, and notes that
-	// everything was looked at.
+	// Done deletes digests without alerts, and stores the end of a pass.
 	Done(ctx context.Context, keep time.Duration) error
 }
 
@@ -123,22 +123,22 @@ type Observer interface {
 	SweepFailed()
 }
 
-// Options configure a [Sweeper]. All but Interval are required.
+// Options configure a [Sweeper]. All fields except Interval are required.
 type Options struct {
 	Store    Store
 	Observer Observer
 	Logger   *slog.Logger
-	// Clock measures how long a batch takes; no age is compared with it.
+	// Clock measures how long a batch takes. No age is compared with it.
 	Clock func() time.Time
 	Keep  Keep
 	// Interval is the time between passes, 1 min by default.
 	Interval time.Duration
 }
 
-// Sweeper sweeps.
+// Sweeper deletes expired data, in passes.
 type Sweeper struct{ Options }
 
-// New returns a sweeper. Its error names the option that cannot be used.
+// New returns a sweeper. Its error names the option that is invalid.
 func New(o Options) (*Sweeper, error) {
 	if o.Store == nil || o.Observer == nil || o.Logger == nil || o.Clock == nil {
 		return nil, errors.New("retention: Store, Observer, Logger and Clock are required")
@@ -200,7 +200,7 @@ func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
 	return result, bodies
 }
 
-// bodies sweeps bodies. If a partition is in use for long, the next pass drops it.
+// bodies sweeps bodies. If a partition is in use for too long, the next pass drops it.
 func (s *Sweeper) bodies(ctx context.Context) error {
 	for more := true; more; {
 		began := s.Clock()
@@ -258,7 +258,7 @@ func (s *Sweeper) alerts(ctx context.Context) (total int, err error) {
 			s.failed(ctx, err)
 			return total, err
 		case most == 1:
-			// This one stays; the others must not wait for it.
+			// This row stays; the others must not wait for it.
 			s.failed(ctx, err)
 			passed = fmt.Errorf("alert %s: %w", swept.Next.AlertID, err)
 			after = swept.Next
@@ -283,14 +283,14 @@ type pace struct{ size int }
 const (
 	firstBatch = 200
 	maxBatch   = 2000
-	// quick and slow bound the time of a batch whose size is right.
+	// quick and slow bound the time of a batch with the right size.
 	quick = 100 * time.Millisecond
 	slow  = 400 * time.Millisecond
 	// maxRest bounds the pause after a batch.
 	maxRest = 2 * time.Second
 )
 
-// rest adapts the size to what the last batch took and pauses.
+// rest adapts the size to the time of the last batch, and pauses.
 func (p *pace) rest(ctx context.Context, took time.Duration, failed bool) error {
 	switch {
 	case failed || took > slow:
@@ -308,15 +308,15 @@ func (p *pace) rest(ctx context.Context, took time.Duration, failed bool) error 
 	}
 }
 
-// marginNS is added to the reach of a rule, for clocks that differ.
+// marginNS is added to the reach of a rule, because clocks may differ.
 const marginNS = int64(time.Hour)
 
-// ReachNS returns the start time before which a rule reads nothing any more. At is its position:
+// ReachNS returns the start time before which a rule reads nothing any more. atNS is its position:
 // its cursor or, before the first run, its arming.
 func ReachNS(atNS int64, lookBack, keep time.Duration) int64 {
 	return atNS - max(lookBack, keep).Nanoseconds() - marginNS
 }
 
-// CheckLookBack reports whether a rule may look back so far: less than alerts
-// are kept.
+// CheckLookBack reports whether a rule may look back this far: it must be less than alerts are
+// kept.
 func (k Keep) CheckLookBack(lookBack time.Duration) bool { return lookBack < k.Alerts }

@@ -13,16 +13,16 @@ import (
 	"tocsin/internal/retention"
 )
 
-// shelf is a store in memory: alerts over, each to be deleted or not.
+// shelf is a store in memory of resolved alerts, with whether each can be deleted.
 type shelf struct {
 	trails, alerts int
-	// took is what a row costs.
+	// took is the cost of a row.
 	took      time.Duration
 	busy      bool
 	sizes     []int
 	done      int
 	failTimes int
-	// partitions are those of bodies that are over.
+	// partitions are those of bodies that have ended.
 	partitions      int
 	partitionsInUse bool
 	width           time.Duration
@@ -78,7 +78,7 @@ func sweeper(t *testing.T, s *shelf, o *told) *retention.Sweeper {
 	return sweeper
 }
 
-// The size of a batch follows what a row costs, and half of the time belongs to others.
+// The size of a batch follows the cost of a row, and half of the time is left to others.
 func TestBatchesAdapt(t *testing.T) {
 	for _, c := range []struct {
 		took        time.Duration
@@ -144,8 +144,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// Partitions are dropped one after the other, and what keeps one from being dropped keeps
-// nothing else from being swept.
+// Partitions are dropped one after the other, and a partition that cannot be dropped does not keep
+// anything else from being swept.
 func TestPartitionsOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{partitions: 3, trails: 1, alerts: 1}

@@ -9,9 +9,10 @@ import (
 	"tocsin/internal/rulefile"
 )
 
-// TestFilesHoldEverythingThatIsMadeByTheAPI holds that each kind of object which can be made or set as a whole by the API is a section of the files that
-// tocsin apply takes, but for tokens, whose secret is shown once, when they are made, and signing in and the first administrator,
-// who are no objects.
+// TestFilesHoldEverythingThatIsMadeByTheAPI checks that each kind of object that can be created or
+// set as a whole by the API is a section of the files that tocsin apply accepts. Exceptions are
+// tokens, whose secret is shown once, when they are created, and signing in and the first
+// administrator, which are no objects.
 func TestFilesHoldEverythingThatIsMadeByTheAPI(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../api/openapi.yaml")

@@ -23,7 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxNodes bounds what anchors may grow a file to.
+// maxNodes bounds the size to which anchors may expand a file.
 const maxNodes = 1_000_000
 
 // The sections of a document.
@@ -40,9 +40,9 @@ const (
 // sections are in the order in which they are written.
 func sections() []string { return []string{Webhooks, Users, Teams, Routes, Rules, Silences, Views} }
 
-// Document is what one file says, or several, one after the other.
+// Document is the content of one file, or of several in a row.
 type Document struct {
-	// Sections holds the entries of each section that is there, as JSON values, ready to be encoded.
+	// Sections holds the entries of each existing section, as JSON values that can be encoded.
 	Sections map[string][]any
 
 	entries map[string][]entry
@@ -54,8 +54,8 @@ type entry struct {
 	node *yaml.Node
 }
 
-// Add reads a file, whose name is for errors, and appends its entries. Errors name
-// file, line and column.
+// Add reads a file and appends its entries. name is used in errors, which give file, line and
+// column.
 func (d *Document) Add(name string, content []byte) error {
 	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
 	var root yaml.Node
@@ -111,7 +111,7 @@ func (d *Document) add(section string, r *reader, nodes []*yaml.Node) error {
 	return nil
 }
 
-// reader turns the nodes of a file into JSON values.
+// reader converts the nodes of a file to JSON values.
 type reader struct {
 	file string
 	left int
@@ -208,12 +208,12 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 	}
 }
 
-// path is a place in a document, as the server names it: rules[3], and the path
-// inside of it.
+// path matches a place in a document in the server's form: rules[3], followed by the path inside of
+// it.
 func path() *regexp.Regexp { return regexp.MustCompile(`^([a-z]+)\[(\d+)\]\.?(.*)$`) }
 
-// Locate translates a place that the server names into file and line, the entry's name, and the
-// field inside of it. A place outside of the entries is returned as it is.
+// Locate translates a place in the server's form to file and line, the entry's name, and the field
+// inside of it. A place outside of the entries is returned unchanged.
 func (d *Document) Locate(field string) string {
 	parts := path().FindStringSubmatch(field)
 	if parts == nil {
@@ -233,7 +233,8 @@ func (d *Document) Locate(field string) string {
 	return where + within
 }
 
-// Name returns the name by which an entry is known, of a user the e-mail address; "" where it has none.
+// Name returns the name that identifies an entry; for a user the e-mail address. It returns "" if
+// there is none.
 func Name(entry any) string {
 	fields, _ := entry.(map[string]any)
 	if email, ok := fields["email"].(string); ok {
@@ -243,7 +244,7 @@ func Name(entry any) string {
 	return name
 }
 
-// deepest follows a path as far as there are nodes, so that a missing value is reported where it
+// deepest follows a path as long as there are nodes, so that a missing value is reported where it
 // should be. A key is reported at its own position, not at that of its value.
 func deepest(n *yaml.Node, path string) *yaml.Node {
 	found := n

@@ -29,9 +29,9 @@ func order() []string {
 	}
 }
 
-// Write writes the sections that a document has, JSON values of the server decoded with
-// json.Number, as a file that [Document.Add] reads to the same values. The same values
-// make the same file. A schema, if any, is named on the first line for editors.
+// Write writes the sections of a document as a file that [Document.Add] reads to the same values.
+// The values are JSON values of the server, decoded with json.Number. The same values make the same
+// file. A schema, if any, is named on the first line for editors.
 func Write(w io.Writer, document map[string][]any, schema string) error {
 	ranks := map[string]int{}
 	for i, name := range order() {
@@ -117,9 +117,9 @@ func nodeOf(value any, ranks map[string]int) (*yaml.Node, error) {
 	}
 }
 
-// textNode is a text that every reader of YAML 1.1 and 1.2 takes for a text. A text that might be
-// taken for something else is quoted. Several lines are written as lines if that keeps each of
-// their bytes.
+// textNode is a text that every reader of YAML 1.1 and 1.2 reads as a text. A text that could be
+// read as something else is quoted. Several lines are written as lines if that preserves every
+// byte.
 func textNode(text string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(text)
@@ -132,7 +132,7 @@ func textNode(text string) *yaml.Node {
 	return n
 }
 
-// keepsLines reports whether a block of lines gives back the same text.
+// keepsLines reports whether a block of lines is read as the same text.
 func keepsLines(text string) bool {
 	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") || strings.HasPrefix(text, "\t") {
 		return false
@@ -156,7 +156,7 @@ func plain(text string) bool {
 	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "<<", "=":
 		return false
 	}
-	// Sixties and dates are numbers to some readers.
+	// Some readers take dates and sexagesimal numbers for numbers.
 	return strings.Trim(text, "0123456789:.-+_TtZz ") != ""
 }
 

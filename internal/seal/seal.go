@@ -1,10 +1,10 @@
-// Package seal keeps secrets at rest: AES-256-GCM with a random nonce, the id
-// of the key, and the row that a secret belongs to as associated data, so that
-// a sealed value copied to another row does not open there.
+// Package seal encrypts secrets at rest with AES-256-GCM and a random nonce. The associated data is
+// the id of the key and the row that a secret belongs to, so that a sealed value that is copied to
+// another row does not open there.
 //
-// A sealed value is version (1 byte), key id (4 bytes), nonce (12 bytes), and
-// ciphertext with its tag. Any of the keys opens; the first one seals. To rotate,
-// put a new key first, have everything sealed anew, and then remove the old one.
+// A sealed value is version (1 byte), key id (4 bytes), nonce (12 bytes), and ciphertext with its
+// tag. Any of the keys opens; the first one seals. To rotate, put a new key first, reseal
+// everything, and then remove the old one.
 package seal
 
 import (
@@ -26,13 +26,13 @@ const (
 	headBytes = HeadBytes
 )
 
-// HeadBytes is how long the head of a sealed value is, which names its format and its key.
+// HeadBytes is the length of the head of a sealed value, which contains its format and its key id.
 const HeadBytes = 1 + idBytes
 
 // ErrSealed is wrapped by every error about a value that does not open.
 var ErrSealed = errors.New("encrypted value cannot be decrypted")
 
-// Box seals and opens. It is safe for concurrent use.
+// Box seals and opens secrets. It is safe for concurrent use.
 type Box struct{ keys []key }
 
 type key struct {
@@ -40,8 +40,8 @@ type key struct {
 	aead cipher.AEAD
 }
 
-// New returns a box of the keys in text: base64 of 32 bytes each, the sealing
-// one first, separated by commas. Its error never contains a key.
+// New returns a box with the keys in text: base64 of 32 bytes each, the sealing one first,
+// separated by commas. Its error never contains a key.
 func New(text string) (*Box, error) {
 	var box Box
 	for i, part := range strings.Split(text, ",") {
@@ -92,8 +92,7 @@ func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
 	return nil, fmt.Errorf("%w: its key %x is not among the configured keys; add the key that was in use when it was stored", ErrSealed, head[1:])
 }
 
-// KeyOf returns the id of the key with which a value was sealed, empty for a value of
-// unknown format.
+// KeyOf returns the id of the key that sealed a value; empty for a value of unknown format.
 func KeyOf(sealed []byte) string {
 	if len(sealed) < headBytes || sealed[0] != version {
 		return ""
@@ -101,8 +100,8 @@ func KeyOf(sealed []byte) string {
 	return hex.EncodeToString(sealed[1:headBytes])
 }
 
-// Keys returns the ids of the keys, that of the sealing one first. An id tells nothing of
-// its key. No box has none.
+// Keys returns the ids of the keys, the sealing one first. An id reveals nothing about its key. A
+// nil box has none.
 func (b *Box) Keys() []string {
 	if b == nil {
 		return nil

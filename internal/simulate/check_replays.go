@@ -8,13 +8,13 @@ import (
 	"tocsin/rules"
 )
 
-// replayTruth is a replay that a person began: the rule as it stood, and the range.
+// replayTruth is a replay that a user began: the rule at that time, and the range.
 type replayTruth struct {
 	id, rule     uuid.UUID
 	def          rules.Definition
 	fromNS, toNS int64
 	messages     evaluator.ReplayMessages
-	// begunNS is when, by the true time; done says that it was seen to be done.
+	// begunNS is when it began, in true time; done says that its end was seen.
 	begunNS int64
 	done    bool
 }
@@ -24,8 +24,8 @@ func (p *replayTruth) covers(e *exchange) bool {
 	return e.startNS >= p.fromNS && e.startNS < p.toNS && matches(&p.def, e)
 }
 
-// replayed returns how many replays of a rule may raise an alert about an exchange, and how
-// many of them without messages.
+// replayed returns how many replays of a rule may raise an alert about an exchange, and how many of
+// these without messages.
 func (t *truth) replayed(r *ruleTruth, e *exchange) (n, quiet int) {
 	if e.tenant != r.tenant {
 		return 0, 0
@@ -41,8 +41,8 @@ func (t *truth) replayed(r *ruleTruth, e *exchange) (n, quiet int) {
 	return n, quiet
 }
 
-// checkReplays holds that a replay that is done has left nothing out of what every server
-// showed when it began.
+// checkReplays checks that a completed replay has omitted nothing that every server showed when it
+// began.
 func (w *world) checkReplays() {
 	t := &w.truth
 	for _, p := range t.replays {

@@ -36,21 +36,21 @@ type process struct {
 	// following says that a pass over snoozes and escalations is under way.
 	following  atomic.Bool
 	nextFollow time.Time
-	// skew is what its clock is ahead of the true time.
+	// skew is the difference between its clock and the true time.
 	skew atomic.Int64
-	// disturbed is when something last kept it from doing what it does in time.
+	// disturbed is when a fault last kept it from working in time.
 	disturbed atomic.Int64
-	// skewedAt is when its clock last jumped, reapedAt when what it held was last given to others.
+	// skewedAt is when its clock last jumped, reapedAt when its leases were last given to others.
 	skewedAt, reapedAt time.Time
 	ctx                context.Context //nolint:containedctx // ends with the process
 	end                context.CancelFunc
 	// passes is the number of passes begun.
 	passes int
-	// asked are the questions about windows since it last read the open alerts.
+	// asked are the queries about windows since it last read the open alerts.
 	asked []asked
 }
 
-// disturb notes that something keeps the process from doing what it does in time.
+// disturb records that a fault keeps the process from working in time.
 func (p *process) disturb(at time.Time) { p.disturbed.Store(at.UnixNano()) }
 
 func (p *process) disturbedAt() time.Time { return time.Unix(0, p.disturbed.Load()) }
@@ -59,8 +59,7 @@ func (p *process) alive() bool { return !p.dead && !p.paused }
 
 func (p *process) clock() time.Time { return p.w.Now().Add(time.Duration(p.skew.Load())) }
 
-// random returns a number that depends on the seed and the instant, and not on who else
-// asks.
+// random returns a number that depends on the seed and the instant, and not on other calls.
 func (p *process) random() float64 {
 	n := (p.w.o.Seed+uint64(p.number))*0x9e3779b97f4a7c15 ^ uint64(p.w.Now().UnixNano())
 	n = (n ^ n>>29) * 0xbf58476d1ce4e5b9
@@ -127,7 +126,7 @@ func (p *process) sweep() {
 	p.w.Wait()
 }
 
-// leave ends a process in order, as after SIGTERM.
+// leave ends a process in an orderly way, as after SIGTERM.
 func (p *process) leave() {
 	p.w.note("%s ends in order", p.name)
 	p.end()
@@ -138,8 +137,7 @@ func (p *process) leave() {
 	p.w.drain()
 }
 
-// kill cuts a process off from everything, for ever: nothing that it does any more has an
-// effect.
+// kill cuts a process off from everything for good: none of its calls has an effect any more.
 func (w *world) kill(p *process) {
 	if p.dead {
 		return
@@ -167,9 +165,9 @@ func (w *world) kill(p *process) {
 	w.Wait()
 }
 
-// The rest of what a process is given.
+// The other dependencies of a process.
 
-// Publish wakes the process's own dispatcher, and those of the others.
+// Publish wakes the dispatchers of this process and of the others.
 func (p *process) Publish(_ context.Context, wake notify.WakeUp) error {
 	if p.w.conf.deaf {
 		return nil
@@ -182,7 +180,7 @@ func (p *process) Publish(_ context.Context, wake notify.WakeUp) error {
 	return nil
 }
 
-// Render makes a body that is never the same.
+// Render returns a different body each time.
 func (p *process) Render(d *notify.Delivery) (notify.Body, error) {
 	p.w.receiver.rendered++
 	return notify.Body{ContentType: "text/plain", Content: fmt.Appendf(nil, "%s rendered as %d", d.NotificationID, p.w.receiver.rendered)}, nil

@@ -8,7 +8,7 @@ import (
 	"tocsin/notify"
 )
 
-// manner is how a receiver answers.
+// manner is how a receiver responds.
 type manner int
 
 const (
@@ -28,13 +28,13 @@ func (m manner) String() string {
 	return [...]string{"answers", "fails", "hangs", "takes and breaks off", "throttles", "refuses", "is gone", "takes and says that it failed", "cannot be reached"}[m]
 }
 
-// receiver is all receivers together.
+// receiver represents all receivers.
 type receiver struct {
-	// manner is how receivers behave, of so many requests to one.
+	// manner is how receivers respond to one request in oneIn.
 	manner   manner
 	oneIn    int
 	rendered int
-	// last is when a dispatcher was last busy.
+	// last is when a dispatcher was last active.
 	last time.Time
 }
 
@@ -45,13 +45,14 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	var out notify.Outcome
 	key := d.MessageID()
 	if w.asksFirst(d) {
-		_ = w.do(ctx, p, "search", key, 0, func() error { return nil }) // it finds nothing, or is not answered
+		_ = w.do(ctx, p, "search", key, 0, func() error { return nil }) // it finds nothing, or gets no response
 		if err := d.Stands(); err != nil {
 			return notify.NotMade(err.Error())
 		}
 		w.checkClaim(p, d)
 	}
-	// The request leaves, and later the answer comes, for which whoever loses its claim waits.
+	// The request leaves, and the response arrives later; a dispatcher that loses its claim still
+	// waits for it.
 	if err := w.do(ctx, p, "send", key, 0, func() error {
 		w.truth.sends(sent)
 		return nil
@@ -77,7 +78,7 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	defer w.mu.Unlock()
 	sent.ended, sent.endedAt = true, w.Now()
 	if err != nil {
-		sent.answered = false // nobody heard it
+		sent.answered = false // no process received it
 		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}
 	}
 	return out
@@ -85,12 +86,13 @@ func (p *process) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 
 const webhookTimeout = 10 * time.Second
 
-// asksFirst reports whether the receiver of a delivery is asked first what it knows, as Jira is: with some seeds.
+// asksFirst reports whether the receiver of a delivery is first searched for what it has, as Jira
+// is: with some seeds.
 func (w *world) asksFirst(d *notify.Delivery) bool {
 	return w.o.Seed%4 == 1 && d.Webhook.ID[len(d.Webhook.ID)-1]%2 == 0
 }
 
-// answer is what the receiver makes of a request.
+// answer returns the receiver's response to a request.
 func (w *world) answer(s *sending) notify.Outcome {
 	m := w.receiver.manner
 	if m != answers && w.receiver.oneIn > 1 && w.rand.IntN(w.receiver.oneIn) > 0 {

@@ -8,7 +8,7 @@ import (
 	"tocsin/internal/simulate"
 )
 
-// TestASeedRepeats has the same history each time, byte for byte.
+// TestASeedRepeats checks that a seed gives the same history each time, byte for byte.
 func TestASeedRepeats(t *testing.T) {
 	for seed := *first; seed < *first+20; seed++ {
 		one, two := simulated(t, simulate.Options{Seed: seed}), simulated(t, simulate.Options{Seed: seed})
@@ -17,7 +17,8 @@ func TestASeedRepeats(t *testing.T) {
 				t.Fatalf("seed %d, line %d: %s\nand then: %s", seed, i, one.History[i], two.History[i])
 			}
 		}
-		// A look at an empty outbox leaves no line: one of two timers of the same instant may bring one more.
+		// A look at an empty outbox writes no line: if two timers expire at the same instant, one
+		// of them may cause an additional look.
 		one.Stats.Calls = two.Stats.Calls
 		if len(one.History) != len(two.History) || one.Stats != two.Stats {
 			t.Fatalf("seed %d: %d lines, then %d; %+v, then %+v", seed, len(one.History), len(two.History), one.Stats, two.Stats)

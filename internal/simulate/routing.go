@@ -19,12 +19,12 @@ type policyTruth struct {
 	version  int64
 	routes   []routeTruth
 	defaults []uuid.UUID
-	// steps are those of the default.
+	// steps are those of the default route.
 	steps []stepTruth
 }
 
-// routeTruth is a route: an alert takes it that is about one of the applications, any where
-// there are none. One that is barred is about alerts of a severity that there is none of.
+// routeTruth is a route: an alert takes it if it is about one of the applications, or about any if
+// there are none. A barred route only matches a severity that no alert has.
 type routeTruth struct {
 	applications   []string
 	barred, passes bool
@@ -32,7 +32,7 @@ type routeTruth struct {
 	steps          []stepTruth
 }
 
-// editPolicy has a person write a routing policy.
+// editPolicy lets a user edit a routing policy.
 func (w *world) editPolicy() {
 	tenant := w.tenant()
 	var own []uuid.UUID
@@ -71,8 +71,8 @@ func (w *world) editPolicy() {
 	w.note("a person writes version %d of the routing policy of %s, with %d routes", known.version, tenant, len(p.Routes))
 }
 
-// routedTo returns who has to be notified of an alert of a rule: by the policy that was in
-// force when it fired, where the rule uses that.
+// routedTo returns the webhooks that have to be notified of an alert of a rule: if the rule uses
+// the policy, those of the policy that was in force when the alert fired.
 func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition) []uuid.UUID {
 	if a.Routing == nil {
 		known.routed, known.steps, known.stepOf = nil, nil, nil
@@ -115,7 +115,7 @@ func (w *world) route(p *policyTruth, a *model.Alert, d *rules.Definition) (to [
 	return slices.Compact(to), steps
 }
 
-// someSteps draws how a route escalates: the product's steps, and the checker's account of them.
+// someSteps draws how a route escalates: the product's steps, and the checker's record of them.
 func (w *world) someSteps(own []uuid.UUID) (steps []alerts.EscalationStep, known []stepTruth) {
 	for _, minutes := range []int{1, 2, 3, 5, 10} {
 		if w.rand.IntN(3) > 0 {
@@ -132,7 +132,7 @@ func (w *world) someSteps(own []uuid.UUID) (steps []alerts.EscalationStep, known
 	return steps, known
 }
 
-// merged returns the steps of all routes that an alert took, in the order in which they come.
+// merged returns the steps of all routes that an alert took, in order of time.
 func merged(steps []stepTruth) (list []stepTruth) {
 	byMinutes := map[int][]uuid.UUID{}
 	for _, s := range steps {
@@ -146,7 +146,7 @@ func merged(steps []stepTruth) (list []stepTruth) {
 	return list
 }
 
-// about reports whether all that an alert stands for is in some applications.
+// about reports whether everything that an alert represents belongs to the given applications.
 func (w *world) about(a *model.Alert, d *rules.Definition, applications []string) bool {
 	in := func(app string) bool {
 		return matches(&rules.Definition{Scope: rules.Scope{Applications: applications}}, &exchange{app: app, status: rules.Failed})

@@ -2,9 +2,9 @@ package simulate
 
 import "errors"
 
-// Shrink returns what is left of a failing simulation once all steps are left out without
-// which it fails in the same way: the promise that it breaks is the same. It gives up after
-// so many runs.
+// Shrink returns the simplest form of a failing simulation: all steps are removed without which it
+// still fails in the same way, that is, violates the same promise. It gives up after a number of
+// runs.
 func Shrink(o Options, failed Result, run func(Options) Result, most int) (Options, Result) {
 	promise := promiseOf(failed.Violation)
 	o.setDefaults()
@@ -45,7 +45,7 @@ func Shrink(o Options, failed Result, run func(Options) Result, most int) (Optio
 	return o, failed
 }
 
-// promiseOf returns the promise that a violation breaks; "" is none.
+// promiseOf returns the promise that a violation breaks, or "" if there is none.
 func promiseOf(err error) string {
 	if v, ok := errors.AsType[*BreachError](err); ok {
 		return v.Promise

@@ -1,5 +1,5 @@
-// Package socket looks at connections that are idle. Their other end may have closed
-// them meanwhile, which shows on the socket before anything is sent.
+// Package socket checks idle connections. The other end may have closed them, which the socket
+// shows before anything is sent.
 package socket
 
 import (
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// IsQuiet reports whether a connection stands and has nothing to read: no end, no
-// farewell, no notice. It reads nothing, and waits for nothing. Of what it does not
-// know, a connection that is no socket or a system that is not Unix, it says no.
+// IsQuiet reports whether a connection is open and has nothing to read: no end, no farewell, no
+// notice. It reads nothing, and does not wait. It returns false if it cannot know, for a connection
+// that is not a socket or a system that is not Unix.
 func IsQuiet(conn net.Conn) bool {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()

@@ -2,5 +2,5 @@
 
 package socket
 
-// nothingToRead is not known here.
+// nothingToRead cannot be known here.
 func nothingToRead(uintptr) bool { return false }

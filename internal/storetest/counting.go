@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// windowRule creates a rule that counts, by application, and has replica a know of it.
+// windowRule creates a rule that counts by application, and lets replica a read it.
 func (l *law) windowRule() rules.Rule {
 	l.Helper()
 	d := definition("counts", l.webhook)
@@ -22,8 +22,7 @@ func (l *law) windowRule() rules.Rule {
 	return r
 }
 
-// change is a step for a group of a rule, with a notification for the webhook where it has a
-// reason.
+// change is a step for a group of a rule, with a notification for the webhook if it has a reason.
 func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string, reason notify.Reason) evaluator.Change {
 	count := alerts.CountOf(&r.Definition)
 	count.Group, count.Observed, count.DurationMS = group, 2, 900
@@ -42,7 +41,8 @@ func (l *law) change(r *rules.Rule, step alerts.Step, id uuid.UUID, group string
 	return c
 }
 
-// step commits a step of the group orders, and returns whether it was made, and how many were notified.
+// step commits a step of the group orders, and returns whether it was made, and how many
+// notifications were written.
 func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, reason notify.Reason) (made bool, notified int) {
 	l.Helper()
 	b := l.batch()
@@ -51,7 +51,7 @@ func (l *law) step(r *rules.Rule, step alerts.Step, id uuid.UUID, reason notify.
 	return len(done.Inserted)+len(done.Changed) == 1, done.Notifications[l.webhook]
 }
 
-// standing returns the alert of a rule and group that is open or held, which is the only one.
+// standing returns the only alert of a rule and group that is open or held.
 func (l *law) standing(r *rules.Rule, group string) (found evaluator.OpenAlert, there bool) {
 	l.Helper()
 	open, err := l.Evaluation.OpenAlerts(l.Context(), []uuid.UUID{r.ID})
@@ -67,8 +67,8 @@ func (l *law) standing(r *rules.Rule, group string) (found evaluator.OpenAlert, 
 	return found, there
 }
 
-// windowSteps goes through the life of an alert of a window rule: each step is made from the
-// state that it leads from, and from no other.
+// windowSteps goes through the states of an alert of a window rule: each step is possible from the
+// state in which it begins, and from no other.
 func windowSteps(l *law) {
 	r := l.windowRule()
 	first, second := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}, uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 2}
@@ -116,8 +116,8 @@ func windowSteps(l *law) {
 	l.equal("state", l.Alert(third), alerts.State(""))
 }
 
-// windowGroups holds that groups do not hinder each other, that what ends goes first in a
-// commit, and that disabling drops what nobody was notified of.
+// windowGroups checks that groups do not block each other, that resolving steps come first in a
+// commit, and that disabling drops pending alerts, of which there was no notification.
 func windowGroups(l *law) {
 	r := l.windowRule()
 	ids := make([]uuid.UUID, 4)

@@ -52,7 +52,7 @@ func deliveryFenced(l *law) {
 	l.equal("claimed afterwards", len(l.claim("c", 8)), 0)
 }
 
-// renew renews a claim, and tells whether it is lost.
+// renew renews a claim, and returns whether it is lost.
 func (l *law) renew(d notify.Delivery) (lost bool) {
 	l.Helper()
 	claim := notify.Held{NotificationID: d.NotificationID, Token: d.Token}
@@ -111,8 +111,8 @@ func deliveryRetried(l *law) {
 	l.is(messages[0], notify.Failed, "RETRY", "NOT_MADE", "REFUSED")
 }
 
-// deliveryReached: recipients that have the message stay known until it ends, whatever
-// later attempts come to, but not under a claim that was lost.
+// deliveryReached: recipients that have the message are remembered until it ends, whatever the
+// outcome of later attempts, but not if the claim was lost.
 func deliveryReached(l *law) {
 	messages := l.raise(1)
 	later := func() notify.Delivery { l.Advance(3 * time.Hour); return l.one("a") }
@@ -140,8 +140,8 @@ func deliveryReached(l *law) {
 	l.equal("when a person sends it again", len(l.one("a").Reached), 0)
 }
 
-// deliveryTooOld: what its receiver is not notified of any more ends without an attempt, until a
-// person sends it again.
+// deliveryTooOld: a message that is too old for its receiver ends without an attempt, unless a user
+// sends it again.
 func deliveryTooOld(l *law) {
 	messages := l.raise(2)
 	l.settle("a", l.one("a"), unanswered())
@@ -161,9 +161,9 @@ func deliveryTooOld(l *law) {
 	l.settle("a", again, delivered())
 }
 
-// deliveryReference: the last id that a receiver has given to an alert is known to the later
-// messages about it, also where it was named under a claim that was lost, until the receiver
-// does not know it any more.
+// deliveryReference: the last id that a receiver has given to an alert is available to the later
+// messages about it, even if the claim of that attempt was lost, until the receiver does not know
+// the id any more.
 func deliveryReference(l *law) {
 	named := func(id string) notify.Outcome {
 		o := delivered()
@@ -208,7 +208,7 @@ func deliveryReference(l *law) {
 	l.equal("when another one is gone", l.one("a").Reference, "4")
 }
 
-// deliveryUnrendered: without a body nothing is frozen.
+// deliveryUnrendered: if there is no body, none is stored.
 func deliveryUnrendered(l *law) {
 	messages := l.raise(1)
 	l.unknown = true
@@ -232,7 +232,7 @@ func deliveryUnrendered(l *law) {
 	l.is(messages[0], notify.Delivered, "GONE", "UNKNOWN", "DELIVERED")
 }
 
-// deliveryOrdered: the end of a failure waits for the news of it.
+// deliveryOrdered: the message about the end of a failure waits for the one about the failure.
 func deliveryOrdered(l *law) {
 	l.webhook = l.operators
 	b := l.batch()
@@ -254,7 +254,7 @@ func deliveryOrdered(l *law) {
 	l.equal("claimed after the first", second.Reason, notify.ReasonRuleRecovered)
 	l.settle("a", second, delivered())
 	l.is(second.NotificationID, notify.Delivered, "DELIVERED")
-	// So does what a person sends again, whichever they ask for first.
+	// The same holds for messages that a user sends again, in whatever order.
 	l.must(l.Retry(second.NotificationID))
 	l.must(l.Retry(first.NotificationID))
 	again = l.one("a")
@@ -262,7 +262,8 @@ func deliveryOrdered(l *law) {
 	l.equal("claimed beside it", len(l.claim("b", 8)), 0)
 	l.settle("a", again, delivered())
 	l.equal("claimed after it", l.one("a").NotificationID, second.NotificationID)
-	// A claim that has lapsed is no attempt under way: it waits for what is sent again before it.
+	// A claim whose lease has expired is no running attempt: the message waits for an earlier one
+	// that is sent again.
 	l.Advance(claimFor + time.Second)
 	l.must(l.Retry(first.NotificationID))
 	again = l.one("b")
@@ -291,7 +292,7 @@ func deliveryHeld(l *law) {
 	l.equal("claimed after the probe", len(l.claim("a", 8)), 2)
 }
 
-// expire ends what receivers that ask for pauses keep waiting for a day.
+// expire ends messages that have waited for a day for receivers that ask for pauses.
 func (l *law) expire() int {
 	l.Helper()
 	ended, err := l.ExpireHeld(24 * time.Hour)
@@ -323,8 +324,8 @@ func deliveryHeldForLong(l *law) {
 	l.is(young, notify.Delivered, "DELIVERED")
 }
 
-// deliveryOldWhenHeld: a message is old for other reasons when its receiver asks for a pause: its
-// webhook was off, and nothing asked the receiver.
+// deliveryOldWhenHeld: the message was already old when its receiver asked for a pause, as its
+// webhook was off: the time without requests does not count as waiting for the receiver.
 func deliveryOldWhenHeld(l *law) {
 	l.raise(2)
 	l.settle("a", l.one("a"), throttled())
@@ -365,8 +366,8 @@ func deliveryBroken(l *law) {
 	}
 }
 
-// deliveryUnrenderable: what cannot be sent ends, and takes the turn of no other message, nor that of
-// the probe. A claim may leave the other one to the next.
+// deliveryUnrenderable: what cannot be sent ends, and takes the place neither of another message
+// nor of the probe. A claim may leave the other message to the next one.
 func deliveryUnrenderable(l *law) {
 	messages := l.raise(9)
 	for _, d := range l.claim("a", 5) {
@@ -442,7 +443,7 @@ func deliveryAgain(l *law) {
 	if second.MessageID() == first.MessageID() || !bytes.Equal(second.Body.Content, first.Body.Content) {
 		l.Errorf("%s after %s", second.MessageID(), first.MessageID())
 	}
-	// What an attempt before the retry brought does not end it.
+	// The outcome of an attempt from before the retry does not end it.
 	l.equal("the former attempt stands", l.settle("a", first, delivered()), false)
 	l.settle("a", second, unanswered())
 	l.is(messages[0], notify.Retrying, "DELIVERED", "RETRY")
@@ -452,7 +453,7 @@ func deliveryAgain(l *law) {
 	l.equal("generation", third.Generation, 2)
 }
 
-// deliveryFailsAgain: operators learn of each failure that a person has not seen yet.
+// deliveryFailsAgain: operators are notified of each failure after a retry.
 func deliveryFailsAgain(l *law) {
 	message := l.raise(1)[0]
 	receivers := l.webhook

@@ -11,7 +11,7 @@ import (
 	"tocsin/rules"
 )
 
-// replay begins one of the last hour of the rule, and returns it as the evaluator reads it.
+// replay begins a replay of the last hour for the rule, and returns it as the evaluator reads it.
 func (l *law) replay(messages evaluator.ReplayMessages) evaluator.Replay {
 	l.Helper()
 	l.hold("a")
@@ -32,7 +32,8 @@ func (l *law) replays() []evaluator.Replay {
 	return set.Replays
 }
 
-// replayTo is a commit of a replay that comes to a position, with some alerts, and the ids of their notifications.
+// replayTo returns a commit of a replay that reaches a position, with some alerts, and the ids of
+// their notifications.
 func (l *law) replayTo(p evaluator.Replay, atNS int64, alerts int) (b evaluator.Batch, messages []uuid.UUID) {
 	l.Helper()
 	b = l.batch()
@@ -104,7 +105,7 @@ func replayCancelled(l *law) {
 	l.stale(b) // it was read before
 	l.hold("a")
 	late, _ := l.replayTo(p, p.At.StartTimeNS+2, 1)
-	l.stale(late) // nobody read that it is over
+	l.stale(late) // its end has not been read
 	l.equal("left", len(l.replays()), 0)
 	l.is(messages[0], notify.Pending)
 	l.equal("sent", l.one("a").NotificationID, notify.ID(p.ID, l.webhook, notify.ReasonDigest, 0))

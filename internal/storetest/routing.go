@@ -13,7 +13,7 @@ import (
 	"tocsin/rules"
 )
 
-// routedRule creates a rule that uses the routing policy, and has replica a know of it.
+// routedRule creates a rule that uses the routing policy, and lets replica a read it.
 func (l *law) routedRule() rules.Rule {
 	l.Helper()
 	d := definition("routed")
@@ -24,12 +24,12 @@ func (l *law) routedRule() rules.Rule {
 	return r
 }
 
-// toWebhook is a policy with one route, which leads orders to the webhook.
+// toWebhook is a policy with one route, from orders to the webhook.
 func (l *law) toWebhook() routing.Policy {
 	return routing.Policy{Routes: []routing.Route{{Name: "orders", Match: orders(), WebhookIDs: []uuid.UUID{l.webhook}}}}
 }
 
-// stored returns a rule as it changed after a revision; nil where it did not.
+// stored returns a rule if it changed after a revision; otherwise nil.
 func (l *law) stored(id uuid.UUID, after int64) *evaluator.StoredRule {
 	l.Helper()
 	set := l.rules(after)

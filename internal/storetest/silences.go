@@ -12,7 +12,7 @@ import (
 	"tocsin/rules"
 )
 
-// silence makes one of an hour that begins so much later.
+// silence returns a silence of an hour that begins after the given time.
 func (l *law) silence(name string, later time.Duration, m match.Match) uuid.UUID {
 	l.Helper()
 	l.hold("a")
@@ -23,8 +23,8 @@ func (l *law) silence(name string, later time.Duration, m match.Match) uuid.UUID
 	return id
 }
 
-// suppressed raises an alert, and holds that its message is suppressed by a silence or, of
-// [uuid.Nil], is to be sent.
+// suppressed raises an alert, and checks that its message is suppressed by the given silence or,
+// for [uuid.Nil], is to be sent.
 func (l *law) suppressed(by uuid.UUID) uuid.UUID {
 	l.Helper()
 	l.hold("a")
@@ -49,7 +49,7 @@ func silenceInForce(l *law) {
 	waits := l.suppressed(uuid.Nil)
 	id := l.silence("one", 0, orders())
 	l.suppressed(id)
-	l.is(waits, notify.Pending) // what was written before stays what it is
+	l.is(waits, notify.Pending) // messages written before are not affected
 	later := l.silence("another", 2*time.Hour, orders())
 	l.Advance(61 * time.Minute)
 	l.suppressed(uuid.Nil)

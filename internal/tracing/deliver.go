@@ -12,7 +12,7 @@ import (
 	"tocsin/notify"
 )
 
-// Sender returns a sender whose attempts are spans.
+// Sender returns a sender that records its attempts as spans.
 func (t *Tracer) Sender(s notify.Sender) notify.Sender { return sender{s, t} }
 
 type sender struct {
@@ -35,7 +35,8 @@ func (s sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	if isCommitted(d) {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, root(d.NotificationID))
 	} else {
-		// No commit of a partition wrote it: each attempt is a root of the trace.
+		// No commit of a partition wrote the notification: each attempt is a root span of the
+		// trace.
 		ctx = context.WithValue(ctx, derived{}, trace.NewSpanContext(trace.SpanContextConfig{TraceID: id}))
 		options = append(options, trace.WithNewRoot())
 		links = append(links, s.members(d)...)
@@ -58,10 +59,10 @@ func isCommitted(d *notify.Delivery) bool {
 	return !d.Alert.Health && slices.Contains([]notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved}, d.Reason)
 }
 
-// mostMembers bounds the notifications that a digest links to.
+// mostMembers bounds how many notifications a digest links to.
 const mostMembers = 32
 
-// members links a digest to the traced notifications that it sums up.
+// members links a digest to its traced notifications.
 func (t *Tracer) members(d *notify.Delivery) (links []trace.Link) {
 	if d.Digest == nil {
 		return nil
@@ -75,7 +76,7 @@ func (t *Tracer) members(d *notify.Delivery) (links []trace.Link) {
 	return links
 }
 
-// attributesOf describes an attempt without secrets: of the webhook's URL no more than the host.
+// attributesOf describes an attempt without secrets: of the webhook's URL only the host.
 func attributesOf(d *notify.Delivery) []attribute.KeyValue {
 	list := []attribute.KeyValue{
 		keyWebhookID.String(d.Webhook.ID.String()), keyReason.String(string(d.Reason)), attribute.String("tocsin.webhook.kind", string(d.Webhook.Kind)),

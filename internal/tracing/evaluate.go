@@ -32,7 +32,7 @@ const (
 	keyAlertID       = attribute.Key("tocsin.alert.id")
 	keyWebhookID     = attribute.Key("tocsin.webhook.id")
 	keyReason        = attribute.Key("tocsin.notification.reason")
-	// keyWorthwhile says that a pass is exported whatever the share.
+	// keyWorthwhile says that a pass is exported regardless of the share.
 	keyWorthwhile = attribute.Key("tocsin.worthwhile")
 )
 
@@ -43,7 +43,8 @@ func fail(s trace.Span, kind string) {
 	s.SetAttributes(attribute.String("error.type", kind))
 }
 
-// Pass begins the span of a pass over a partition. It returns the context of what the pass does, and what ends the span.
+// Pass begins the span of a pass over a partition. It returns the context for the pass, and a
+// function that ends the span.
 func (t *Tracer) Pass(ctx context.Context, partition int) (context.Context, func(evaluator.Result, error)) {
 	ctx, span := t.tracer.Start(ctx, spanPass, trace.WithNewRoot(), trace.WithAttributes(keyPartition.Int(partition)))
 	return ctx, func(r evaluator.Result, err error) {
@@ -60,7 +61,7 @@ func (t *Tracer) Pass(ctx context.Context, partition int) (context.Context, func
 	}
 }
 
-// Source returns a source whose queries are spans.
+// Source returns a source that records its queries as spans.
 func (t *Tracer) Source(s evaluator.Source) evaluator.Source { return source{s, t} }
 
 type source struct {
@@ -109,7 +110,7 @@ func (s source) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, err
 	return page, err
 }
 
-// Windows returns an evaluation of windows that is a span.
+// Windows returns an evaluation of windows that is recorded as a span.
 func (t *Tracer) Windows(w evaluator.Windows) evaluator.Windows { return windows{w, t} }
 
 type windows struct {
@@ -126,7 +127,7 @@ func (w windows) Evaluate(ctx context.Context, request evaluator.WindowRequest) 
 	return outcome
 }
 
-// Store returns a store whose commits are spans, and what they write, too.
+// Store returns a store that records its commits, and the notifications that they write, as spans.
 func (t *Tracer) Store(s evaluator.Store) evaluator.Store { return store{s, t} }
 
 type store struct {
@@ -164,7 +165,7 @@ func (s store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Committ
 	return done, nil
 }
 
-// name has notifications that are traced name the commit that writes them, for their attempts.
+// name makes traced notifications name the commit that writes them, for their attempts.
 func (t *Tracer) name(commit trace.SpanContext, b *evaluator.Batch) {
 	of := func(list []notify.Notification) {
 		for i := range list {
@@ -179,7 +180,7 @@ func (t *Tracer) name(commit trace.SpanContext, b *evaluator.Batch) {
 	}
 }
 
-// begin makes the root spans of the notifications that a commit wrote, of those that are traced.
+// begin makes the root spans of the traced notifications that a commit wrote.
 func (t *Tracer) begin(ctx context.Context, commit trace.SpanContext, b *evaluator.Batch, done *evaluator.Committed) {
 	exchanges := make(map[uuid.UUID]*rules.Exchange, len(b.Instances))
 	for i := range b.Instances {
@@ -209,7 +210,7 @@ func (t *Tracer) beginOne(ctx context.Context, commit trace.SpanContext, n *noti
 	span.End()
 }
 
-// linkTo returns the link to the span that an exchange is, if it is one.
+// linkTo returns the link to the span of an exchange, if the exchange is a span.
 func linkTo(executionID string) []trace.Link {
 	if c := ofExchange(executionID); c.IsValid() {
 		return []trace.Link{{SpanContext: c}}

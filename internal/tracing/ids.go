@@ -11,24 +11,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// randomParts is the number of values of the random part of a trace id: its last 56 bits, as W3C Trace Context has it.
-// They are random in the id of a notification as well, a hash.
+// randomParts is the number of values of the random part of a trace id: its last 56 bits, as in W3C
+// Trace Context. They are random in the id of a notification as well, because they are part of a
+// hash.
 const randomParts = 1 << 56
 
-// samples reports whether a trace is one of the share. Replicas with the same share agree on it.
+// samples reports whether a trace is in the share. Replicas with the same share agree on it.
 func (t *Tracer) samples(id trace.TraceID) bool {
 	return binary.BigEndian.Uint64(id[8:])%randomParts < t.threshold
 }
 
-// root returns the span that the commit made of a notification.
+// root returns the span that the commit made for a notification.
 func root(notification uuid.UUID) trace.SpanContext {
 	var span trace.SpanID
 	copy(span[:], notification[8:])
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(notification), SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
 }
 
-// ofExchange returns the span that an exchange is, as the preset otel_traces names it: trace id and span id, in
-// hexadecimal digits, with a colon between. It is not valid where the exchange is none.
+// ofExchange returns the span of an exchange of the preset otel_traces, whose id is trace id and
+// span id in hexadecimal digits, separated by a colon. The span is not valid if the exchange is not
+// a span.
 func ofExchange(executionID string) trace.SpanContext {
 	traceID, spanID, _ := strings.Cut(executionID, ":")
 	var c trace.SpanContextConfig
@@ -52,7 +54,7 @@ func encode(c trace.SpanContext) []byte {
 	return append(traceID[:], spanID[:]...)
 }
 
-// decode returns the span of such ids, one that is not valid of anything else.
+// decode returns the span with such ids; for anything else, a span that is not valid.
 func decode(ids []byte) trace.SpanContext {
 	var c trace.SpanContextConfig
 	if len(ids) == len(c.TraceID)+len(c.SpanID) {
@@ -62,7 +64,7 @@ func decode(ids []byte) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// derived is the key under which a context holds the span context that the next root span gets.
+// derived is the context key of the span context for the next root span.
 type derived struct{}
 
 // ids makes the ids of spans: random ones, except for roots whose ids are derived.

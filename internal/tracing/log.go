@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// keyNotification is the attribute of the log that names a notification.
+// keyNotification is the log attribute with the id of a notification.
 const keyNotification = "notification_id"
 
 // Handler returns a handler that adds trace_id and span_id to what is logged within a span, and trace_id to what is
@@ -19,7 +19,7 @@ func Handler(next slog.Handler) slog.Handler { return &handler{Handler: next} }
 type handler struct {
 	slog.Handler
 
-	// notification is the one that the logger is about, if any.
+	// notification is the id of the notification that the logger is about, if any.
 	notification string
 }
 

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// passes holds back the spans of each pass until it ends, and drops those of a pass that neither raised anything nor
-// failed, unless its trace is one of the share.
+// passes holds back the spans of each pass until it ends. It drops those of a pass that neither
+// raised anything nor failed, unless its trace is in the share.
 type passes struct {
 	sdktrace.SpanProcessor
 
@@ -25,7 +25,7 @@ func newPasses(next sdktrace.SpanProcessor, samples func(trace.TraceID) bool) *p
 // except its end.
 const mostHeld = 1000
 
-// OnEnd passes on what is exported.
+// OnEnd passes on the spans to export.
 func (p *passes) OnEnd(s sdktrace.ReadOnlySpan) {
 	id := s.SpanContext().TraceID()
 	switch name := s.Name(); {
@@ -52,7 +52,7 @@ func (p *passes) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// isWorthwhile reports whether a pass says so itself.
+// isWorthwhile reports whether a pass is marked as worthwhile.
 func isWorthwhile(s sdktrace.ReadOnlySpan) bool {
 	for _, a := range s.Attributes() {
 		if a.Key == keyWorthwhile {

@@ -6,17 +6,17 @@
 //	      └─ commit ◀──link── notification ─── attempt     one for each notification
 //	                               └──link──▶ the exchange's own span
 //
-// The trace of a notification has the notification's id as its own, and the span that the commit made is derived from it
 // The id of a notification is the id of its trace, and the id of the span that the commit made is
-// derived from it as well. The attempts of any replica, however much later, therefore belong to the
-// trace that the commit began, although none of this is stored. A line of the log that names a
-// notification also names its trace.
-// Whether a notification is traced follows from its id: all replicas with the same share agree. A pass that raised
+// derived from it as well. So the attempts of any replica, however much later, belong to the trace
+// that the commit began, although none of this is stored. A log line that names a notification also
+// names its trace.
+//
 // Whether a notification is traced follows from its id: all replicas with the same share agree. A
 // pass that raised something or failed is always exported, so that the links of notifications lead
 // somewhere. Of the other passes, the share is exported.
 //
-// Spans hold ids, counts, hosts and verdicts. They hold no URL, header, body or text of an exchange.
+// Spans contain ids, counts, hosts and verdicts. They contain no URL, header, body or text of an
+// exchange.
 package tracing
 
 import (
@@ -39,7 +39,7 @@ import (
 
 // Options configures a [Tracer]. Logger is required.
 type Options struct {
-	// URL is a collector that takes OTLP over HTTP, without the path /v1/traces.
+	// URL is a collector that accepts OTLP over HTTP, without the path /v1/traces.
 	URL string
 	// Share is the share of the traces that are exported, from 0 to 1.
 	Share float64
@@ -51,7 +51,8 @@ type Options struct {
 // Check returns what is wrong with an address and a share.
 func Check(address string, share float64) error {
 	u, err := url.Parse(address)
-	// The address is no place for a secret: the exporter takes headers from OTEL_EXPORTER_OTLP_HEADERS.
+	// The address must not contain a secret: the exporter takes headers from
+	// OTEL_EXPORTER_OTLP_HEADERS.
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
 		return errors.New("the URL must have the form http://collector:4318, without user and parameters")
 	}
@@ -70,11 +71,11 @@ type Tracer struct {
 	threshold uint64
 }
 
-// exportTimeout bounds one export, and what is left to export when the process ends.
+// exportTimeout bounds one export, and the export of the rest when the process ends.
 const exportTimeout = 5 * time.Second
 
-// New returns a tracer, which does not connect yet. The exporter reads settings that the options do
-// not hold, such as headers, certificates or further attributes of the resource, from the variables
+// New returns a tracer. It does not connect yet. The exporter reads settings that are not in the
+// options, such as headers, certificates or further attributes of the resource, from the variables
 // that OpenTelemetry defines.
 func New(ctx context.Context, o Options) (*Tracer, error) {
 	if err := Check(o.URL, o.Share); err != nil {
@@ -101,8 +102,7 @@ func newTracer(to sdktrace.SpanProcessor, self *resource.Resource, o *Options) *
 	return t
 }
 
-// Close exports what is left, for some seconds at most. Spans that cannot be exported in this time
-// are lost.
+// Close exports the rest, within some seconds. Spans that cannot be exported in this time are lost.
 func (t *Tracer) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (t *Tracer) Close(ctx context.Context) {
 	}
 }
 
-// complaining logs that traces cannot be exported, once until they can again.
+// complaining logs that traces cannot be exported, once until they can be exported again.
 type complaining struct {
 	sdktrace.SpanExporter
 
@@ -119,7 +119,7 @@ type complaining struct {
 	failing atomic.Bool
 }
 
-// ExportSpans exports. Its error is always nil: nobody else has to hear of it.
+// ExportSpans exports spans. Its error is always nil, because it logs failures itself.
 func (c *complaining) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	switch {

@@ -28,7 +28,7 @@ func tracer(share float64) (*Tracer, *tracetest.InMemoryExporter) {
 	return newTracer(sdktrace.NewSimpleSpanProcessor(memory), resource.Empty(), &Options{Share: share, Logger: slog.New(slog.DiscardHandler)}), memory
 }
 
-// notificationID returns the id of the n-th of some notifications.
+// notificationID returns the id of the n-th notification.
 func notificationID(n int) uuid.UUID {
 	rule := uuid.MustParse("0194f1c0-0000-7000-8000-000000000001")
 	alert := alerts.ID(rule, &rules.Exchange{StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: strconv.Itoa(n)})
@@ -90,7 +90,7 @@ func TestOnlyAPassThatRaisesOrFailsIsAlwaysExported(t *testing.T) {
 	}
 }
 
-// committing is a store that writes what it is told to have written.
+// committing is a store that returns the batch it is given as written.
 type committing struct {
 	evaluator.Store
 
@@ -173,7 +173,8 @@ func TestAnAttemptBelongsToWhatTheCommitBegan(t *testing.T) {
 	}
 }
 
-// TestWhatNoCommitBeganIsARoot holds that attempts of messages which no pass wrote hang on nothing that there is not.
+// TestWhatNoCommitBeganIsARoot checks that attempts of messages that no pass wrote have no parent
+// or link to a span that does not exist.
 func TestWhatNoCommitBeganIsARoot(t *testing.T) {
 	t.Parallel()
 	r, memory := tracer(1)

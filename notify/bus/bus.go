@@ -1,27 +1,26 @@
-// Package bus carries wake-ups from those who write notifications to the
-// dispatchers that deliver them, between any number of processes.
+// Package bus carries wake-ups from processes that write notifications to the dispatchers that
+// deliver them, between any number of processes.
 //
-// Truth is in the outbox; the bus only shortens the pause of a dispatcher. A
-// wake-up that is lost, late or repeated changes nothing but the delay, because
-// every dispatcher also looks by itself.
+// The outbox is authoritative; the bus only shortens the pause of a dispatcher. A wake-up that is
+// lost, late or repeated changes nothing except the delay, because every dispatcher also looks from
+// time to time.
 //
 //	Publish ─▶ waiting (at most one, sums up) ─Send─▶ driver ┄┄▶ driver ─Listen─▶ signal ─▶ dispatcher
 //	                                                      acknowledged when it has claimed ◀──┘
 //
-// A [Driver] speaks the protocol of one provider; [Bus] does what is the same
-// for all of them:
+// A [Driver] speaks the protocol of one provider. [Bus] does what all of them have in common:
 //
-//   - Publishing never waits and never fails. What cannot be sent waits and is
-//     summed up into one wake-up, which is sent when the server is back.
-//   - Listening subscribes again after every failure, with growing pauses. Each
-//     subscription begins with a wake-up, because something may have been missed.
-//   - A wake-up is acknowledged when the pass that it caused has claimed. If that
-//     pass fails it is not, and a driver that keeps messages offers it again. Who
-//     ends before has given it back, who crashes loses it to another by time.
+//   - Publishing never waits and never fails. Messages that cannot be sent are merged into one
+//     wake-up, which is sent when the server is back.
+//   - Listening subscribes again after every failure, with growing pauses. Each subscription begins
+//     with a wake-up, because messages may have been missed.
+//   - A wake-up is acknowledged when the pass that it caused has claimed. If that pass fails, it is
+//     not acknowledged, and a driver that keeps messages offers it again. A process that ends gives
+//     its messages back before; those of a process that crashes go to another process after a time.
 //   - A message that cannot be read is counted, acknowledged and dropped.
-//   - Where each message wakes only one of several replicas, the one that has
-//     less room than there is left publishes it on, at most [maxHops] times.
-//   - An outage is logged when it begins and when it ends, never in between.
+//   - If each message wakes only one of several replicas, a replica that has too little room for
+//     what is due publishes the message again, at most [maxHops] times.
+//   - An outage is logged when it begins and when it ends, and not in between.
 package bus
 
 import (
@@ -37,38 +36,37 @@ import (
 type Driver interface {
 	// Publish returns when the server has the payload.
 	Publish(ctx context.Context, payload []byte) error
-	// Subscribe begins to listen. Messages that are published after it has returned reach the
-	// subscription or, if replicas share a group, one of the group.
+	// Subscribe begins to listen. A message that is published after Subscribe has returned reaches
+	// the subscription, or one of its group if replicas share a group.
 	Subscribe(ctx context.Context) (Subscription, error)
 }
 
-// Subscription is one replica's share in what is published. It is used by one
-// goroutine.
+// Subscription is one replica's share of the published messages. It is used by one goroutine.
 type Subscription interface {
-	// Next waits for messages, at least one. After an error the subscription is of
-	// no use any more.
+	// Next waits for messages and returns at least one. After an error the subscription cannot be
+	// used any more.
 	Next(ctx context.Context) (Batch, error)
-	// Close ends the subscription. Messages that it received and did not acknowledge stay for
-	// others, if the provider keeps messages.
+	// Close ends the subscription. If the provider keeps messages, those that were received and not
+	// acknowledged remain for others.
 	Close(ctx context.Context)
 }
 
-// Batch is one message or several that are acknowledged together.
+// Batch is one or more messages that are acknowledged together.
 type Batch struct {
 	Payloads [][]byte
-	// Kept is nil on a bus that keeps no messages and sends each to every listener.
+	// Kept is nil on a bus that keeps no messages and sends each message to every listener.
 	Kept Kept
 }
 
-// Kept is what a server remembers until it is acknowledged.
+// Kept are messages that a server keeps until they are acknowledged.
 type Kept interface {
-	// Ack forgets the messages.
+	// Ack acknowledges the messages; the server forgets them.
 	Ack(ctx context.Context) error
-	// GiveBack offers them to the others at once.
+	// GiveBack offers the messages to others at once.
 	GiveBack(ctx context.Context) error
 }
 
-// Event is something that happened to a wake-up.
+// Event is an event of a wake-up.
 type Event string
 
 // The events.
@@ -77,7 +75,7 @@ const (
 	Received  Event = "received"
 	// Malformed is a message that cannot be read.
 	Malformed Event = "malformed"
-	// Failed is an attempt to publish, to listen or to acknowledge.
+	// Failed is a failed attempt to publish, to listen or to acknowledge.
 	Failed Event = "failed"
 )
 
@@ -87,7 +85,7 @@ func Events() []Event { return []Event{Published, Received, Malformed, Failed} }
 // Observer is notified of events. It must not block.
 type Observer interface{ WakeUp(event Event) }
 
-// unobserved is nobody.
+// unobserved is an observer that does nothing.
 type unobserved struct{}
 
 func (unobserved) WakeUp(Event) {}
@@ -97,7 +95,7 @@ type Options struct {
 	Driver   Driver
 	Logger   *slog.Logger
 	Observer Observer
-	// Timeout bounds each exchange with the server but waiting for messages, 5 s by default.
+	// Timeout bounds each exchange with the server, except waiting for messages, 5 s by default.
 	Timeout time.Duration
 	// Pause is the first pause after a failure, 100 ms by default; it doubles up to MaxPause, 5 s by default.
 	Pause, MaxPause time.Duration
@@ -109,11 +107,11 @@ type Bus struct {
 	signals chan notify.Signal
 	mu      sync.Mutex
 	waiting *message
-	// kick holds a signal while something waits.
+	// kick holds a signal while a message waits.
 	kick chan struct{}
 }
 
-// New returns a bus that does nothing before [Bus.Send] and [Bus.Listen] run.
+// New returns a bus. It does nothing until [Bus.Send] and [Bus.Listen] run.
 func New(o Options) *Bus {
 	if o.Observer == nil {
 		o.Observer = unobserved{}
@@ -129,16 +127,16 @@ func New(o Options) *Bus {
 	return &Bus{Options: o, signals: make(chan notify.Signal), kick: make(chan struct{}, 1)}
 }
 
-// WakeUps is where a dispatcher listens. It is never closed.
+// WakeUps returns the channel that a dispatcher listens on. It is never closed.
 func (b *Bus) WakeUps() <-chan notify.Signal { return b.signals }
 
-// Publish leaves a wake-up to be sent. It never blocks, and its error is always nil.
+// Publish adds a wake-up to be sent. It never blocks, and its error is always nil.
 func (b *Bus) Publish(_ context.Context, w notify.WakeUp) error {
 	b.leave(message{Notifications: w.Notifications, Webhooks: few(w.Webhooks)})
 	return nil
 }
 
-// leave adds m to what waits to be sent.
+// leave adds m to the message that waits to be sent.
 func (b *Bus) leave(m message) {
 	b.mu.Lock()
 	if b.waiting != nil {
@@ -152,7 +150,7 @@ func (b *Bus) leave(m message) {
 	}
 }
 
-// take returns what waits, nil when nothing does.
+// take returns the message that waits; nil if there is none.
 func (b *Bus) take() *message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,8 +159,8 @@ func (b *Bus) take() *message {
 	return m
 }
 
-// Send sends what is published until ctx ends, then what still waits, once, if
-// the server was not away.
+// Send sends published messages until ctx ends. If the server was not away, it then sends what
+// still waits, once.
 func (b *Bus) Send(ctx context.Context) {
 	out := outage{Bus: b, doing: "publish"}
 	for {
@@ -180,7 +178,7 @@ func (b *Bus) Send(ctx context.Context) {
 	}
 }
 
-// send sends what waits. Messages that cannot be sent go on waiting.
+// send sends what waits. A message that cannot be sent continues to wait.
 func (b *Bus) send(ctx context.Context, out *outage) error {
 	m := b.take()
 	if m == nil {
@@ -198,7 +196,7 @@ func (b *Bus) send(ctx context.Context, out *outage) error {
 	return nil
 }
 
-// outage is a stretch of failures, which is logged once.
+// outage is a series of failures, which is logged once.
 type outage struct {
 	*Bus
 	doing string
@@ -222,7 +220,7 @@ func (o *outage) over(ctx context.Context) {
 	o.lasts, o.pause = false, 0
 }
 
-// wait pauses after a failure, longer each time.
+// wait pauses after a failure, each time longer.
 func (o *outage) wait(ctx context.Context) {
 	o.pause = min(max(2*o.pause, o.Pause), o.MaxPause)
 	timer := time.NewTimer(o.pause)

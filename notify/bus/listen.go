@@ -9,8 +9,7 @@ import (
 	"tocsin/notify"
 )
 
-// Listen hands what arrives to the dispatcher until ctx ends, and leaves the
-// group when it does.
+// Listen passes messages to the dispatcher until ctx ends, and then leaves the group.
 func (b *Bus) Listen(ctx context.Context) {
 	out := outage{Bus: b, doing: "listen"}
 	for ctx.Err() == nil {
@@ -23,7 +22,7 @@ func (b *Bus) Listen(ctx context.Context) {
 	}
 }
 
-// listen is one subscription.
+// listen listens on one subscription.
 func (b *Bus) listen(ctx context.Context, out *outage) error {
 	subscription, err := b.subscribe(ctx)
 	if err != nil {
@@ -46,7 +45,7 @@ func (b *Bus) listen(ctx context.Context, out *outage) error {
 		if err != nil {
 			return err
 		}
-		// Only what has worked makes the next pause short again.
+		// Only a success makes the next pause short again.
 		out.pause = 0
 		if err := b.handle(ctx, batch); err != nil {
 			return err
@@ -60,7 +59,7 @@ func (b *Bus) subscribe(ctx context.Context) (Subscription, error) {
 	return b.Driver.Subscribe(ctx)
 }
 
-// handle wakes the dispatcher for a batch and answers the server.
+// handle wakes the dispatcher for a batch, and answers the server.
 func (b *Bus) handle(ctx context.Context, batch Batch) error {
 	m, readable := b.read(ctx, batch.Payloads)
 	if !readable {
@@ -76,13 +75,13 @@ func (b *Bus) handle(ctx context.Context, batch Batch) error {
 	case ctx.Err() != nil:
 		return b.answer(ctx, batch, Kept.GiveBack)
 	default:
-		// Not acknowledged. The dispatcher looks again soon; should it die first, the
-		// server offers the message to another.
+		// Not acknowledged. The dispatcher looks again soon; if it dies before, the server offers
+		// the message to another replica.
 		return nil
 	}
 }
 
-// read sums the messages up, and reports whether any could be read.
+// read merges the messages, and reports whether any could be read.
 func (b *Bus) read(ctx context.Context, payloads [][]byte) (sum message, readable bool) {
 	for _, payload := range payloads {
 		m, err := decode(payload)
@@ -103,7 +102,7 @@ func (b *Bus) read(ctx context.Context, payloads [][]byte) (sum message, readabl
 // errUnheard says that nobody took the wake-up before the end.
 var errUnheard = errors.New("the dispatcher has ended")
 
-// wake hands a signal to the dispatcher and waits until it has claimed.
+// wake passes a signal to the dispatcher and waits until it has claimed.
 func (b *Bus) wake(ctx context.Context, m message) (left bool, err error) {
 	type pass struct {
 		left bool
@@ -129,7 +128,7 @@ func (b *Bus) wake(ctx context.Context, m message) (left bool, err error) {
 
 func (b *Bus) ack(ctx context.Context, batch Batch) error { return b.answer(ctx, batch, Kept.Ack) }
 
-// answer tells the server what became of a batch, also when ctx has ended.
+// answer reports the result of a batch to the server, even if ctx has ended.
 func (b *Bus) answer(ctx context.Context, batch Batch, how func(Kept, context.Context) error) error {
 	if batch.Kept == nil {
 		return nil

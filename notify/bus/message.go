@@ -9,22 +9,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxHops is how often a wake-up is published on by replicas that have less
-// room than there is left. It bounds what one wake-up costs when nobody has room.
+// maxHops is how often replicas with too little room publish a wake-up again. It bounds what a
+// wake-up costs if no replica has room.
 const maxHops = 16
 
-// maxWebhooks is how many webhooks a message names. Each takes 39 bytes.
+// maxWebhooks is how many webhooks a message names, at most. Each takes 39 bytes.
 const maxWebhooks = 16
 
-// maxSize is the longest message that is looked at.
+// maxSize is the length of the longest message that is read.
 const maxSize = 1024
 
-// message is a wake-up on its way. Fields that are unknown are passed over, so
-// that replicas of neighbouring versions understand each other.
+// message is a wake-up in transit. Unknown fields are ignored, so that replicas of neighbouring
+// versions understand each other.
 type message struct {
 	Notifications int `json:"notifications"`
 	Hops          int `json:"hops,omitempty"`
-	// Webhooks is empty where it is not known for which they are, or for too many.
+	// Webhooks is empty if the webhooks are unknown or too many.
 	Webhooks []uuid.UUID `json:"webhooks,omitempty"`
 }
 
@@ -48,7 +48,8 @@ func decode(payload []byte) (message, error) {
 	return *m, nil
 }
 
-// and is both at once: as far as the one that may still go further.
+// and merges two messages. The result has the hops of the message that may be published again more
+// often.
 func (m message) and(other message) message {
 	sum := m.Notifications + other.Notifications
 	if sum < 0 {
@@ -57,7 +58,7 @@ func (m message) and(other message) message {
 	return message{Notifications: sum, Hops: min(m.Hops, other.Hops), Webhooks: both(m.Webhooks, other.Webhooks)}
 }
 
-// both names the webhooks of two messages, if it is known which they are and they are few.
+// both returns the webhooks of two messages, if they are known and few.
 func both(a, b []uuid.UUID) []uuid.UUID {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func both(a, b []uuid.UUID) []uuid.UUID {
 	return few(all)
 }
 
-// few returns webhooks that a message has room for, and otherwise none.
+// few returns the webhooks if a message has room for them, and none otherwise.
 func few(webhooks []uuid.UUID) []uuid.UUID {
 	if len(webhooks) > maxWebhooks {
 		return nil

@@ -1,13 +1,13 @@
 // Package email writes e-mails and gives them to a mail server.
 //
-// One attempt is one SMTP transaction for all recipients that have not got the message:
+// One attempt is one SMTP transaction for all recipients that do not have the message yet:
 //
 //	connect ─ TLS ─ EHLO ─ STARTTLS ─ AUTH ─ MAIL FROM ─ RCPT TO ×n ─ DATA ─ dot ─ answer
 //	└──────────────── nothing was sent, a repeat is no duplicate ──────────────┘└─ unknown ─┘
 //
-// Until the dot that ends the message has left, the server has no message. Between the dot and
-// the answer nobody knows: such an attempt is repeated under the same Message-ID, as an HTTP
-// request is whose answer was lost. What the server says after that, to QUIT, means nothing.
+// Until the dot that ends the message is sent, the server has no message. Between the dot and the
+// answer, the result is unknown: such an attempt is repeated under the same Message-ID, like an
+// HTTP request whose answer was lost. The answer to the following QUIT has no meaning.
 //
 // # Verdicts
 //
@@ -18,10 +18,10 @@
 //	5xx to DATA or to the message                          refused
 //	2xx to the message                                     delivered
 //
-// Recipients have verdicts of their own. The message goes to those that the server takes; who
-// they were is kept ([notify.Outcome].Reached), and the next attempt is made to the others only.
-// While any of these may be taken later, the message is retried; when all that are left are
-// refused, it is refused, so that nobody takes it for delivered to all.
+// Each recipient has its own verdict. The message goes to the recipients that the server accepts.
+// They are stored ([notify.Outcome].Reached), and the next attempt is only for the others. While
+// the server may accept one of these later, the message is retried. When it has refused all that
+// are left, the message is refused, so that it does not count as delivered to all.
 package email
 
 import (
@@ -42,29 +42,29 @@ import (
 	"tocsin/notify"
 )
 
-// Server is a mail server that takes messages.
+// Server is a mail server that accepts messages.
 type Server struct {
 	Host, Address string
-	// TLS encrypts from the first byte, StartTLS after asking; the chosen one is required.
+	// TLS encrypts from the first byte, StartTLS after a request. The chosen one is required.
 	TLS, StartTLS bool
-	// Config verifies the server; its name is Host.
+	// Config is used to verify the server, whose name is Host.
 	Config *tls.Config
 	// User and Password are used to sign in if User is not empty and the connection is encrypted.
 	User, Password string
 	// Dial opens a connection.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Stands returns why the message is not to be handed over any more, nil while it is;
-	// nil never does.
+	// Stands returns why the message may not be sent any more, or nil while it may. A nil Stands
+	// means that it always may.
 	Stands func() error
 }
 
-// throttled is how long a server that limits rates gets no messages.
+// throttled is the pause for a server that limits rates.
 const throttled = 5 * time.Minute
 
-// maxAnswers bounds what a server may say in one attempt, in bytes.
+// maxAnswers bounds the size of all answers in one attempt, in bytes.
 const maxAnswers = 64 << 10
 
-// bounded is a connection that ends when the other side has said too much.
+// bounded is a connection that ends when the other side has sent too much.
 type bounded struct {
 	net.Conn
 	left int
@@ -79,13 +79,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// quitting bounds the end of a conversation whose message is settled.
+// quitting bounds the end of an SMTP session whose message is settled.
 const quitting = time.Second
 
-// Send makes one attempt to give a message to a server, for those of its recipients that
-// are not among reached. An error is that of an attempt without answer, whose outcome tells
-// whether anything was sent; ctx may have ended. Where that is because of [notify.ErrFenced], a message that was
-// handed over is waited for. Texts of the outcome are the server's.
+// Send makes one attempt to give a message to a server, for the recipients that are not in reached.
+// An error means that there was no answer; the outcome then says whether anything was sent. It may
+// be that ctx has ended. If that is because of [notify.ErrFenced], Send waits for the answer to a
+// message that was handed over. The texts of the outcome are those of the server.
 func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Address, reached []string, content []byte) (notify.Outcome, error) {
 	left := slices.DeleteFunc(addresses(to), func(a string) bool { return slices.Contains(reached, key(a)) })
 	if len(left) == 0 {
@@ -115,33 +115,33 @@ func (s *Server) Send(ctx context.Context, from netmail.Address, to []netmail.Ad
 	return o, err
 }
 
-// key is by what a recipient is known.
+// key identifies a recipient.
 func key(address string) string { return strings.ToLower(address) }
 
 // transaction is one attempt.
 type transaction struct {
 	server *Server
 	client *smtp.Client
-	// all is the number of recipients; reached have the message.
+	// all is the number of recipients; reached are those that have the message.
 	all     int
 	reached []string
-	// taken are those of the attempt that the server takes; refused and later are what it
-	// said about the others.
+	// taken are the recipients of the attempt that the server accepts. refused and later are its
+	// answers about the others.
 	taken          []string
 	refused, later []turnedAway
 	// handedOver says that the server may have the message.
 	handedOver atomic.Bool
 }
 
-// turnedAway is a recipient that the server does not take.
+// turnedAway is a recipient that the server does not accept.
 type turnedAway struct {
 	address string
 	code    int
 	why     string
 }
 
-// policy reports whether the server refuses the sender or this machine rather than the
-// recipient: 5.7.x of RFC 3463, and 530 of RFC 4954.
+// policy reports whether the server refuses the sender or this machine, and not the recipient:
+// 5.7.x of RFC 3463, and 530 of RFC 4954.
 func (a turnedAway) policy() bool {
 	return a.code == codeSignIn || strings.HasPrefix(a.why, "5.7.")
 }
@@ -174,7 +174,7 @@ func (t *transaction) run(ctx context.Context, conn net.Conn, from string, to []
 	return t.data(content)
 }
 
-// greet reads the greeting and says hello, both through TLS if that is how the server begins.
+// greet reads the greeting and says hello. If the server begins with TLS, both are encrypted.
 func (t *transaction) greet(ctx context.Context, conn net.Conn) *failure {
 	if t.server.TLS {
 		secure := tls.Client(conn, t.server.config())
@@ -204,7 +204,8 @@ func (s *Server) config() *tls.Config {
 	return config
 }
 
-// hello is how this machine calls itself: by its address, because no name is known to be its own.
+// hello is the name of this machine in the greeting. It is the address, because no host name is
+// known to be right.
 func hello(conn net.Conn) string {
 	local, isTCP := conn.LocalAddr().(*net.TCPAddr)
 	switch {
@@ -266,7 +267,7 @@ func (t *transaction) mail(from string) *failure {
 	return nil
 }
 
-// recipient names one. Only what ends the conversation is a failure.
+// recipient adds a recipient. Only errors that end the session are failures.
 func (t *transaction) recipient(address string) *failure {
 	err := t.client.Rcpt("<" + address + ">")
 	if err == nil {
@@ -285,7 +286,7 @@ func (t *transaction) recipient(address string) *failure {
 	return nil
 }
 
-// partly completes the outcome of an attempt that did not reach all.
+// partly completes the outcome of an attempt that did not reach all recipients.
 func (t *transaction) partly(o notify.Outcome) notify.Outcome {
 	if len(t.later) > 0 {
 		o.Verdict, o.StatusCode = notify.VerdictRetry, t.later[0].code
@@ -349,24 +350,24 @@ func (t *transaction) data(content []byte) (notify.Outcome, error) {
 	return o, nil
 }
 
-// The codes of answers that mean something of their own, and the first of those that are final.
+// The codes of answers with a special meaning, and the first of the final ones.
 const (
 	codeOK      = 250
 	codeClosing = 421
-	// codeNotAvailable is about TLS and signing in.
+	// codeNotAvailable concerns TLS and signing in.
 	codeNotAvailable = 454
-	// codeSignIn asks for signing in.
+	// codeSignIn requires signing in.
 	codeSignIn = 530
 	permanent  = 500
 )
 
 // failure ends an attempt.
 type failure struct {
-	// err is that of the connection: there was no answer. sent tells that the message may
-	// have arrived all the same.
+	// err is the error of the connection, if there was no answer. sent says that the message may
+	// have arrived anyway.
 	err  error
 	sent bool
-	// verdict and text are what an answer means; code is the server's.
+	// verdict and text are the meaning of an answer; code is the code of the server.
 	verdict      notify.Verdict
 	code         int
 	text, remedy string
@@ -375,7 +376,7 @@ type failure struct {
 
 func gone(text string) *failure { return &failure{verdict: notify.VerdictGone, text: text} }
 
-// failed tells of an answer to a step: final is what it means where it is final.
+// failed makes a failure from the answer to a step. final is the verdict if the answer is final.
 func failed(step string, err error, final notify.Verdict) *failure {
 	said, answered := errors.AsType[*textproto.Error](err)
 	if !answered {
@@ -400,13 +401,13 @@ func (f *failure) outcome() (notify.Outcome, error) {
 		o.Error += f.remedy
 	}
 	if f.code == codeClosing && f.verdict == notify.VerdictRetry {
-		// It ends the conversation, which tells a breaker what no answer does.
+		// It ends the session, so for a breaker it is the same as no answer.
 		o.StatusCode = 0
 	}
 	return o, nil
 }
 
-// oneLine makes an answer of several lines one.
+// oneLine joins the lines of an answer.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -20,7 +20,7 @@ import (
 
 const password = "correct horse battery"
 
-// certificate returns a certificate of this machine, and who trusts it.
+// certificate returns a certificate for this machine, and a pool that trusts it.
 func certificate(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
@@ -41,7 +41,7 @@ func start(t *testing.T, o mailtest.Options) *mailtest.Server {
 	return s
 }
 
-// to returns the client of a server.
+// to returns a client for the server.
 func to(s *mailtest.Server) *email.Server {
 	dialer := net.Dialer{}
 	return &email.Server{Host: "127.0.0.1", Address: s.Address, Dial: dialer.DialContext}
@@ -60,7 +60,7 @@ var (
 	content = []byte("Subject: x\r\n\r\n.\r\n..\r\nbody\r\n")                //nolint:gochecknoglobals // constant
 )
 
-// send makes one attempt, within a time that a loaded machine keeps to.
+// send makes one attempt, with a timeout that suffices on a loaded machine.
 func send(t *testing.T, s *email.Server, reached []string, addresses ...string) (notify.Outcome, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -68,7 +68,8 @@ func send(t *testing.T, s *email.Server, reached []string, addresses ...string) 
 	return s.Send(ctx, sender, recipients(addresses...), reached, content)
 }
 
-// TestDelivers by each kind of connection, and signs in only where it is encrypted.
+// TestDelivers delivers over each kind of connection, and checks that the client signs in only if
+// the connection is encrypted.
 func TestDelivers(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := certificate(t)
@@ -109,7 +110,7 @@ func TestDelivers(t *testing.T) {
 	}
 }
 
-// TestRefusals of a whole attempt, at each step.
+// TestRefusals rejects a whole attempt, at each step.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := certificate(t)
@@ -164,8 +165,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRecipientsHaveVerdictsOfTheirOwn: who has taken the message gets it once, however
-// often it is tried for the others.
+// TestRecipientsHaveVerdictsOfTheirOwn: a recipient that has accepted the message gets it once,
+// however often it is tried for the others.
 func TestRecipientsHaveVerdictsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	server := start(t, mailtest.Options{})
@@ -195,15 +196,15 @@ func TestRecipientsHaveVerdictsOfTheirOwn(t *testing.T) {
 	if len(got) != 2 || !slices.Equal(got[0], all[:1]) || !slices.Equal(got[1], all[1:2]) {
 		t.Errorf("delivered to %v", got)
 	}
-	// When the one that is refused was removed, nobody is left to send to.
+	// Without the recipient that was rejected there is none left to send to.
 	o, err = send(t, to(server), o.Reached, all[:2]...)
 	if err != nil || o.Verdict != notify.VerdictDelivered || !o.NothingSent || len(server.Messages()) != 2 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
 
-// TestWhatIsUnknown: a connection that breaks before the end of the message has delivered
-// nothing, one that breaks after it may have.
+// TestWhatIsUnknown: a connection that breaks before the end of the message has delivered nothing;
+// one that breaks after it may have.
 func TestWhatIsUnknown(t *testing.T) {
 	t.Parallel()
 	for step, nothingSent := range map[string]bool{mailtest.Mail: true, mailtest.Recipient: true, mailtest.Data: false} {
@@ -223,7 +224,7 @@ func TestWhatIsUnknown(t *testing.T) {
 	}
 }
 
-// listen answers each connection with f.
+// listen handles each connection with f.
 func listen(t *testing.T, f func(conn net.Conn)) *email.Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
@@ -246,8 +247,8 @@ func listen(t *testing.T, f func(conn net.Conn)) *email.Server {
 	return &email.Server{Host: "127.0.0.1", Address: listener.Addr().String(), Dial: dialer.DialContext}
 }
 
-// TestGreetings: a server that greets with an error, one whose certificate nobody trusts,
-// and one that never says anything.
+// TestGreetings: a server that greets with an error, one with an untrusted certificate, and one
+// that never sends anything.
 func TestGreetings(t *testing.T) {
 	t.Parallel()
 	for greeting, code := range map[string]int{"554 5.3.2 no service here\r\n": 554, "421 4.3.2 not now\r\n": 0} {
@@ -274,8 +275,8 @@ func TestGreetings(t *testing.T) {
 	}
 }
 
-// TestServerThatTakesNothing refuses the sender only when it hears of a recipient, as Postfix
-// does by default: that is no matter of the recipients.
+// TestServerThatTakesNothing rejects the sender only at the first recipient, as Postfix does by
+// default: that is not the recipients' fault.
 func TestServerThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]notify.Verdict{"5.7.1 relay access denied": notify.VerdictGone, "5.1.1 no such user": notify.VerdictRefused} {
@@ -287,7 +288,7 @@ func TestServerThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestServerThatNeverEndsItsAnswer is left after 64 KiB.
+// TestServerThatNeverEndsItsAnswer checks that reading stops after 64 KiB.
 func TestServerThatNeverEndsItsAnswer(t *testing.T) {
 	t.Parallel()
 	s := listen(t, func(conn net.Conn) {

@@ -17,8 +17,8 @@ import (
 type Message struct {
 	From netmail.Address
 	To   []netmail.Address
-	// ID tells the message from others: every attempt bears the same. About is shared by
-	// all messages of one conversation.
+	// ID identifies the message; it is the same in every attempt. About is shared by all messages
+	// of one thread.
 	ID, About string
 	Date      time.Time
 	// Agent is the program that sends.
@@ -26,7 +26,7 @@ type Message struct {
 	Subject, Text, HTML string
 }
 
-// MessageID returns the Message-ID, without brackets. Its domain is that of the sender.
+// MessageID returns the Message-ID without brackets. Its domain is that of the sender.
 func (m *Message) MessageID() string { return m.id(m.ID) }
 
 func (m *Message) id(local string) string {
@@ -34,8 +34,8 @@ func (m *Message) id(local string) string {
 	return local + "@" + domain
 }
 
-// Bytes writes the message: the same bytes for the same message. No value becomes a
-// header of its own, whatever it holds.
+// Bytes writes the message: the same bytes for the same message. No value can add a header,
+// whatever it contains.
 func (m *Message) Bytes() ([]byte, error) {
 	for _, value := range append(addresses(m.To), m.From.Address, m.ID, m.About, m.Agent) {
 		if strings.ContainsAny(value, "\r\n\x00") {
@@ -59,7 +59,7 @@ func (m *Message) Bytes() ([]byte, error) {
 	msg.SetGenHeader(mail.HeaderReferences, about)
 	msg.SetGenHeader(mail.HeaderUserAgent, m.Agent)
 	msg.SetGenHeader("List-Id", "<"+strings.Replace(m.id("tocsin"), "@", ".", 1)+">")
-	// No machine is to answer: RFC 3834, and Exchange's own header.
+	// No program should answer automatically: RFC 3834, and Exchange's own header.
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
 	msg.SetBodyString(mail.TypeTextPlain, m.Text)
@@ -71,13 +71,13 @@ func (m *Message) Bytes() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// boundary separates the parts. It is a digest of the texts, which therefore cannot hold it.
+// boundary separates the parts. It is a hash of the texts, which therefore cannot contain it.
 func (m *Message) boundary() string {
 	digest := sha256.Sum256([]byte(m.ID + "\x00" + m.Subject + "\x00" + m.Text + "\x00" + m.HTML))
 	return hex.EncodeToString(digest[:])
 }
 
-// header makes a text one line of a header, in which nothing is taken for an encoded word.
+// header makes a text one line of a header, in which nothing is read as an encoded word.
 func header(text string) string {
 	line := strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == ' ' || r == 0x7F }), " ")
 	return strings.ReplaceAll(line, "=?", "=\u200b?")

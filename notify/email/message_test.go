@@ -25,7 +25,7 @@ func message() *email.Message {
 	}
 }
 
-// parts returns the parts of a message by their types, decoded.
+// parts returns the decoded parts of a message by type.
 func parts(t interface{ Fatal(...any) }, content []byte) (head netmail.Header, texts map[string]string) {
 	m, err := netmail.ReadMessage(bytes.NewReader(content))
 	if err != nil {
@@ -97,8 +97,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestNothingBecomesAHeader: whatever a message holds, it has the same headers, one subject, which
-// reads as it was given, and two parts.
+// TestNothingBecomesAHeader: whatever a message contains, it has the same headers, one subject,
+// which reads as it was given, and two parts.
 func TestNothingBecomesAHeader(t *testing.T) {
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{
@@ -144,7 +144,7 @@ func TestNothingBecomesAHeader(t *testing.T) {
 	})
 }
 
-// TestBoundary: a text cannot know what separates the parts.
+// TestBoundary: a text cannot contain the boundary of the parts.
 func TestBoundary(t *testing.T) {
 	t.Parallel()
 	m := message()

@@ -14,15 +14,15 @@ import (
 	"tocsin/rules"
 )
 
-// Report is what came of trying a preset with samples.
+// Report is the result of trying a preset with samples.
 type Report struct {
-	// Problems keep the preset from being used.
+	// Problems are errors that make the preset unusable.
 	Problems []string
-	// Cuts are the texts that would be shortened with the longest samples, each field once.
+	// Cuts are the texts that would be shortened with the longest samples, one for each field.
 	Cuts []string
 }
 
-// Check renders all events with samples of the worst that exchanges hold.
+// Check renders all events with the worst samples of exchanges.
 func (p *Preset) Check() Report {
 	var report Report
 	seen := map[string]bool{}
@@ -58,13 +58,14 @@ func (p *Preset) Check() Report {
 	return report
 }
 
-// Sample returns a message about an alert, as of a person's action where it is one.
+// Sample returns a message about an alert. If the event is an action, a person has taken it.
 func Sample(event Event, a *alerts.Instance) *Message {
 	d := SampleDelivery(event, a)
 	return MessageOf(&d, "https://tocsin.example.com/inbox/"+a.ID.String())
 }
 
-// SampleDelivery returns a message to be sent about an alert, as of a person's action where it is one.
+// SampleDelivery returns a delivery about an alert. If the event is an action, a person has taken
+// it.
 func SampleDelivery(event Event, a *alerts.Instance) notify.Delivery {
 	d := notify.Delivery{NotificationID: uuid.UUID{6: 0x70, 8: 0x80, 15: 1}, Alert: *a, Reason: notify.ReasonFired}
 	switch event {
@@ -87,7 +88,7 @@ func SampleDelivery(event Event, a *alerts.Instance) notify.Delivery {
 	return d
 }
 
-// sampleDigest returns a digest of alerts like one.
+// sampleDigest returns a digest of alerts similar to one alert.
 func sampleDigest(a *alerts.Instance) *notify.Digest {
 	const size = 214
 	g := &notify.Digest{
@@ -102,7 +103,7 @@ func sampleDigest(a *alerts.Instance) *notify.Digest {
 	return g
 }
 
-// Describe says in a line what a preset sends.
+// Describe describes what a preset sends, in one line.
 func (p *Preset) Describe() string {
 	var sent []string
 	for _, event := range Events() {

@@ -21,7 +21,7 @@ import (
 // MaxFileBytes bounds the file of a preset.
 const MaxFileBytes = 256 << 10
 
-// document is the file of a preset.
+// document is the structure of a preset's file.
 type document struct {
 	ID            string               `yaml:"id"`
 	Name          string               `yaml:"name"`
@@ -58,14 +58,14 @@ type basicAuth struct {
 	Password yaml.Node `yaml:"password"`
 }
 
-// eventEntry is an event that is no word.
+// eventEntry is an event with properties.
 type eventEntry struct {
 	URL    yaml.Node `yaml:"url"`
 	Method string    `yaml:"method"`
 	Body   yaml.Node `yaml:"body"`
 }
 
-// updateEntry is where messages go that change what an earlier one has opened.
+// updateEntry is the target of messages that change what an earlier one has opened.
 type updateEntry struct {
 	URL    yaml.Node `yaml:"url"`
 	Method string    `yaml:"method"`
@@ -78,7 +78,7 @@ type limitEntry struct {
 	OneLine bool      `yaml:"oneLine"`
 }
 
-// Words that stand for an event.
+// Words in the place of an event.
 const (
 	wordSame = "same"
 	wordSkip = "skip"
@@ -89,9 +89,9 @@ type reader struct {
 	file   string
 	d      document
 	preset *Preset
-	// lines are those of the fields of the file.
+	// lines holds the lines of the fields of the file.
 	lines map[string]int
-	// pointers are those of leaves, over all events.
+	// leaves are the leaves of all events, by pointer.
 	leaves map[string][]*leaf
 	nodes  int
 }
@@ -123,7 +123,7 @@ func (r *reader) fail(line int, format string, args ...any) error {
 	return &Error{File: r.file, Line: max(line, 1), Message: fmt.Sprintf(format, args...)}
 }
 
-// linesOf returns in which lines the fields of a file are.
+// linesOf returns the lines of the fields of a file.
 func linesOf(text []byte) map[string]int {
 	var root yaml.Node
 	lines := map[string]int{}
@@ -137,7 +137,7 @@ func linesOf(text []byte) map[string]int {
 	return lines
 }
 
-// syntax makes an error of one of the parser, whose text names a line.
+// syntax makes an error from a parser error, whose text contains a line number.
 func (r *reader) syntax(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if errors.Is(err, io.EOF) {
@@ -314,7 +314,7 @@ func (r *reader) request(event Event, node *yaml.Node) (*request, error) {
 	return made, nil
 }
 
-// limits gives the leaves of all bodies their limits.
+// limits sets the limits of the leaves of all bodies.
 func (r *reader) limits() error {
 	for _, entry := range r.d.Limits {
 		leaves := r.leaves[entry.Pointer.Value]

@@ -20,7 +20,7 @@ type verdictEntry struct {
 	Forget   bool      `yaml:"forget"`
 }
 
-// answers reads what answers mean.
+// answers reads the meanings of answers.
 func (r *reader) answers() error {
 	for _, entry := range r.d.Verdicts {
 		v := verdict{pointer: entry.Pointer, equals: entry.Equals, contains: entry.Contains, remedy: entry.Remedy, forget: entry.Forget}
@@ -81,7 +81,7 @@ const (
 	maxAge    = 30 * 24 * time.Hour
 )
 
-// schedule reads how messages are repeated, and until when.
+// schedule reads when messages are repeated, and until when.
 func (r *reader) schedule() error {
 	r.preset.Schedule.KeepsState = r.preset.Keyed
 	if len(r.d.Schedule) > maxPauses {

@@ -13,7 +13,7 @@ import (
 	"tocsin/notify/template"
 )
 
-// method reads a method, which is POST if nothing is said.
+// method reads a method; the default is POST.
 func (r *reader) method(at *yaml.Node, what, name string) (string, error) {
 	switch name {
 	case "":
@@ -24,7 +24,7 @@ func (r *reader) method(at *yaml.Node, what, name string) (string, error) {
 	return "", r.fail(at.Line, "%s: method must be POST, PUT or PATCH", what)
 }
 
-// captured reads what is known of what is there already.
+// captured reads how ids of opened items are captured and used.
 func (r *reader) captured() error {
 	r.preset.capture = r.d.Capture
 	switch update := r.d.Update; {
@@ -78,8 +78,8 @@ func (r *reader) url(event string, at, node *yaml.Node) (*address, error) {
 	return made, nil
 }
 
-// simple reads a template of what is not stored, and made anew for each attempt: it may
-// use inputs and the key of the alert.
+// simple reads a template that is not stored but rendered for each attempt. It may use inputs and
+// the key of the alert.
 func (r *reader) simple(node *yaml.Node, text string) (*template.Template, error) {
 	parsed, err := template.Parse(text, template.InPreset)
 	if err != nil {

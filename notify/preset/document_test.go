@@ -57,7 +57,7 @@ func parse(t *testing.T, text string) *preset.Preset {
 	return p
 }
 
-// TestBodies shows what a tree makes of an alert.
+// TestBodies checks the bodies that a tree produces for an alert.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	p := parse(t, minimal)
@@ -95,8 +95,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestReceiversNameWhatIsThere: an id from an answer leads later messages to what is there, and
-// only a text that can be an id is one.
+// TestReceiversNameWhatIsThere: an id from a response is used in later messages to refer to the
+// existing object, and only a text that can be an id is one.
 func TestReceiversNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	p := parse(t, strings.Replace(minimal, "about: Gets a text.", "about: Gets a text.\ncapture: /message/id\nupdate: {method: PUT, url: \"{{input.server}}/messages/{{event.reference}}\"}\n"+
@@ -134,8 +134,8 @@ func TestReceiversNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyEndsIsOverByItself: an alert is open at Alertmanager until it is resolved, that a
-// message was not delivered for a day.
+// TestWhatNobodyEndsIsOverByItself: at Alertmanager an alert is open until it is resolved; the
+// operators' alert about an undelivered message ends after a day.
 func TestWhatNobodyEndsIsOverByItself(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()
@@ -159,7 +159,7 @@ func TestWhatNobodyEndsIsOverByItself(t *testing.T) {
 	}
 }
 
-// TestHealthAlertsTellNoExchange that they do not have.
+// TestHealthAlertsTellNoExchange checks that they contain no exchange, as they have none.
 func TestHealthAlertsTellNoExchange(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()
@@ -175,7 +175,7 @@ func TestHealthAlertsTellNoExchange(t *testing.T) {
 	}
 }
 
-// TestMistakes names file, line and remedy.
+// TestMistakes checks that errors contain file, line and remedy.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ from, to, want string }{
@@ -213,7 +213,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestInputs are refused without being repeated.
+// TestInputs checks that rejected inputs are not repeated.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()
@@ -235,7 +235,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestOperatorsAddReceivers by files; one stands in for a receiver of the program.
+// TestOperatorsAddReceivers adds receivers by files; one of them replaces a receiver of the
+// program.
 func TestOperatorsAddReceivers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -270,7 +271,7 @@ func TestOperatorsAddReceivers(t *testing.T) {
 	}
 }
 
-// TestTheSchemaDescribesEveryFile holds the program's own files to the schema for editors.
+// TestTheSchemaDescribesEveryFile validates the program's own files against the schema for editors.
 func TestTheSchemaDescribesEveryFile(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(preset.Schema())))

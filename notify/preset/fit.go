@@ -14,7 +14,7 @@ import (
 	"tocsin/notify/template"
 )
 
-// unit is what a receiver counts.
+// unit is the unit in which a receiver measures texts.
 type unit string
 
 const (
@@ -41,7 +41,7 @@ func (u unit) length(text string) int {
 	return len(text)
 }
 
-// escaper replaces what has a meaning in a receiver's markup.
+// escaper replaces characters that have a meaning in a receiver's markup.
 type escaper struct{ replacer *strings.Replacer }
 
 const maxEscapes = 100
@@ -73,7 +73,7 @@ func (e escaper) escape(text string) string {
 
 const ellipsis = "…"
 
-// short returns the beginning of a text, of at most n characters.
+// short returns the beginning of a text, at most n characters.
 func short(text string, n int) string {
 	if n >= len(text) {
 		return text
@@ -88,8 +88,8 @@ func short(text string, n int) string {
 	return text
 }
 
-// clean drops what no receiver shows and some refuse: control characters and marks that
-// reverse the direction of what follows them.
+// clean drops characters that no receiver shows and some refuse: control characters, and marks that
+// reverse the direction of the text after them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -107,7 +107,7 @@ func clean(text string) string {
 // Cut is a text that was shortened to fit.
 type Cut struct {
 	Pointer string
-	// Length is what it would have had, Max what it may have; in Unit.
+	// Length is the length that the text would have had; Max is its limit. Both are in Unit.
 	Length, Max int
 	Unit        string
 }
@@ -122,8 +122,8 @@ func (l *leaf) render(r *rendering) (any, bool) {
 	return text, text != ""
 }
 
-// text returns the leaf's text within its limit: the values are shortened, one and all to
-// the same number of characters, and then escaped.
+// text returns the leaf's text within its limit. All values are shortened to the same number of
+// characters, and then escaped.
 func (l *leaf) text(r *rendering) string {
 	escape := r.preset.escape.escape
 	if l.html {
@@ -156,7 +156,8 @@ func (l *leaf) text(r *rendering) string {
 		cut = Cut{l.pointer, len(whole), shrunk, string(unitBytes)}
 	}
 	r.cuts = append(r.cuts, cut)
-	// The greatest number of characters with which the text fits; each counts one at least.
+	// A search for the largest number of characters with which the text fits; each counts at least
+	// one.
 	least, most, best, kept := 0, len(whole), "", 0
 	if l.limit > 0 {
 		most = min(most, l.limit)
@@ -172,7 +173,7 @@ func (l *leaf) text(r *rendering) string {
 			most = n - 1
 		}
 	}
-	// Nothing is left of the values; a value may consist of ellipses itself.
+	// Nothing is left of the values. A value may itself consist of ellipses.
 	if kept == 0 && strings.Trim(best, ellipsis+" \n") == "" {
 		return ""
 	}

@@ -20,8 +20,8 @@ import (
 	"tocsin/rules"
 )
 
-// texts are what failing programs write: markup of every dialect, escapes, characters of
-// all lengths, bytes that are no text, and far too much.
+// texts are what failing programs write: markup of every dialect, escapes, characters of all
+// lengths, bytes that are no text, and very long texts.
 func texts() *rapid.Generator[string] {
 	pieces := []string{
 		"a", "order 4711 ", "<b>", "</b>", "<", ">", "&", "&amp;", "@all", "@", "here", "@channel ", "<!channel>", "<users/all>", "*", "_", "`", "```", "[x](http://e)", "![",
@@ -55,8 +55,8 @@ func hostileAlert(t *rapid.T) alerts.Instance {
 	return a
 }
 
-// request makes the request that a webhook would send, and proves on the way that what
-// is stored of it holds no secret.
+// request makes the request that a webhook would send, and checks that what is stored of it
+// contains no secret.
 func request(t *rapid.T, p *preset.Preset, d *notify.Delivery, inputs map[string]string) *http.Request {
 	body, _, problem := p.Body(preset.MessageOf(d, rapid.SampledFrom([]string{"", "https://tocsin.example.com/inbox/1", "http://localhost:8080/inbox/1"}).Draw(t, "url")), inputs)
 	if problem != nil {
@@ -81,24 +81,25 @@ func request(t *rapid.T, p *preset.Preset, d *notify.Delivery, inputs map[string
 	return r
 }
 
-// TestHostileExchanges leads alerts through their lives at each receiver: whatever their
-// texts are, every message is accepted, mentions nobody, and keys open and close.
+// TestHostileExchanges takes alerts through their states at each receiver: whatever their texts
+// are, every message is accepted and mentions nobody, and incidents with a key are opened and
+// closed.
 func TestHostileExchanges(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// E-mails go to a mail server; see the tests of notify/webhook.
-	// Jira takes more than requests; see there, too.
+	// E-mails go to a mail server; see the tests of notify/webhook. Jira needs more than requests;
+	// see there, too.
 	overHTTP := slices.DeleteFunc(slices.Clone(set.All()), func(p *preset.Preset) bool { return p.Mails() || p.Protocol != "" })
-	// make test-go PKG=./notify/preset CHECKS=2000 leads some hundred alerts to each.
+	// make test-go PKG=./notify/preset CHECKS=2000 sends some hundred alerts to each.
 	rapid.Check(t, func(t *rapid.T) {
 		live(t, rapid.SampledFrom(overHTTP).Draw(t, "preset"))
 	})
 }
 
-// live leads one alert through its life.
+// live takes one alert through its states.
 func live(t *rapid.T, p *preset.Preset) {
 	receiver := presettest.New(p)
 	a := hostileAlert(t)
@@ -146,7 +147,7 @@ func live(t *rapid.T, p *preset.Preset) {
 	}
 }
 
-// TestStoredBodiesAreFilled gives each secret a value that an exchange imitates.
+// TestStoredBodiesAreFilled gives each secret a value that also occurs in an exchange.
 func TestStoredBodiesAreFilled(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

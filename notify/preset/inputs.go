@@ -11,8 +11,8 @@ import (
 	"tocsin/internal/fault"
 )
 
-// minSecretBytes is the least length of a secret, below which it could not be told from
-// a word, and not be kept out of what is shown.
+// minSecretBytes is the least length of a secret. A shorter one could not be distinguished from a
+// word, and could not be removed from what is shown.
 const minSecretBytes = 6
 
 func (r *reader) inputs() error {
@@ -109,7 +109,7 @@ func (p *Preset) Missing(inputs map[string]string) (labels []string) {
 // inputsField is what the names of fields begin with.
 const inputsField = "preset.inputs."
 
-// maxInputBytes bounds what a person enters.
+// maxInputBytes bounds the length of an input.
 const maxInputBytes = 2000
 
 func (in *Input) check(value string) []fault.Field {

@@ -15,27 +15,27 @@ import (
 	"tocsin/notify"
 )
 
-// verdict says what an answer means. All that it names must hold.
+// verdict is the meaning of an answer. All its conditions must hold.
 type verdict struct {
 	statuses []int
-	// pointer leads into an answer in JSON; equals and contains are about what is there,
-	// or, without a pointer, about the whole answer.
+	// pointer points into a JSON answer. equals and contains apply to the value there or, without a
+	// pointer, to the whole answer.
 	pointer, equals, contains string
 	verdict                   notify.Verdict
 	remedy                    string
 	hold                      time.Duration
-	// forget says that what was there already is there no more.
+	// forget says that what an earlier message opened does not exist any more.
 	forget bool
 }
 
-// retryAfter is the place where a receiver says how long to wait before the next message.
+// retryAfter is the place in an answer that says how long to wait before the next message.
 type retryAfter struct {
 	Header  string   `yaml:"header"`
 	Pointer string   `yaml:"pointer"`
 	Unit    waitUnit `yaml:"unit"`
 }
 
-// waitUnit is how a wait is written.
+// waitUnit is the format of a waiting time.
 type waitUnit string
 
 const (
@@ -49,19 +49,20 @@ func (u waitUnit) valid() bool {
 	return u == waitSeconds || u == waitMilliseconds || u == waitDate || u == waitEpoch
 }
 
-// Judgement is what an answer means.
+// Judgement is the meaning of an answer.
 type Judgement struct {
 	Verdict notify.Verdict
 	// Remedy says what to do; empty if there is nothing to do.
 	Remedy string
-	// Wait is how long the receiver wants no messages; 0 if it does not say.
+	// Wait is how long the receiver wants no messages; 0 if it says nothing.
 	Wait time.Duration
-	// Reference is the receiver's own id of what the message has opened; empty where what an
-	// earlier one had opened is there no more, nil when the answer does not say.
+	// Reference is the receiver's own id of what the message opened. It is empty if what an earlier
+	// message opened does not exist any more, and nil if the answer does not say.
 	Reference *string
 }
 
-// Judge refines what an answer means by its status; wait is what a Retry-After header says.
+// Judge refines the judgement that follows from the status of an answer. wait is the time in a
+// Retry-After header.
 func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Judgement, now time.Time) Judgement {
 	j := byStatus
 	answer := answered{body: body}
@@ -98,7 +99,7 @@ func (p *Preset) Judge(status int, header http.Header, body []byte, byStatus Jud
 	return j
 }
 
-// ReadsBody reports whether what the body of an answer with a status says may decide what it means.
+// ReadsBody reports whether the body of an answer with a status may decide its meaning.
 func (p *Preset) ReadsBody(status int) bool {
 	if p.capture != "" && status < http.StatusMultipleChoices {
 		return true
@@ -108,21 +109,21 @@ func (p *Preset) ReadsBody(status int) bool {
 	}) || status >= http.StatusMultipleChoices && slices.ContainsFunc(p.retryAfter, func(f retryAfter) bool { return f.Pointer != "" })
 }
 
-// Captures reports whether answers name what messages have opened.
+// Captures reports whether answers contain ids of what messages have opened.
 func (p *Preset) Captures() bool { return p.capture != "" }
 
-// Updates reports whether a message of an event changes what an earlier one has opened, if that is
+// Updates reports whether a message of an event changes what an earlier one opened, if its id is
 // known.
 func (p *Preset) Updates(e Event) bool {
 	return p.update != nil && (e == Acknowledged || e == Resolved || e == Reopened)
 }
 
-// forgets reports whether an answer may say that what was there is there no more.
+// forgets reports whether an answer may say that what was opened does not exist any more.
 func (p *Preset) forgets() bool {
 	return slices.ContainsFunc(p.verdicts, func(v verdict) bool { return v.forget })
 }
 
-// IsReference reports whether a text can be an id: it becomes part of URLs.
+// IsReference reports whether a text can be an id, which becomes part of URLs.
 func IsReference(text string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:~-]{0,199}$`).MatchString(text)
 }
@@ -137,7 +138,7 @@ func (v *verdict) matches(a *answered) bool {
 	return (v.equals == "" || text == v.equals) && strings.Contains(text, v.contains)
 }
 
-// maxWait bounds what is believed of a receiver.
+// maxWait bounds the waiting time that a receiver can ask for.
 const maxWait = 24 * time.Hour
 
 func (f *retryAfter) wait(text string, now time.Time) time.Duration {
@@ -165,15 +166,15 @@ func (f *retryAfter) wait(text string, now time.Time) time.Duration {
 	return time.Duration(math.Ceil(min(max(n, 0), maxWait.Seconds()))) * time.Second
 }
 
-// answered is an answer that is read as JSON when that is asked for.
+// answered is an answer that is parsed as JSON on demand.
 type answered struct {
 	body []byte
 	read bool
 	root any
 }
 
-// at returns the text at a pointer, empty when there is none. A list is looked through,
-// where * stands for each of its elements: the first that has a text there counts.
+// at returns the text at a pointer; empty if there is none. * stands for each element of a list:
+// the first element with a text counts.
 func (a *answered) at(pointer string) string {
 	if !a.read {
 		a.read = true

@@ -9,7 +9,7 @@ import (
 	"tocsin/notify/preset"
 )
 
-// TestAnswers states what answers of services mean, beside what their status does.
+// TestAnswers checks the meaning of services' responses beyond that of their status.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()
@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestEveryFormOfRetryAfter reads waits as services write them.
+// TestEveryFormOfRetryAfter reads pauses as services write them.
 func TestEveryFormOfRetryAfter(t *testing.T) {
 	t.Parallel()
 	p := parse(t, minimal+`

@@ -15,12 +15,12 @@ import (
 	"tocsin/internal/fault"
 )
 
-// Security says how a connection to a mail server is encrypted.
+// Security says how the connection to a mail server is encrypted.
 type Security string
 
-// The kinds of security. The chosen kind is required: nothing falls back to less.
+// The kinds of security. The chosen kind is required; there is no fallback.
 const (
-	// SecurityStartTLS asks for encryption on a connection that begins without.
+	// SecurityStartTLS requests encryption on a plain connection.
 	SecurityStartTLS Security = "starttls"
 	// SecurityTLS encrypts from the first byte.
 	SecurityTLS Security = "tls"
@@ -28,19 +28,19 @@ const (
 	SecurityNone Security = "none"
 )
 
-// Mail is where and how the messages of a preset that mails go.
+// Mail is the target and the form of the messages of a preset for e-mail.
 type Mail struct {
 	Host string
 	Port int
 
 	Security Security
-	// User and Password are both empty where nobody signs in.
+	// User and Password are both empty if signing in is not needed.
 	User, Password string
 	From           mail.Address
 	To             []mail.Address
 }
 
-// The inputs that a preset with the encoding email has.
+// The inputs of a preset with the encoding email.
 const (
 	inputHost     = "host"
 	inputPort     = "port"
@@ -51,14 +51,14 @@ const (
 	inputTo       = "to"
 )
 
-// The members of the body of such a preset.
+// The members of its body.
 const (
 	MailSubject = "subject"
 	MailText    = "text"
 	MailHTML    = "html"
 )
 
-// MethodMail takes the place of an HTTP method if a message is mailed.
+// MethodMail is shown in the place of an HTTP method if a message is mailed.
 const MethodMail = "SMTP"
 
 // Bounds of addresses.
@@ -80,7 +80,7 @@ func (p *Preset) Mail(inputs map[string]string) (Mail, error) {
 	return made, nil
 }
 
-// plainAddress is an address that needs no quoting in any command or header.
+// plainAddress matches an address that needs no quoting in any command or header.
 func plainAddress() *regexp.Regexp {
 	return regexp.MustCompile("^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*$")
 }
@@ -151,7 +151,7 @@ func (m *Mail) url() *url.URL {
 // Address returns host and port of the mail server.
 func (m *Mail) Address() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
 
-// mailed holds a preset with the encoding email to what sending needs.
+// mailed checks that a preset with the encoding email has what sending needs.
 func (r *reader) mailed() error {
 	d := &r.d
 	for _, not := range []struct {
@@ -190,7 +190,7 @@ func (r *reader) mailed() error {
 	return nil
 }
 
-// mailBody holds the body of an event to the members of an e-mail.
+// mailBody checks that the body of an event has the members of an e-mail.
 func (r *reader) mailBody(event Event, line int, body node) error {
 	tree, isObject := body.(object)
 	members := map[string]bool{}
@@ -203,7 +203,7 @@ func (r *reader) mailBody(event Event, line int, body node) error {
 	return nil
 }
 
-// escapeHTML writes a value as it stands in the text or in a quoted attribute of HTML.
+// escapeHTML escapes a value for the text or a quoted attribute of HTML.
 func escapeHTML(value string) string {
 	return strings.ReplaceAll(html.EscapeString(value), "\n", "<br>")
 }

@@ -25,7 +25,7 @@ func mails(t *testing.T) *preset.Preset {
 	return set.Get("email")
 }
 
-// TestMail reads where messages go.
+// TestMail checks where messages are sent.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	p := mails(t)
@@ -41,7 +41,7 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// TestMailInputs are refused one by one, and never repeated.
+// TestMailInputs checks that wrong inputs are rejected one by one, and never repeated.
 func TestMailInputs(t *testing.T) {
 	t.Parallel()
 	p := mails(t)
@@ -90,7 +90,7 @@ func TestMailInputs(t *testing.T) {
 	}
 }
 
-// TestMailBodies escape values for HTML, and for nothing in the text.
+// TestMailBodies checks that values are escaped in HTML, and not in the text.
 func TestMailBodies(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -117,7 +117,7 @@ func TestMailBodies(t *testing.T) {
 	}
 }
 
-// TestMistakesInMail names what an e-mail cannot have.
+// TestMistakesInMail has settings that an e-mail cannot have.
 func TestMistakesInMail(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("receivers/email.yaml")
@@ -146,8 +146,8 @@ func TestMistakesInMail(t *testing.T) {
 	}
 }
 
-// TestATextOfEllipsesIsCut, and not taken for what cutting has left of another one: without a
-// title receivers refuse the message.
+// TestATextOfEllipsesIsCut checks that it is not mistaken for the rest of another text that was
+// cut: without a title receivers would reject the message.
 func TestATextOfEllipsesIsCut(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

@@ -15,17 +15,17 @@ import (
 // Message is the content of a request.
 type Message struct {
 	Event Event
-	// Word is the event for people; empty is [Event.Word].
+	// Word is the event in words for people; empty means [Event.Word].
 	Word     string
 	Severity string
 	// Values are those of the alert; [Preset.Body] adds the inputs.
 	Values *template.Values
-	// Request is what a preset knows beside, without inputs.
+	// Request is what a preset knows in addition, without inputs.
 	Request template.Request
 }
 
-// Key is what a receiver knows by whatever the delivery is about: the alert's id, and of
-// messages that are about no alert that could end, the message's own.
+// Key is the key by which a receiver knows the subject of a delivery: the id of the alert. For a
+// message without an alert that could end, it is the id of the message.
 func Key(d *notify.Delivery) string {
 	if d.Reason == notify.ReasonDigest || d.Reason == notify.ReasonUndelivered {
 		return d.NotificationID.String()
@@ -33,25 +33,25 @@ func Key(d *notify.Delivery) string {
 	return d.Alert.ID.String()
 }
 
-// undeliveredFor is for how long receivers that take an end show that a message was not delivered.
+// undeliveredFor is how long receivers with an end time show that a message was not delivered.
 const undeliveredFor = 24 * time.Hour
 
-// untilEnded is the end of what ends by a message.
+// untilEnded is the end time of what ends with a message.
 func untilEnded() time.Time { return time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// MessageOf returns the content of a delivery; url is where people see it, or empty. A digest is
-// sent as an alert that sums up many.
+// MessageOf returns the content of a delivery. url is where people see it, or empty. A digest is
+// sent as one alert that sums up many.
 func MessageOf(d *notify.Delivery, url string) *Message {
 	a := d.Alert
 	if d.Digest != nil {
 		a = summed(d.Digest)
 	}
 	if a.Health && a.Count == nil {
-		// It is about no exchange, and its variables are empty.
+		// The alert is not about an exchange, and the variables of an exchange are empty.
 		a.Count = &alerts.Count{}
 	}
 	if strings.TrimSpace(clean(a.Title)) == "" {
-		// No receiver takes a message without.
+		// No receiver accepts a message without a title.
 		a.Title = "Alert " + Key(d)
 	}
 	m := &Message{
@@ -62,7 +62,7 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 		m.Word = "Escalated"
 	}
 	if d.Reason == notify.ReasonUndelivered {
-		// What becomes of that message later, no other tells.
+		// No other message reports what becomes of that message.
 		m.Request.Until = cmp.Or(d.At, a.FiredAt).Add(undeliveredFor)
 	}
 	switch {
@@ -76,11 +76,11 @@ func MessageOf(d *notify.Delivery, url string) *Message {
 	return m
 }
 
-// summed returns an alert that tells what a digest does.
+// summed returns an alert with the content of a digest.
 func summed(g *notify.Digest) alerts.Instance {
 	a := alerts.Instance{
 		Title: fmt.Sprintf("%d messages in one, from %s to %s UTC", g.Size, g.FirstFiredAt.UTC().Format(time.DateTime), g.LastFiredAt.UTC().Format(time.TimeOnly)),
-		// It is about no exchange.
+		// The alert is not about an exchange.
 		Severity: rules.Info, State: alerts.Firing, FiredAt: g.LastFiredAt, Health: true, Count: &alerts.Count{Observed: int64(g.Size)},
 	}
 	var lines []string
@@ -107,7 +107,7 @@ func summed(g *notify.Digest) alerts.Instance {
 	})
 	a.Message = strings.Join(lines, "\n")
 	if len(g.Rules) > 0 {
-		// Ordered by severity.
+		// The rules are ordered by severity.
 		a.Severity = g.Rules[0].Severity
 		a.RuleName = g.Rules[0].Name
 	}

@@ -1,14 +1,14 @@
-// Package preset makes requests for services that have a dialect of their own, such as
-// PagerDuty or Teams, and understands their answers.
+// Package preset makes requests for services with a protocol of their own, such as PagerDuty or
+// Teams, and interprets their answers.
 //
-// A preset is data, one YAML file for each receiver: the inputs that a person enters,
-// for each event URL, headers and body, what the receiver's fields hold at most, and what
-// its answers mean. The files of this package are part of the program; operators add
-// their own. Nothing in a preset is code, and the dispatcher knows none of it: a preset
-// only renders and judges.
+// A preset is data: one YAML file for each receiver. It contains the inputs that a person enters,
+// the URL, headers and body for each event, the limits of the receiver's fields, and the meanings
+// of its answers. The files of this package are part of the program; operators add their own. A
+// preset contains no code, and the dispatcher does not know about presets: a preset only renders
+// and judges.
 //
-// A body is a tree whose texts are Mustache templates ([template.InPreset]); what is
-// empty is left out. Eight things go beyond that, each a mapping with a "$" key:
+// A body is a tree whose texts are Mustache templates ([template.InPreset]). Empty parts are left
+// out. Beyond templates there are eight mappings with a "$" key:
 //
 //	{$number: TEXT}   a number
 //	{$severity: true} the severity in the receiver's own words or numbers
@@ -17,38 +17,38 @@
 //	{$plain: TEXT}    a text in which nothing is escaped
 //	{$json: TREE}     a tree as JSON inside of a text
 //	{$first: [TREES]} the first that is not empty
-//	$needs: [NAMES]   beside other members: without these, the whole mapping is left out
+//	$needs: [NAMES]   with other members: without these, the whole mapping is left out
 //
-// # What is there already
+// # References
 //
-// Where a receiver names what a message has opened or posted, capture says where in its answer
-// that id is. Later messages about the alert know it as event.reference, and update says
-// where they go then, to change what is there; without an id, such as after an answer that
-// was lost, they go where others go. A verdict with forget says that it is there no more: the
-// next attempt is made without.
+// If a receiver returns an id of what a message has opened or posted, capture says where the answer
+// contains it. Later messages about the alert can use the id as event.reference, and update says
+// where they are sent to change what was opened. Without an id, for example after an answer that
+// was lost, they are sent like other messages. A verdict with forget says that what was opened does
+// not exist any more: the next attempt is made without the id.
 //
 // # Fitting
 //
-// A receiver that refuses a long text has lost the alert, so every text is made to fit
-// first: values are shortened one and all, then escaped, until the field is within its
-// limit in the receiver's own unit (fit.go). No escape is ever cut in half. Then the
-// whole body is held against its bound, and the fields named by shrink give way in order.
+// If a receiver refuses a text that is too long, the alert is lost. So every text is made to fit
+// first: all values are shortened, then escaped, until the field is within its limit in the
+// receiver's own unit (fit.go). An escape is never cut. Then the whole body is compared with its
+// limit, and the fields listed in shrink are shortened in order.
 //
-// # Services that take more than requests
+// # Services that need several requests
 //
-// protocol: jira has its issues looked for before one is created, and moved on; requests,
-// answers and texts are the preset's all the same.
+// protocol: jira looks for an issue before it creates one, and moves it through its workflow.
+// Requests, answers and texts are still those of the preset.
 //
 // # E-mail
 //
-// With encoding email a body is a mapping of subject, text and html, and goes to the mail
-// server that the inputs name ([Preset.Mail]) instead of a URL.
+// With encoding email a body is a mapping of subject, text and html, and goes to the mail server in
+// the inputs ([Preset.Mail]) instead of a URL.
 //
 // # Secrets
 //
-// Inputs are secrets if the preset says so. Bodies are stored, URLs and headers are not:
-// a secret input may only be the whole value of a member of a body, which is stored as
-// "[redacted]" and filled in when the request is sent ([Preset.Reveal]).
+// Inputs are secrets if the preset says so. Bodies are stored; URLs and headers are not. So a
+// secret input may only be the whole value of a member of a body. It is stored as "[redacted]" and
+// filled in when the request is sent ([Preset.Reveal]).
 package preset
 
 import (
@@ -78,7 +78,7 @@ const (
 // Events returns all events, in the order of an alert's life.
 func Events() []Event { return []Event{Fired, Reminder, Acknowledged, Resolved, Reopened, Digest} }
 
-// Word returns the event for people.
+// Word returns the event in words for people.
 func (e Event) Word() string {
 	switch e {
 	case Fired:
@@ -135,7 +135,7 @@ func (p *Preset) EventOf(d *notify.Delivery) Event {
 	return event
 }
 
-// InputType says what a person can enter.
+// InputType says what kind of value an input takes.
 type InputType string
 
 // The types of inputs.
@@ -145,7 +145,7 @@ const (
 	InputChoice InputType = "choice"
 )
 
-// Input is what a person enters about a receiver.
+// Input is a value that a person enters about a receiver.
 type Input struct {
 	Name  string `yaml:"name"`
 	Label string `yaml:"label"`
@@ -158,10 +158,10 @@ type Input struct {
 	Secret bool `yaml:"secret"`
 	// Optional inputs may be left empty.
 	Optional bool `yaml:"optional"`
-	// Pattern is what a text must match as a whole.
+	// Pattern is a regular expression that the whole text must match.
 	Pattern string   `yaml:"pattern"`
 	Choices []Choice `yaml:"choices"`
-	// Default is used in place of an empty text.
+	// Default replaces an empty text.
 	Default string `yaml:"default"`
 	// Example is a valid value.
 	Example string `yaml:"example"`
@@ -173,22 +173,23 @@ type Choice struct {
 	Label string `yaml:"label"`
 }
 
-// Preset is a receiver. It is safe for concurrent use, and not to be changed.
+// Preset is a receiver. It is safe for concurrent use, and must not be changed.
 type Preset struct {
 	ID, Name, About, Docs string
-	// Own says that an operator has added it.
+	// Own says that an operator has added the preset.
 	Own bool
-	// Keyed receivers know alerts by a key, and never get digests.
+	// Keyed receivers identify alerts by a key, and never get digests.
 	Keyed bool
-	// Protocol names what is done around the requests; empty is nothing.
+	// Protocol names a protocol with several requests; empty means none.
 	Protocol string
 	Inputs   []Input
-	// RatePerSecond and DigestAbove are what new webhooks begin with.
+	// RatePerSecond and DigestAbove are the defaults of new webhooks.
 	RatePerSecond float64
 	DigestAbove   int
-	// Schedule is how messages are repeated, and until when, where that differs from other webhooks.
+	// Schedule says when messages are repeated, and until when, if that differs from other
+	// webhooks.
 	Schedule notify.Schedule
-	// Schema describes the bodies that the receiver takes, as JSON Schema; empty when unknown.
+	// Schema describes the bodies that the receiver accepts, as JSON Schema; empty if unknown.
 	Schema []byte
 
 	file       string
@@ -202,27 +203,27 @@ type Preset struct {
 	verdicts   []verdict
 	retryAfter []retryAfter
 	hold       time.Duration
-	// capture is where an answer names the receiver's own id of what a message has opened, and
-	// update what changes that: the requests of later events, with the same bodies.
+	// capture is where an answer contains the receiver's own id of what a message opened. update
+	// has the requests of later events that change it, with the same bodies.
 	capture string
 	update  *request
-	// secretAt are the inputs that stand in bodies, by the names that lead there.
+	// secretAt are the inputs in bodies, by their pointers.
 	secretAt map[string]string
-	// compiled is the schema, read when it is first needed.
+	// compiled returns the schema, which is parsed when it is first needed.
 	compiled func() (*jsonschema.Schema, error)
 }
 
 // ProtocolJira looks for an issue before it creates one, and moves it on.
 const ProtocolJira = "jira"
 
-// Completed returns what a person entered, with defaults for what was left empty.
+// Completed returns the inputs with defaults for empty ones.
 func (p *Preset) Completed(inputs map[string]string) map[string]string { return p.withDefaults(inputs) }
 
 // Sends reports whether the receiver is notified of an event.
 func (p *Preset) Sends(e Event) bool { return p.requests[e] != nil }
 
-// Takes returns the events that a webhook of the preset may choose, all of which new
-// webhooks begin with where the receiver is keyed.
+// Takes returns the events that a webhook of the preset may choose. If the receiver is keyed, new
+// webhooks begin with all of them.
 func (p *Preset) Takes() []notify.Reason {
 	var reasons []notify.Reason
 	for _, reason := range notify.Events() {
@@ -233,10 +234,10 @@ func (p *Preset) Takes() []notify.Reason {
 	return reasons
 }
 
-// Limit is what a receiver takes of a field.
+// Limit is the limit of a field.
 type Limit struct {
-	// Pointer leads through the body's tree, with * for each element of a list, and into
-	// what stands as JSON inside of a text.
+	// Pointer points into the body's tree, with * for each element of a list. It also leads into
+	// JSON inside of a text.
 	Pointer string
 	Max     int
 	// Unit is bytes, runes or utf16.
@@ -246,10 +247,10 @@ type Limit struct {
 // Limits returns the limits of the receiver's fields.
 func (p *Preset) Limits() []Limit { return slices.Clone(p.limits) }
 
-// TotalBytes returns the most that a whole body may have; 0 is no bound.
+// TotalBytes returns the largest size of a whole body; 0 means no limit.
 func (p *Preset) TotalBytes() int { return p.totalBytes }
 
-// input returns an input by its name, nil when there is none.
+// input returns an input by its name; nil if there is none.
 func (p *Preset) input(name string) *Input {
 	for i := range p.Inputs {
 		if p.Inputs[i].Name == name {
@@ -279,7 +280,7 @@ func (p *Preset) Examples() map[string]string {
 	return inputs
 }
 
-// Error says what is wrong with the file of a preset, and where.
+// Error is an error in the file of a preset, with its place.
 type Error struct {
 	File string
 	Line int

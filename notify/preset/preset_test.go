@@ -53,7 +53,8 @@ func TestKeyedReceiversAreNamed(t *testing.T) {
 	}
 }
 
-// TestPreviewsNameEachHeaderOnce, and those alone that are sent.
+// TestPreviewsNameEachHeaderOnce checks that a preview contains each header that is sent, and no
+// other.
 func TestPreviewsNameEachHeaderOnce(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

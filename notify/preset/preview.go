@@ -8,10 +8,10 @@ import (
 	"tocsin/notify"
 )
 
-// Preview is a request as it may be shown.
+// Preview is a request in the form in which it may be shown.
 type Preview struct {
 	Method string
-	// URL shows "redacted" for what is secret.
+	// URL has "redacted" in the place of secrets.
 	URL     *url.URL
 	Headers []notify.HeaderField
 	notify.Body
@@ -20,13 +20,13 @@ type Preview struct {
 	Cuts []Cut
 }
 
-// sampleReference stands for an id of a receiver's own.
+// sampleReference is an example of a receiver's id.
 const sampleReference = "1234567890"
 
 // redactedInURL needs no percent-encoding.
 const redactedInURL = "redacted"
 
-// Preview returns the request for a delivery, without secrets; link is where people see the alert.
+// Preview returns the request for a delivery, without secrets. link is where people see the alert.
 func (p *Preset) Preview(d *notify.Delivery, link string, inputs map[string]string) (Preview, error) {
 	if p.Captures() && d.Reason.IsEvent() {
 		known := *d
@@ -60,7 +60,7 @@ func (p *Preset) Preview(d *notify.Delivery, link string, inputs map[string]stri
 	return made, nil
 }
 
-// shown returns inputs with what stands for those that are secret: of a URL its host.
+// shown returns inputs with replacements for the secret ones: for a URL its host.
 func (p *Preset) shown(inputs map[string]string) map[string]string {
 	list := map[string]string{}
 	for i := range p.Inputs {

@@ -21,7 +21,7 @@ import (
 
 const redacted = "[redacted]"
 
-// request is what is sent for an event.
+// request is the request for an event.
 type request struct {
 	method         string
 	url            *address
@@ -42,14 +42,14 @@ type header struct {
 	template *template.Template
 }
 
-// rendering is that of one body.
+// rendering is the rendering of one body.
 type rendering struct {
 	preset   *Preset
 	event    Event
 	severity string
 	values   *template.Values
 	inputs   map[string]string
-	// shrunk are limits, in bytes, that the whole body asks for.
+	// shrunk are the limits, in bytes, that follow from the limit of the whole body.
 	shrunk  map[string]int
 	cuts    []Cut
 	problem error
@@ -63,7 +63,7 @@ func (r *rendering) failed(err error) bool {
 	return err != nil
 }
 
-// withDefaults returns what a person entered, completed.
+// withDefaults returns the inputs with defaults.
 func (p *Preset) withDefaults(inputs map[string]string) map[string]string {
 	all := maps.Clone(inputs)
 	if all == nil {
@@ -81,12 +81,12 @@ func (p *Preset) withDefaults(inputs map[string]string) map[string]string {
 	return all
 }
 
-// Body renders the body of a message, without secrets, and returns what was cut. Problem says what
+// Body renders the body of a message, without secrets, and returns what was cut. problem says what
 // could not be rendered and was left out.
 func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, cuts []Cut, problem error) {
 	of := p.requests[m.Event]
 	if of == nil {
-		// Nothing of this kind is sent; what is rendered shows what it would have been.
+		// Messages of this kind are not sent. What is rendered shows what it would be.
 		of, problem = p.requests[Fired], fmt.Errorf("%s is not notified of %s", p.Name, m.Event)
 	}
 	r := rendering{preset: p, event: m.Event, severity: m.Severity, inputs: p.withDefaults(inputs), shrunk: map[string]int{}}
@@ -118,8 +118,8 @@ func (p *Preset) Body(m *Message, inputs map[string]string) (body notify.Body, c
 	return notify.Body{ContentType: contentType, Content: content}, r.cuts, errors.Join(problem, r.problem)
 }
 
-// A text that gives way is held to mostShrunk bytes first, then to half of that, and left
-// out below leastShrunk.
+// A field that is shrunk gets mostShrunk bytes first, then half of that, and so on. It is left out
+// below leastShrunk.
 const (
 	mostShrunk  = 32 << 10
 	leastShrunk = 32
@@ -149,7 +149,7 @@ func form(value any) string {
 	return values.Encode()
 }
 
-// marshal writes JSON as receivers count it: "<" is one byte, not six.
+// marshal writes JSON in the form in which receivers count it: "<" is one byte, not six.
 func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -160,7 +160,7 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// Reveal fills the secrets into a body that was stored without.
+// Reveal fills the secrets into a body that was stored without them.
 func (p *Preset) Reveal(body []byte, inputs map[string]string) ([]byte, error) {
 	if len(p.secretAt) == 0 {
 		return body, nil
@@ -203,15 +203,15 @@ type Target struct {
 	Header http.Header
 }
 
-// About is what receivers know an alert by: Key in all messages, Reference once the receiver
-// has named what one of them has opened.
+// About identifies the subject of messages for receivers: by Key in all messages, and by Reference
+// once the receiver has returned an id.
 type About struct{ Key, Reference string }
 
-// AboutOf returns what a delivery is about.
+// AboutOf returns the subject of a delivery.
 func AboutOf(d *notify.Delivery) About { return About{Key(d), d.Reference} }
 
-// Target returns where the message of an event goes, with its secrets. Its errors do not
-// repeat them.
+// Target returns where the message of an event is sent, with its secrets. Its errors do not contain
+// them.
 func (p *Preset) Target(e Event, about About, inputs map[string]string) (Target, error) {
 	of := p.requests[e]
 	if of != nil && about.Reference != "" && p.Updates(e) {
@@ -273,7 +273,7 @@ func (p *Preset) Target(e Event, about About, inputs map[string]string) (Target,
 // queryEscape writes a value of a query, a space as %20.
 func queryEscape(value string) string { return strings.ReplaceAll(url.QueryEscape(value), "+", "%20") }
 
-// noAlert are the values of what knows no alert.
+// noAlert are the values of a template without an alert.
 func noAlert() *template.Values { return template.ForAlert(&alerts.Instance{}, "") }
 
 // checkBase returns what is wrong with a URL that a person entered.

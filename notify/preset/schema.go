@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Valid holds a body to the preset's schema; without one, every body is valid.
+// Valid checks a body against the preset's schema. Without a schema, every body is valid.
 func (p *Preset) Valid(body []byte) error {
 	if len(p.Schema) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func (p *Preset) Valid(body []byte) error {
 	return compiled.Validate(value)
 }
 
-// decode reads a body; a form as a mapping of texts.
+// decode parses a body. A form becomes a mapping of texts.
 func (p *Preset) decode(body []byte) (any, error) {
 	if p.encoding != encodingForm {
 		return jsonschema.UnmarshalJSON(bytes.NewReader(body))
@@ -37,7 +37,7 @@ func (p *Preset) decode(body []byte) (any, error) {
 	return members, err
 }
 
-// compileSchema reads the preset's schema.
+// compileSchema parses the preset's schema.
 func (p *Preset) compileSchema() (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(p.Schema))
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Preset) compileSchema() (*jsonschema.Schema, error) {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
-	// No file and no network: a schema stands for itself.
+	// No file and no network: a schema must be self-contained.
 	compiler.UseLoader(jsonschema.SchemeURLLoader{})
 	const at = "mem:///preset.json"
 	if err := compiler.AddResource(at, document); err != nil {

@@ -23,7 +23,7 @@ var schema []byte
 // Schema returns the JSON Schema of the files of presets, for editors.
 func Schema() []byte { return slices.Clone(schema) }
 
-// Set is all presets. It is safe for concurrent use; nil is an empty one.
+// Set is a set of presets. It is safe for concurrent use; nil is an empty set.
 type Set struct{ list []*Preset }
 
 // builtIn reads the presets of the program once.
@@ -47,9 +47,9 @@ var builtIn = sync.OnceValues(func() ([]*Preset, error) { //nolint:gochecknoglob
 	return list, nil
 })
 
-// Load reads the presets of the program, and those of an operator: a file, or all files of a folder
-// whose names end in .yaml or .yml. An operator's preset replaces the program's preset with the
-// same id. Operators' presets are tried with samples; see [Preset.Check].
+// Load reads the presets of the program and those of an operator. Each path is a file, or a folder
+// whose files with names in .yaml or .yml are read. An operator's preset replaces the program's
+// preset with the same id. Operators' presets are tried with samples; see [Preset.Check].
 func Load(paths ...string) (*Set, error) {
 	list, err := builtIn()
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Set) All() []*Preset {
 	return s.list
 }
 
-// Schedule returns the schedule and the maximum age that the receiver of a webhook has of its own.
+// Schedule returns the schedule and the maximum age of a webhook's receiver.
 func (s *Set) Schedule(w *notify.Webhook) notify.Schedule {
 	if w.Preset == "" {
 		return notify.Schedule{}
@@ -137,7 +137,7 @@ func (s *Set) Schedule(w *notify.Webhook) notify.Schedule {
 	return p.Schedule
 }
 
-// Span returns the longest of the schedules that receivers have of their own.
+// Span returns the duration of the longest schedule of a receiver.
 func (s *Set) Span() (longest time.Duration) {
 	for _, p := range s.All() {
 		longest = max(longest, notify.Policy{Schedule: p.Schedule.Pauses}.Span())
@@ -145,7 +145,7 @@ func (s *Set) Span() (longest time.Duration) {
 	return longest
 }
 
-// Get returns a preset by its id, nil when there is none.
+// Get returns a preset by its id; nil if there is none.
 func (s *Set) Get(id string) *Preset {
 	for _, p := range s.All() {
 		if p.ID == id {
@@ -155,7 +155,7 @@ func (s *Set) Get(id string) *Preset {
 	return nil
 }
 
-// Keyed returns the ids of the presets whose receivers know alerts by a key.
+// Keyed returns the ids of the presets whose receivers identify alerts by a key.
 func (s *Set) Keyed() []string {
 	ids := []string{}
 	for _, p := range s.All() {

@@ -11,7 +11,7 @@ import (
 	"tocsin/notify/template"
 )
 
-// encoding is how a body is written.
+// encoding is the format of a body.
 type encoding string
 
 const (
@@ -27,7 +27,7 @@ const (
 	maxTreeNodes = 2000
 )
 
-// node is a value of a body. What has nothing to tell is absent.
+// node is a value in a body. An empty value is absent.
 type node interface {
 	render(r *rendering) (value any, present bool)
 }
@@ -56,21 +56,22 @@ type (
 		// plain escapes nothing.
 		plain bool
 	}
-	// address is a URL for people; unlike a text it is whole or absent.
+	// link is a URL for people. Unlike a text it is never cut: it is complete or absent.
 	link     struct{ leaf *leaf }
 	number   struct{ template *template.Template }
 	severity struct{}
 	nested   struct{ tree node }
-	// first is the first of some that is present.
+	// first is the first present value of several.
 	first []node
 	// secret is an input that is not stored; see [Preset.Reveal].
 	secret struct{ input string }
 )
 
-// place is where in a body a node is.
+// place is the place of a node in a body.
 type place struct {
 	path []string
-	// inside tells that the place may not hold secrets: within a list or a nested tree.
+	// inside says that the place may not hold secrets, because it is within a list or a nested
+	// tree.
 	inside bool
 	depth  int
 }
@@ -178,7 +179,7 @@ func (r *reader) mapping(n *yaml.Node, at place) (node, error) {
 	return made, nil
 }
 
-// typed reads a mapping of one key that says what the value is.
+// typed reads a mapping with one key, which says what the value is.
 func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 	switch key {
 	case keySeverity:
@@ -227,7 +228,7 @@ func (r *reader) typed(key string, n *yaml.Node, at place) (node, error) {
 	return nil, r.fail(n.Line, "unknown operator %s; the operators are $number, $severity, $url, $html, $plain, $json and $first, and $needs, which may have other members beside it", key)
 }
 
-// parsed reads a template that shows no secret.
+// parsed reads a template that contains no secret.
 func (r *reader) parsed(n *yaml.Node) (*template.Template, error) {
 	t, err := template.Parse(n.Value, template.InPreset)
 	if err != nil {
@@ -318,7 +319,7 @@ func (n number) render(r *rendering) (any, bool) {
 	return json.Number(text), true
 }
 
-// Names that the map of severities may have beside those of severities.
+// Keys that the map of severities may have in addition to severities.
 const (
 	severityAcknowledged = "ACKNOWLEDGED"
 	severityResolved     = "RESOLVED"
@@ -326,7 +327,7 @@ const (
 
 func (severity) render(r *rendering) (any, bool) { return r.inOwnWords(), true }
 
-// inOwnWords returns the severity as the receiver says it.
+// inOwnWords returns the severity in the receiver's own words.
 func (r *rendering) inOwnWords() any {
 	if r.event == Resolved && r.preset.severity[severityResolved] != nil {
 		return r.preset.severity[severityResolved]

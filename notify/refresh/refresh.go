@@ -1,36 +1,34 @@
-// Package refresh brings posted messages in line with their alerts.
+// Package refresh updates posted messages when their alerts change.
 //
-// An update is not a notification. It brings about a state: that a message in Slack
-// shows what its alert has come to. So an update is level-triggered. It is
-// one row per message, entered by the transaction that changes the alert (a
-// trigger, which no way of changing alerts can forget) or by the one that settles
-// a post whose alert changed on the way. The body is rendered at each attempt,
-// from the alert as it is then; any number of changes is one update, and the last
-// one made shows the last state.
+// An update is not a notification. It establishes a state: a message in Slack shows the present
+// state of its alert. So an update is level-triggered. It is one row per message. The row is
+// inserted by the transaction that changes the alert (a trigger, so that no code path can forget
+// it), or by the transaction that settles a post whose alert changed meanwhile. The body is
+// rendered at each attempt, from the alert as it is then. Any number of changes is one update, and
+// the last one made shows the last state.
 //
 //	alert changes ─▶ pending ──claim──▶ leased ──chat.update──▶ shown: the row leaves
 //	                    ▲                  │
 //	                    └── changed again, to be retried, lease lapsed, fenced
 //
-// Postgres is authoritative; its clock alone is compared with leases. At most one
-// update of a message is under way under a claim whose lease has not lapsed. A
-// claimant whose claim has passed to another may have reached Slack last, with an
-// older state: it requests another update of the message, so what Slack shows in the
-// end is right. That leaves an attempt which Slack carries out after the pause of its
-// retry.
+// Postgres is authoritative, and leases are compared only with its clock. At most one update of a
+// message is under way under a valid lease. A claimant that has lost its claim may have reached
+// Slack last, with an older state. It requests another update of the message, so what Slack shows
+// in the end is right. The exception is an attempt that Slack carries out only after the pause of
+// its retry.
 //
-// A process that dies leaves a lapsed claim, and the update is made again, which
-// changes nothing in Slack when it was made before. What Slack refuses for good
-// (the message is deleted, its time for changes is over) is dropped without a
-// word, and so is what does not succeed on the schedule: the message has been
-// delivered, and the inbox shows the truth. Updates never switch a webhook off.
+// A process that dies leaves a claim that expires, and the update is made again. If it was made
+// before, this changes nothing in Slack. An update that Slack refuses for good, because the message
+// is deleted or too old to change, is dropped silently. So is an update that does not succeed
+// within the schedule: the message has been delivered, and the inbox shows the present state.
+// Updates never switch a webhook off.
 //
-// Updates are less than messages and never delay one. They have slots and a rate of
-// their own, below Slack's limit for changes, which Slack counts apart from posts. A
-// pause that Slack asks for after an update holds the updates alone; one after a
-// message holds both. Of a webhook's pending updates, the newest [MaxPending] are
-// kept, and the newest is made first: who presses a button during a storm,
-// or after many alerts were acknowledged at once, sees what became of it.
+// Updates are less important than messages and never delay one. They have their own slots and their
+// own rate, below Slack's limit for changes, which Slack counts separately from posts. If Slack
+// asks for a pause after an update, only updates are held; after a message, both are. Of a
+// webhook's pending updates, the newest [MaxPending] are kept, and the newest is made first: a
+// person who presses a button during a storm, or after many alerts were acknowledged at once, sees
+// the result.
 package refresh
 
 import (
@@ -51,7 +49,7 @@ import (
 // about ten minutes.
 const MaxPending = 500
 
-// Limits of a webhook's updates in one process. Slack takes 50 a minute and more.
+// Limits of a webhook's updates in one process. Slack accepts at least 50 a minute.
 const (
 	perSecond = 0.8
 	burst     = 5
@@ -60,41 +58,41 @@ const (
 // Update is a claimed update.
 type Update struct {
 	MessageID int64
-	// Token is this claim's, Generation that of the change to be shown.
+	// Token is the token of this claim; Generation is that of the change to be shown.
 	Token, Generation int64
-	// Attempts is how many were made since the last change.
+	// Attempts is the number of attempts since the last change.
 	Attempts int
 	At       notify.Posted
-	// Delivery is what the message is rendered from: its reason, its webhook, and
-	// the alert as it is.
+	// Delivery is what the message is rendered from: its reason, its webhook, and the present
+	// alert.
 	Delivery notify.Delivery
 }
 
-// Store keeps the pending updates.
+// Store stores the pending updates.
 type Store interface {
-	// Claim takes, of each webhook that allow admits, the newest due update.
+	// Claim takes the newest due update of each webhook that allow accepts.
 	Claim(ctx context.Context, lease time.Duration, allow func(webhook uuid.UUID) bool) (Claimed, error)
 	// Settle ends an update, or makes it due again.
 	Settle(ctx context.Context, settlement Settlement) error
-	// Trim forgets the oldest pending updates of each webhook, beyond most.
+	// Trim deletes the oldest pending updates of each webhook, beyond most.
 	Trim(ctx context.Context, most int) (forgotten int64, err error)
 }
 
-// Claimed is what a claim took. With an error it may still hold some.
+// Claimed is the result of a claim. It may contain updates even if there is an error.
 type Claimed struct {
 	Updates []Update
 	// None says that there is no webhook whose messages could be changed.
 	None bool
 }
 
-// Settlement is what follows an attempt.
+// Settlement is the consequence of an attempt.
 type Settlement struct {
 	Update *Update
 	// Retry is the pause before the next attempt; 0 ends the update.
 	Retry time.Duration
 	// Counts says that the attempt counts against the schedule.
 	Counts bool
-	// Hold, when positive, holds the updates of the whole webhook.
+	// Hold, if positive, holds the updates of the whole webhook.
 	Hold time.Duration
 }
 
@@ -109,13 +107,13 @@ type Options struct {
 	Renderer notify.Renderer
 	Sender   Sender
 	Logger   *slog.Logger
-	// Clock paces the rate of updates; no lease is compared with it.
+	// Clock limits the rate of updates. No lease is compared with it.
 	Clock func() time.Time
-	// Poll is the pause between looks for a while after an update was claimed, 1 s by
-	// default; else it is four times as long, and 15 times while no webhook posts
-	// messages that can be changed.
+	// Poll is the pause between looks for a while after an update was claimed, 1 s by default.
+	// Later the pause is four times as long, and 15 times while no webhook posts messages that can
+	// be changed.
 	Poll time.Duration
-	// Lease is how long a claim stands, 30 s by default; an attempt takes at most 10 s.
+	// Lease is how long a claim lasts, 30 s by default. An attempt takes at most 10 s.
 	Lease time.Duration
 }
 
@@ -123,9 +121,8 @@ type Options struct {
 type Refresher struct {
 	Options
 
-	// trimmed is when updates beyond the bound were last forgotten. Quiet counts the
-	// looks in vain since the last update was claimed; none says that the last look
-	// found no webhook at all.
+	// trimmed is when updates beyond the bound were last deleted. quiet counts the looks without an
+	// update since the last claim. none says that the last look found no webhook at all.
 	trimmed time.Time
 	quiet   int
 	none    bool
@@ -134,7 +131,7 @@ type Refresher struct {
 	limiters map[uuid.UUID]*rate.Limiter
 }
 
-// New returns a refresher. Its error names what is missing.
+// New returns a refresher. Its error names the missing option.
 func New(o Options) (*Refresher, error) {
 	if o.Store == nil || o.Renderer == nil || o.Sender == nil || o.Logger == nil || o.Clock == nil {
 		return nil, errors.New("refresher: Store, Renderer, Sender, Logger and Clock are required")
@@ -152,14 +149,14 @@ func New(o Options) (*Refresher, error) {
 }
 
 const (
-	// quietPolls is after how many looks in vain they become rarer.
+	// quietPolls is the number of looks without an update after which looks become rarer.
 	quietPolls = 60
-	// trimEvery is how often updates beyond the bound are forgotten, and trimQuiet
-	// how often while none is made.
+	// trimEvery is how often updates beyond the bound are deleted; trimQuiet is how often while
+	// none is made.
 	trimEvery, trimQuiet = 10 * time.Second, time.Minute
 )
 
-// Run updates until ctx ends, and then lets the attempts under way end.
+// Run updates messages until ctx ends, and then waits for the attempts under way.
 func (r *Refresher) Run(ctx context.Context) {
 	pause := time.NewTimer(r.Poll)
 	defer pause.Stop()
@@ -194,8 +191,8 @@ func (r *Refresher) pause(made int, err error) time.Duration {
 	}
 }
 
-// Tick is one pass: at most one update of each webhook. It returns how many it
-// attempted, when they are settled.
+// Tick is one pass: at most one update of each webhook. It returns when they are settled, with the
+// number of attempts.
 func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 	every := trimEvery
 	if r.quiet > quietPolls {
@@ -251,13 +248,14 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 		logger.InfoContext(ctx, "message not updated", slog.String("verdict", outcome.Verdict.String()),
 			slog.Bool("again", settlement.Retry > 0), slog.String("error", outcome.Error))
 	}
-	// What is not stored is made again when the lease lapses, and changes nothing.
+	// If this is not stored, the update is made again when the lease expires, which changes
+	// nothing.
 	if err := r.Store.Settle(ctx, settlement); err != nil {
 		logger.WarnContext(ctx, "update not settled", slog.Any("error", err))
 	}
 }
 
-// Pauses after failed attempts, and after a limit without a number.
+// Pauses after failed attempts, and after a limit without a time.
 func schedule() []time.Duration {
 	return []time.Duration{15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
 }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake has pending updates of one webhook, answers them, and notes what is settled.
+// fake has pending updates of one webhook, returns them, and records what is settled.
 type fake struct {
 	mu       sync.Mutex
 	webhook  uuid.UUID
@@ -26,7 +26,7 @@ type fake struct {
 	attempts int
 	outcome  notify.Outcome
 	broken   bool
-	// none says that there is no webhook to update messages of.
+	// none says that no webhook has messages to update.
 	none         bool
 	looks, trims int
 	settled      []refresh.Settlement
@@ -139,8 +139,8 @@ func TestRunKeepsBelowSlacksRate(t *testing.T) {
 	})
 }
 
-// TestRunAsksSeldomWhileNothingIsPending counts what an idle refresher asks in ten
-// minutes, and how soon it finds what is pending then.
+// TestRunAsksSeldomWhileNothingIsPending counts the queries of an idle refresher in ten minutes,
+// and measures how soon it finds what is then pending.
 func TestRunAsksSeldomWhileNothingIsPending(t *testing.T) {
 	for name, c := range map[string]struct {
 		none   bool
@@ -176,7 +176,7 @@ func TestRunAsksSeldomWhileNothingIsPending(t *testing.T) {
 	}
 }
 
-// TestRunTrimsWhileMuchIsPending looks each ten seconds for what is beyond the bound.
+// TestRunTrimsWhileMuchIsPending checks every ten seconds for what exceeds the limit.
 func TestRunTrimsWhileMuchIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{pending: 1000, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}

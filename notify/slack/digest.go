@@ -9,27 +9,27 @@ import (
 	"tocsin/notify"
 )
 
-// Digest is the content of a message that sums up many; its texts are plain and may hold anything.
-// Its lists are short: at most [notify.DigestTop] entries are shown.
+// Digest is the content of a message that sums up many. Its texts are plain and may contain
+// anything. At most [notify.DigestTop] entries of each list are shown.
 type Digest struct {
 	// ID names the message.
 	ID string
-	// Size is the number of notifications, Reasons how many there are of each reason.
+	// Size is the number of notifications; Reasons is their number for each reason.
 	Size    int
 	Reasons map[notify.Reason]int
 	Rules   []DigestRule
-	// AllRules, AllPlaces and AllErrors are how many there are.
+	// AllRules, AllPlaces and AllErrors are the full numbers.
 	AllRules  int
 	Places    []DigestCount
 	AllPlaces int
 	Errors    []DigestCount
 	AllErrors int
-	// First and Last are the exchanges that started first and last, of which place
-	// and time are shown; nil when none is about an exchange.
+	// First and Last are the exchanges that started first and last, of which place and time are
+	// shown; nil if no alert is about an exchange.
 	First, Last *Alert
-	// From and To are when the alerts fired, for people.
+	// From and To are when the alerts fired, in the form for people.
 	From, To string
-	// URL is where a person finds the alerts; empty is none.
+	// URL is where people find the alerts; empty means none.
 	URL string
 }
 
@@ -52,8 +52,8 @@ const (
 	boundCause = 250
 )
 
-// DigestMessage returns the body that shows d. It is within every limit of Slack,
-// whatever d holds.
+// DigestMessage returns the body that shows d. It is within every limit of Slack, whatever d
+// contains.
 func DigestMessage(d *Digest) ([]byte, error) {
 	m := message{Text: digestNotice(d)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: Plain(line(d.ID), maxBlockID), Text: plainText(Plain(digestHeadline(d), boundHeader))})
@@ -76,7 +76,7 @@ func DigestMessage(d *Digest) ([]byte, error) {
 	return body, nil
 }
 
-// PlainDigest returns a body with nothing but text and the digest's identifier.
+// PlainDigest returns a body with only text and the digest's identifier.
 func PlainDigest(d *Digest) ([]byte, error) {
 	body, err := json.Marshal(message{Text: digestNotice(d) + "\nDigest " + Escape(line(d.ID), boundID)})
 	if err != nil {
@@ -85,7 +85,7 @@ func PlainDigest(d *Digest) ([]byte, error) {
 	return body, nil
 }
 
-// digestHeadline says how many of what. Tocsin's own trouble comes first.
+// digestHeadline says how many there are of what. Problems of Tocsin itself come first.
 func digestHeadline(d *Digest) string {
 	var parts []string
 	for _, p := range []struct {
@@ -133,7 +133,7 @@ func digestHeadline(d *Digest) string {
 	return badge(d.Rules[0].Severity) + " " + summary
 }
 
-// digestNotice is what lock screens show.
+// digestNotice is the text on lock screens.
 func digestNotice(d *Digest) string {
 	text := digestHeadline(d)
 	if len(d.Errors) > 0 {
@@ -158,7 +158,7 @@ func digestList(title string, counts []DigestCount, all, bound int, of string) [
 	return listed(title, lines, all, of)
 }
 
-// listed is a section with a title and lines, and how many more there are.
+// listed is a section with a title and lines, and the number of further ones.
 func listed(title string, lines []string, all int, of string) []block {
 	if len(lines) == 0 {
 		return nil
@@ -188,7 +188,7 @@ func digestIdentity(d *Digest) string {
 	return strings.Join(parts, "  ·  ")
 }
 
-// grouped writes a number with its thousands apart.
+// grouped writes a number with separated thousands.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0; at -= 3 {

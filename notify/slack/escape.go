@@ -6,8 +6,8 @@ import (
 	"unicode/utf16"
 )
 
-// Length returns the length of text as it is held against Slack's limits: in
-// UTF-16 units, the greater of the ways in which characters are counted.
+// Length returns the length of text as Slack may measure it: in UTF-16 units, the larger of the
+// possible counts.
 func Length(text string) int {
 	n := 0
 	for _, r := range text {
@@ -18,20 +18,20 @@ func Length(text string) int {
 
 const ellipsis = "…"
 
-// Escape returns text for a mrkdwn object, at most limit long when escaped: "&",
-// "<" and ">" as entities, which no channel, user or link survives, odd bytes
-// and control characters replaced. The text is cut between characters, never
-// inside an entity, and ends in an ellipsis where it was longer.
+// Escape returns text for a mrkdwn object, at most limit long when escaped. "&", "<" and ">" become
+// entities, so that no channel, user or link remains; invalid bytes and control characters are
+// replaced. The text is cut between characters, never inside an entity, and ends in an ellipsis if
+// it was longer.
 func Escape(text string, limit int) string { return bounded(text, limit, entity) }
 
-// Plain returns text for a plain_text object, at most limit long. Slack finds no
-// markup in such objects, and nothing is escaped.
+// Plain returns text for a plain_text object, at most limit long. Slack finds no markup in such
+// objects, so nothing is escaped.
 func Plain(text string, limit int) string {
 	return bounded(text, limit, func(rune) string { return "" })
 }
 
-// Code returns text for the inside of a code block or a code span: as [Escape],
-// and no backtick in it ends the code.
+// Code returns text for the inside of a code block or a code span: like [Escape], and no backtick
+// in it ends the code.
 func Code(text string, limit int) string {
 	return bounded(text, limit, func(r rune) string {
 		if r == '`' {
@@ -41,7 +41,7 @@ func Code(text string, limit int) string {
 	})
 }
 
-// entity returns what stands for r in mrkdwn, "" for r itself.
+// entity returns the replacement of r in mrkdwn; "" means r itself.
 func entity(r rune) string {
 	switch r {
 	case '&':
@@ -55,9 +55,9 @@ func entity(r rune) string {
 	}
 }
 
-// bounded writes text character by character until the limit, remembering where
-// it can still be cut so that an ellipsis fits. What instead returns stands for
-// a character, "" for the character itself.
+// bounded writes text character by character until the limit, and remembers where it can be cut so
+// that an ellipsis fits. instead returns the replacement of a character; "" means the character
+// itself.
 func bounded(text string, limit int, instead func(rune) string) string {
 	var b strings.Builder
 	b.Grow(min(len(text), limit) + len(ellipsis))

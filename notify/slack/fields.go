@@ -35,7 +35,7 @@ func countFields(a *Alert) []text {
 	})
 }
 
-// labels says on one line what labels there are.
+// labels shows the labels on one line.
 func labels(a *Alert) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
@@ -44,8 +44,8 @@ func labels(a *Alert) string {
 	return strings.Join(parts, ", ")
 }
 
-// example says on one line where and when the exchange of a count ran; empty
-// when none is known.
+// example says on one line where and when the example exchange of a count ran; empty if none is
+// known.
 func example(a *Alert) string {
 	var parts []string
 	for _, part := range []string{a.Application, a.Route, a.Environment} {
@@ -62,7 +62,7 @@ func example(a *Alert) string {
 	return strings.Join(parts, " · ")
 }
 
-// started is a time that Slack shows in the reader's own zone.
+// started is a time that Slack shows in the reader's time zone.
 func started(a *Alert) string {
 	exact := Escape(line(a.Start), boundField)
 	if seconds := a.StartTimeNS / int64(time.Second); seconds > 0 {

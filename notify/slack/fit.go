@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// empty is the text where Slack wants one and the sender has nothing for.
+// empty replaces an empty text, which Slack does not accept.
 const empty = "–"
 
-// Fit cuts the texts of a message's blocks to Slack's limits, and gives those
-// that are empty a dash, so that a template need not know how long a value is.
-// What else is wrong with a message is left to [Valid].
+// Fit cuts the texts of a message's blocks to Slack's limits, and replaces empty ones by a dash, so
+// that a template need not know how long a value is. Other errors in a message are left to [Valid].
 func Fit(body []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -78,7 +77,7 @@ func fitText(object any, limit int) {
 	}
 }
 
-// shorten cuts a text that may be escaped already, not within an entity.
+// shorten cuts a text that may already be escaped, but not within an entity.
 func shorten(text string, limit int) string {
 	if Length(text) <= limit {
 		return text

@@ -18,7 +18,7 @@ import (
 	"tocsin/notify"
 )
 
-// Headers by which a request proves to come from Slack.
+// Headers that prove that a request comes from Slack.
 const (
 	HeaderTimestamp = "X-Slack-Request-Timestamp"
 	HeaderSignature = "X-Slack-Signature"
@@ -31,7 +31,7 @@ const SignatureWindow = 5 * time.Minute
 // ErrForged says that a request does not prove to come from Slack, or not in time.
 var ErrForged = errors.New("not signed by the Slack app, or too old")
 
-// Proof is what a request says about where it comes from.
+// Proof is the proof in a request that it comes from Slack.
 type Proof struct{ Timestamp, Signature string }
 
 // Verify returns [ErrForged] unless body was signed with the app's secret, at
@@ -69,26 +69,26 @@ const (
 	actionRunbook     = "open_runbook"
 )
 
-// Press is a button that somebody pressed, or what they chose from the menu.
+// Press is a button press, or a choice from the menu.
 type Press struct {
 	AlertID uuid.UUID
 	Deed    Deed
-	// Was is who handled the alert as the message showed it, of [DeedAssign].
+	// Was is who handled the alert according to the message, for [DeedAssign].
 	Was string
-	// For is how long to snooze from At on, of [DeedSnooze].
+	// For is how long to snooze, from At, for [DeedSnooze].
 	For time.Duration
-	// At is when it was pressed, by Slack's clock.
+	// At is when the button was pressed, by Slack's clock.
 	At   time.Time
 	User User
-	// Message is the position of the message, Thread that of its thread; empty is none.
+	// Message is the place of the message, and Thread that of its thread; empty means none.
 	Message notify.Posted
 	Thread  string
 }
 
-// Deed is what a press asks for.
+// Deed is the action that a press requests.
 type Deed string
 
-// The deeds.
+// The actions.
 const (
 	DeedAcknowledge Deed = "acknowledge"
 	DeedResolve     Deed = "resolve"
@@ -97,22 +97,22 @@ const (
 	DeedUnsnooze    Deed = "unsnooze"
 )
 
-// User is who pressed.
+// User is who pressed the button.
 type User struct {
-	// ID is Slack's, Team the workspace in which it was pressed.
+	// ID is the user's id in Slack, and Team the workspace in which the button was pressed.
 	ID, Team string
-	// Name is the user's name as alerts show somebody whom Tocsin does not know: "slack:" and a name.
+	// Name is the name that alerts show for a user whom Tocsin does not know: "slack:" and a name.
 	Name string
 }
 
 const (
-	// actorPrefix precedes the name of who acted in Slack; there it goes without saying.
+	// actorPrefix precedes the name of a person who acted in Slack. Messages in Slack leave it out.
 	actorPrefix = "slack:"
-	// maxActor bounds a name, in the units of [Length].
+	// maxActor bounds the length of a name, in the units of [Length].
 	maxActor = 100
 )
 
-// pressed is what a request tells that follows from what somebody did to a message.
+// pressed is the body of a request that follows an action on a message.
 type pressed struct {
 	Type string `json:"type"`
 	User struct {
@@ -143,8 +143,8 @@ type pressedAction struct {
 	} `json:"selected_option"`
 }
 
-// ReadPress reads the body of a request that was verified. Found is false for
-// what is none of Tocsin's buttons: links, and those of others in the same app.
+// ReadPress reads the body of a verified request. found is false if the action does not concern a
+// button of Tocsin: links, and buttons of others in the same app.
 func ReadPress(body []byte) (press Press, found bool, err error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -175,7 +175,7 @@ func ReadPress(body []byte) (press Press, found bool, err error) {
 	return press, found, nil
 }
 
-// read takes over what an action asks for, and reports whether it is Tocsin's.
+// read reads an action into p, and reports whether it concerns a button of Tocsin.
 func (p *Press) read(action pressedAction) (bool, error) {
 	value := action.Value
 	switch action.ActionID {
@@ -211,7 +211,7 @@ func (p *Press) read(action pressedAction) (bool, error) {
 	return true, nil
 }
 
-// instantOf reads an instant of Slack's, seconds with a fraction; zero where it is none.
+// instantOf parses an instant of Slack, in seconds with a fraction; zero if it is not one.
 func instantOf(ts string) time.Time {
 	whole, fraction, _ := strings.Cut(ts, ".")
 	seconds, err := strconv.ParseInt(whole, 10, 64)

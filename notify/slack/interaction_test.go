@@ -18,7 +18,7 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// TestSignAgreesWithSlacksClient lets another implementation check what Sign makes.
+// TestSignAgreesWithSlacksClient lets another implementation verify the result of Sign.
 func TestSignAgreesWithSlacksClient(t *testing.T) {
 	stamp, body := strconv.FormatInt(time.Now().Unix(), 10), "payload=%7B%7D"
 	header := http.Header{}
@@ -117,7 +117,7 @@ func TestReadPress(t *testing.T) {
 	}
 }
 
-// TestOnlyMembersHaveAnAddress reads what Slack tells of people.
+// TestOnlyMembersHaveAnAddress checks what is read from Slack's data about users.
 func TestOnlyMembersHaveAnAddress(t *testing.T) {
 	user := func(fields string) string {
 		return `{"ok":true,"user":{"id":"U1","team_id":"T1","profile":{"email":"ann@x.test"}` + fields + `}}`
@@ -145,7 +145,8 @@ func TestOnlyMembersHaveAnAddress(t *testing.T) {
 	}
 }
 
-// TestHandlingIsShown says who handles an alert, and lets others take it over and end its snooze.
+// TestHandlingIsShown checks that a message shows the assignee, and offers to take over and to end
+// the snooze.
 func TestHandlingIsShown(t *testing.T) {
 	a := usual()
 	a.Buttons = true

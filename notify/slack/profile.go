@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Member is what Slack says about a user.
+// Member is what Slack knows about a user.
 type Member struct {
-	// Email is the address that Slack knows to be the user's, as a member of the workspace Team;
-	// empty of guests, programs and people of other workspaces, whose addresses others enter, and
-	// where the app may not see addresses.
+	// Email is the address that Slack has verified for a member of the workspace Team. It is empty
+	// for guests, programs and people of other workspaces, because others enter their addresses,
+	// and if the app may not see addresses.
 	Email, Team string
 }
 
 // ReadMember reads an answer of the method users.info. If the app may not see users, the member is
-// empty, which is no error; other refusals are errors.
+// empty, which is no error. Other refusals are errors.
 func ReadMember(body []byte) (Member, error) {
 	var answer struct {
 		OK    bool   `json:"ok"`
@@ -26,7 +26,7 @@ func ReadMember(body []byte) (Member, error) {
 			Restricted      bool   `json:"is_restricted"`
 			UltraRestricted bool   `json:"is_ultra_restricted"`
 			Stranger        bool   `json:"is_stranger"`
-			// Absent is confirmed.
+			// Absent means confirmed.
 			Confirmed *bool `json:"is_email_confirmed"`
 			Profile   struct {
 				Email string `json:"email"`

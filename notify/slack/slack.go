@@ -1,15 +1,14 @@
-// Package slack knows what Slack accepts: its limits, its escaping, its error
-// words, and a layout of an alert for the person on call.
+// Package slack knows what Slack accepts: its limits, its escaping, its error words, and a layout
+// of an alert for the person on call.
 //
-// Slack refuses a message as a whole when one text in it is one character too
-// long, and a refused message is an alert that nobody sees. So every text is
-// bounded where it is put into a block, after escaping, which makes texts
-// longer; the sum of all bounds is far below what a message may hold; and
-// [Valid] judges the finished bytes once more, the way Slack would.
+// Slack refuses a whole message if one text in it is one character too long, and a refused message
+// is an alert that nobody sees. So every text is bounded when it is put into a block, after
+// escaping, which makes texts longer. The sum of all bounds is far below the limit of a message,
+// and [Valid] checks the finished bytes once more in the way Slack does.
 //
-// What an exchange says is never markup: "&", "<" and ">" are escaped, so that an
-// error text "<!channel>" wakes nobody, and mrkdwn objects are verbatim, so that
-// Slack finds no names or links in them by itself.
+// Texts of an exchange are never markup. "&", "<" and ">" are escaped, so that an error text
+// "<!channel>" notifies nobody. mrkdwn objects are verbatim, so that Slack finds no names or links
+// in them by itself.
 package slack
 
 import (
@@ -22,61 +21,66 @@ import (
 	"tocsin/notify"
 )
 
-// Alert is the content of a message; its texts are plain and may hold anything.
+// Alert is the content of a message. Its texts are plain and may contain anything.
 type Alert struct {
 	ID string
-	// Reason is why the message is sent; the zero Reason is that the alert fired.
+	// Reason is why the message is sent. The zero Reason means that the alert fired.
 	Reason notify.Reason
-	// State is what the alert has come to; the zero State is that it fires.
-	// ChangedBy is who brought it there or reopened it, empty for Tocsin itself, and ChangedAt when.
+	// State is the state of the alert; the zero State means that it fires. ChangedBy is who changed
+	// the state or reopened the alert, empty for Tocsin itself, and ChangedAt is when.
 	State     alerts.State
 	ChangedBy string
-	// Resolution is why Tocsin resolved it, empty where it did not.
+	// Resolution is why Tocsin resolved the alert; empty if it did not.
 	Resolution string
 	ChangedAt  time.Time
-	// Assignee is who handles it, SnoozedUntil until when SnoozedBy wants it to be quiet; empty and
-	// zero are nobody, and not.
+	// Assignee is who handles the alert; empty means nobody. SnoozedUntil is until when SnoozedBy
+	// has snoozed it; zero means that it is not snoozed.
 	Assignee     string
 	SnoozedUntil time.Time
 	SnoozedBy    string
-	// Buttons lets the reader acknowledge, resolve, assign and snooze, if that still applies.
+	// Buttons lets the reader acknowledge, resolve, assign and snooze, as far as that still
+	// applies.
 	Buttons bool
 	// Severity is CRITICAL, WARNING or INFO.
 	Severity       string
 	Title, Message string
-	// URL is where a person finds the alert, ExchangeURL where its exchange; empty is none.
+	// URL is where people find the alert, ExchangeURL where they find its exchange; empty means
+	// none.
 	URL, ExchangeURL string
 	Rule             string
-	// Owner, Labels, RunbookURL and Note are what the rule says to the people who handle the alert.
+	// Owner, Labels, RunbookURL and Note are information of the rule for the people who handle the
+	// alert.
 	Owner      string
 	Labels     map[string]string
 	RunbookURL string
 	Note       string
-	// Count is nil for an alert about one exchange. Of a count, the exchange is
-	// the newest that matched, an example; all of it is empty where none is known.
+	// Count is nil for an alert about one exchange. For a count, the exchange is an example, the
+	// newest that matched; it is empty if none is known.
 	Count *Count
 
 	Application, Route, Environment string
-	// StartTimeNS is the start in nanoseconds since the Unix epoch, Start the same for people.
+	// StartTimeNS is the start in nanoseconds since the Unix epoch; Start is the same in the form
+	// for people.
 	StartTimeNS             int64
 	Start                   string
 	Duration                string
 	ErrorType, ErrorMessage string
-	// StackTop is the one line of the stack worth reading first.
+	// StackTop is the line of the stack that is worth reading first.
 	StackTop                   string
 	ExecutionID, CorrelationID string
 }
 
-// Count is what was counted.
+// Count is the result of counting.
 type Count struct {
 	Observed int64
-	// Threshold is how many are needed, Window the time within which, for people.
+	// Threshold is the number that is needed; Window is the time window, in the form for people.
 	Threshold int
 	Window    string
-	// GroupBy names what is counted together, such as "Route"; empty is all.
+	// GroupBy names the property by which exchanges are counted, such as "Route"; empty means all
+	// together.
 	GroupBy, Group string
-	// Name is what was measured, such as "p95", Value its value and Bound its threshold, for
-	// people; empty is a count.
+	// Name is the measured quantity, such as "p95", Value its value and Bound its threshold, in the
+	// form for people. For a count, they are empty.
 	Name, Value, Bound string
 }
 
@@ -91,13 +95,13 @@ const (
 	boundID      = 300
 	boundText    = 1000
 	boundNote    = 600
-	// maxLinks bounds how many addresses of a message become links.
+	// maxLinks bounds how many addresses in a message become links.
 	maxLinks = 200
 )
 
-// message is what an incoming webhook of Slack takes.
+// message is the format of Slack's incoming webhooks.
 type message struct {
-	// Text is what notifications show, and everything where blocks are not.
+	// Text is what notifications show, and the whole message for clients without blocks.
 	Text        string  `json:"text"`
 	Blocks      []block `json:"blocks,omitempty"`
 	UnfurlLinks bool    `json:"unfurl_links"`
@@ -131,8 +135,8 @@ type button struct {
 	Style    string `json:"style,omitempty"`
 }
 
-// Message returns the body that shows a to the person on call. It is within
-// every limit of Slack, whatever a holds.
+// Message returns the body that shows a to the person on call. It is within every limit of Slack,
+// whatever a contains.
 func Message(a *Alert) ([]byte, error) {
 	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
@@ -194,8 +198,8 @@ func exchangeBlocks(a *Alert) []block {
 	return blocks
 }
 
-// countBlocks shows the count first and the newest exchange as an example. Once
-// the alert is resolved, what made it fire is of no use any more.
+// countBlocks shows the count first and the newest exchange as an example. Once the alert is
+// resolved, the example is left out, because it is of no use any more.
 func countBlocks(a *Alert) []block {
 	counted := block{Type: "section", Fields: countFields(a)}
 	if a.Reason == notify.ReasonResolved {
@@ -224,7 +228,7 @@ func messageBlock(message string) block {
 	return block{Type: "section", Text: mrkdwn(linked(Escape(message, boundMessage)))}
 }
 
-// PlainMessage returns a body with nothing but text and the alert's identifier.
+// PlainMessage returns a body with only text and the alert's identifier.
 func PlainMessage(a *Alert) ([]byte, error) {
 	text := notice(a) + "\nAlert " + Escape(line(a.ID), boundID)
 	if linkable(a.URL) {
@@ -254,7 +258,7 @@ func headline(a *Alert) string {
 	case notify.ReasonSourceRecovered:
 		return "🟢 Recovered: the source of exchanges can be read again"
 	case notify.ReasonUndelivered:
-		// Whatever became of the alert since.
+		// Whatever happened to the alert since.
 		return badge(a.Severity) + " " + title
 	case notify.ReasonSnoozeEnded:
 		if a.State != alerts.Resolved {
@@ -291,7 +295,7 @@ func badge(severity string) string {
 	}
 }
 
-// notice is what notifications and lock screens show.
+// notice is the text in notifications and on lock screens.
 func notice(a *Alert) string {
 	if isOver(a.Reason) {
 		return Escape(headline(a), boundText)
@@ -303,8 +307,8 @@ func notice(a *Alert) string {
 	return Escape(strings.TrimSpace(headline(a)+"\n"+message), boundText)
 }
 
-// linked makes links of the addresses in an escaped text. In verbatim objects
-// Slack does not, and a message often ends in the address of a runbook.
+// linked makes links of the addresses in an escaped text. Slack does not do so in verbatim objects,
+// and a message often ends with the address of a runbook.
 func linked(text string) string {
 	const scheme = "https://"
 	var b strings.Builder
@@ -324,7 +328,7 @@ func linked(text string) string {
 	return b.String() + text
 }
 
-// addressLength returns how much of the beginning of text is an address.
+// addressLength returns the length of the address at the beginning of text.
 func addressLength(text string) int {
 	for _, mark := range []string{"&lt;", "&gt;", ellipsis} {
 		text, _, _ = strings.Cut(text, mark)
@@ -335,8 +339,8 @@ func addressLength(text string) int {
 	return len(strings.TrimRight(text, ".,;:!?"))
 }
 
-// repeatsError reports whether the alert's message is the error once more, as
-// the default message is.
+// repeatsError reports whether the alert's message is the same as the error, as the default message
+// is.
 func repeatsError(message string, a *Alert) bool {
 	if a.ErrorMessage == "" {
 		return false
@@ -345,7 +349,7 @@ func repeatsError(message string, a *Alert) bool {
 	return strings.HasPrefix(a.ErrorType+": "+a.ErrorMessage, message) || strings.HasPrefix(a.ErrorMessage, message)
 }
 
-// errorCode is the inside of the error's code block; empty when there is no error.
+// errorCode is the text of the error's code block; empty if there is no error.
 func errorCode(a *Alert, message string) string {
 	var lines []string
 	for _, l := range []struct {
@@ -359,7 +363,7 @@ func errorCode(a *Alert, message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// isOver reports whether a message tells no more than how something went on or ended.
+// isOver reports whether a message only says how something continued or ended.
 func isOver(reason notify.Reason) bool {
 	return reason.IsEvent() || reason == notify.ReasonRuleRecovered || reason == notify.ReasonSourceRecovered
 }
@@ -367,7 +371,7 @@ func isOver(reason notify.Reason) bool {
 // field has a name and a value in mrkdwn.
 type field struct{ name, value string }
 
-// named leaves out the fields without a value.
+// named drops the fields without a value.
 func named(fields []field) []text {
 	var list []text
 	for _, f := range fields {
@@ -378,7 +382,7 @@ func named(fields []field) []text {
 	return list
 }
 
-// identity is what one copies into a search.
+// identity is the part that people copy into a search.
 func identity(a *Alert) string {
 	var parts []string
 	for _, p := range []struct{ name, value string }{
@@ -394,7 +398,7 @@ func identity(a *Alert) string {
 	return strings.Join(parts, "  ·  ")
 }
 
-// blockID carries the alert's identifier unseen; Slack wants it short and unique.
+// blockID carries the alert's identifier invisibly. Slack requires it to be short and unique.
 func blockID(a *Alert) string {
 	return Plain(line(a.ID), maxBlockID)
 }

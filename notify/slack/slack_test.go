@@ -100,7 +100,7 @@ func TestMessageGolden(t *testing.T) {
 	}
 }
 
-// golden compares a body with the file that holds it; go test -update writes it.
+// golden compares a body with a golden file; go test -update writes the file.
 func golden(t *testing.T, name string, body []byte) {
 	t.Helper()
 	var pretty bytes.Buffer
@@ -182,8 +182,8 @@ func TestMessageIsValidWhateverAnAlertHolds(t *testing.T) {
 	})
 }
 
-// holdsNoMarkup reads the body with another's types and looks for anything in
-// angle brackets that this package did not write.
+// holdsNoMarkup decodes the body with independent types and searches for anything in angle brackets
+// that this package did not write.
 func holdsNoMarkup(t *rapid.T, body []byte) {
 	var m slackgo.WebhookMessage
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -457,7 +457,7 @@ func TestAnyDigestIsValid(t *testing.T) {
 	})
 }
 
-// mrkdwn returns the texts of a message in which Slack looks for markup.
+// mrkdwn returns the texts of a message in which Slack interprets markup.
 func mrkdwn(t *rapid.T, body []byte) []string {
 	type object struct{ Type, Text string }
 	var m struct {

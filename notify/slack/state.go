@@ -9,10 +9,10 @@ import (
 	"tocsin/notify"
 )
 
-// boundActor bounds the name of who acted.
+// boundActor bounds the name of the person who acted.
 const boundActor = 150
 
-// boundReason bounds why Tocsin resolved the alert.
+// boundReason bounds the reason why Tocsin resolved the alert.
 const boundReason = 300
 
 const (
@@ -22,7 +22,7 @@ const (
 	handlingBlockID = "tocsin_handling"
 )
 
-// stateBlocks says who acknowledged, resolved or reopened the alert, and when, beside the
+// stateBlocks says who acknowledged, resolved or reopened the alert, and when, and shows the
 // severity, which the headline then leaves out.
 func stateBlocks(a *Alert) []block {
 	var summary string
@@ -70,9 +70,9 @@ func handlingBlocks(a *Alert) []block {
 	return []block{{Type: "context", BlockID: handlingBlockID, Elements: []object{*mrkdwn(strings.Join(parts, "  ·  "))}}}
 }
 
-// buttonsOf are the buttons that still apply, and the menu. Their values are the alert's id and,
-// where that matters, what the message shows and what somebody chooses: what a press may do is
-// decided when it comes.
+// buttonsOf returns the buttons that still apply, and the menu. Their values are the alert's id
+// and, if needed, what the message shows and what somebody chooses. Whether a press is allowed is
+// decided when it arrives.
 func buttonsOf(a *Alert) []object {
 	if !a.Buttons || a.ID == "" || a.Reason != "" && !a.Reason.Changes() || a.State == alerts.Resolved {
 		return nil
@@ -88,7 +88,7 @@ func buttonsOf(a *Alert) []object {
 	)
 }
 
-// menu lets the reader choose.
+// menu is a menu of choices.
 type menu struct {
 	Type        string   `json:"type"`
 	Placeholder text     `json:"placeholder"`
@@ -117,13 +117,13 @@ func snoozeMenu(a *Alert) menu {
 	return m
 }
 
-// dated is an instant that Slack shows in the reader's own zone.
+// dated is an instant that Slack shows in the reader's time zone.
 func dated(seconds int64, fallback string) string {
 	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s>", seconds, fallback)
 }
 
-// WithState adds an alert's state and buttons to the author's body, if that has blocks. If the
-// result would not be valid, or the body has no blocks, the body is returned as it is.
+// WithState adds an alert's state and buttons to the author's body, if the body has blocks. If it
+// has none, or the result would not be valid, the body is returned unchanged.
 func WithState(body []byte, a *Alert) []byte {
 	var fields map[string]json.RawMessage
 	var blocks []json.RawMessage

@@ -27,7 +27,7 @@ const (
 	maxAllBlockText = 13_200
 )
 
-// received is a message as Slack reads it; what this package does not judge is left out.
+// received is a message as Slack reads it, without the parts that this package does not check.
 type received struct {
 	Text        *string           `json:"text"`
 	Blocks      []json.RawMessage `json:"blocks"`
@@ -49,8 +49,8 @@ type receivedText struct {
 	Text string `json:"text"`
 }
 
-// receivedItem is an element of an actions or a context block; the text of a
-// context element is a string, that of a button an object.
+// receivedItem is an element of an actions or a context block. The text of a context element is a
+// string; that of a button is an object.
 type receivedItem struct {
 	Type string          `json:"type"`
 	Text json.RawMessage `json:"text"`
@@ -82,7 +82,7 @@ func Valid(body []byte) error {
 	for i, raw := range m.Blocks {
 		var b receivedBlock
 		if err := json.Unmarshal(raw, &b); err != nil {
-			// Blocks of other types may hold other forms under the same names.
+			// Blocks of other types may use the same names in another form.
 			if !judged(raw) {
 				total += Length(string(raw))
 				continue
@@ -113,7 +113,7 @@ func judged(raw []byte) bool {
 	return json.Unmarshal(raw, &b) != nil || slices.Contains([]string{"", "header", "section", "context", "actions", "divider", "image"}, b.Type)
 }
 
-// check returns the length of the block's texts, or what is wrong with it.
+// check returns the length of the block's texts, or an error.
 func (b *receivedBlock) check() (length int, err error) {
 	if Length(b.BlockID) > maxBlockID {
 		return 0, fmt.Errorf("block_id is longer than %d characters", maxBlockID)

@@ -8,17 +8,17 @@ import (
 	"tocsin/notify"
 )
 
-// Judge returns what a word of Slack's means, such as "no_service", and whether
-// Slack is known to say it. Of words that are not known, the HTTP status decides.
+// Judge returns the meaning of an error word of Slack, such as "no_service", and whether the word
+// is known. For unknown words the HTTP status decides.
 func Judge(word string) (verdict notify.Verdict, known bool) {
 	switch word {
-	// Slack will never take this message, but others.
+	// Slack will never accept this message, but it accepts others.
 	case "invalid_payload", "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "no_text",
 		"too_many_attachments", "msg_too_long", "msg_blocks_too_long", "user_not_found",
-		// Nor this change of a message.
+		// Nor this update of a message.
 		"message_not_found", "cant_update_message", "edit_window_closed", "block_mismatch":
 		return notify.VerdictRefused, true
-	// Slack will never take any message at this address.
+	// Slack will never accept any message at this address.
 	case "no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token", "channel_not_found",
 		"channel_is_archived", "action_prohibited", "posting_to_general_channel_denied",
 		// Nor with this token, or to this channel.
@@ -35,13 +35,13 @@ func Judge(word string) (verdict notify.Verdict, known bool) {
 	}
 }
 
-// ThreadGone reports whether a word says that a message cannot be posted into its thread, which
-// somebody has deleted perhaps: the next attempt posts it into the channel.
+// ThreadGone reports whether a word says that a message cannot be posted into its thread, for
+// example because somebody has deleted it. The next attempt posts it into the channel.
 func ThreadGone(word string) bool {
 	return word == "thread_not_found" || word == "cannot_reply_to_message"
 }
 
-// Remedy says what to do about one of Slack's error words; "" if the word says it all.
+// Remedy says what to do about an error word of Slack; "" if the word says enough.
 func Remedy(word string) string {
 	switch word {
 	case "channel_not_found":
@@ -64,10 +64,10 @@ func Remedy(word string) string {
 	return ""
 }
 
-// maxWord bounds the length of what can be one of Slack's words.
+// maxWord bounds the length of an error word.
 const maxWord = 60
 
-// Answer is what a method of Slack's Web API says.
+// Answer is an answer of a method of Slack's Web API.
 type Answer struct {
 	OK      bool   `json:"ok"`
 	Error   string `json:"error"`
@@ -75,8 +75,8 @@ type Answer struct {
 	TS      string `json:"ts"`
 }
 
-// ReadAnswer reads the whole body of an answer; false when it is not one of the
-// Web API's. Of an answer with "ok": false, Error is a word.
+// ReadAnswer parses the whole body of an answer. It returns false if the body is not an answer of
+// the Web API. In an answer with "ok": false, Error is a word.
 func ReadAnswer(body []byte) (Answer, bool) {
 	var parsed struct {
 		Answer
@@ -90,9 +90,9 @@ func ReadAnswer(body []byte) (Answer, bool) {
 	return parsed.worded(), true
 }
 
-// ReadCutAnswer reads the beginning of an answer, of which the rest did not come
-// or was not read: the members that are there whole, before anything that is not.
-// False when "ok" is not among them. It holds of Error what holds in [ReadAnswer].
+// ReadCutAnswer parses the beginning of an answer whose rest did not arrive or was not read: the
+// members that are complete, up to the first one that is not. It returns false if "ok" is not among
+// them. Error is as in [ReadAnswer].
 func ReadCutAnswer(body []byte) (Answer, bool) {
 	var parsed Answer
 	known := false
@@ -135,7 +135,7 @@ func textOf(value json.RawMessage) string {
 	return text
 }
 
-// worded makes the Error of an answer with "ok": false a word.
+// worded makes Error a word, if "ok" is false.
 func (a Answer) worded() Answer {
 	if !a.OK && !plain(a.Error) {
 		a.Error = "unknown_error"
@@ -143,9 +143,8 @@ func (a Answer) worded() Answer {
 	return a
 }
 
-// Word returns the error word of an answer's body: the body itself where it is
-// one plain word, or the "error" of a JSON answer with "ok": false. It returns
-// "" where the body names no error.
+// Word returns the error word in the body of an answer: the body itself if it is one plain word, or
+// the "error" of a JSON answer with "ok": false. It returns "" if the body names no error.
 func Word(body string) string {
 	body = strings.TrimSpace(body)
 	if strings.HasPrefix(body, "{") {

@@ -8,28 +8,28 @@ import (
 	"tocsin/rules"
 )
 
-// entity is what a name stands for: a text, a group of variables, a map, a list, or a
-// member of the items of a list.
+// entity is what a name refers to: a text, a group of variables, a map, a list, or a member of the
+// items of a list.
 type entity struct {
 	name string
-	// text is that of a variable.
+	// text reads a variable.
 	text lookup
-	// key is that of the attribute that may hide it, within a section over the attributes.
+	// key is the key of the attribute that may hide the variable, in a section over the attributes.
 	key string
-	// prefix precedes the full names of a group's or a map's members, and present
-	// tells whether there are any.
+	// prefix is the prefix of the full names of the members of a group or a map; present reports
+	// whether there are any.
 	prefix  string
 	present func(*Values) bool
-	// items are those of a list, by the engine's names of their members.
+	// items are the items of a list, by the engine's names of their members.
 	items   func(*Values) []map[string]string
 	members []string
 	// member is the engine's name of a member of the items of an open list.
 	member string
-	// written is the name as the template has it.
+	// written is the name in the template.
 	written string
 }
 
-// example returns a tag or a name of what an entity holds.
+// example returns a tag or a name of a part of an entity.
 func (e *entity) example() string {
 	switch {
 	case e.items != nil:
@@ -46,7 +46,7 @@ func (e *entity) example() string {
 	}
 }
 
-// engineMember returns what the engine calls a member of an item.
+// engineMember returns the engine's name of a member of an item.
 func engineMember(member string) string {
 	if member == "." {
 		return "item"
@@ -54,15 +54,15 @@ func engineMember(member string) string {
 	return member
 }
 
-// binding is a value that the engine knows by a name.
+// binding is a value with a name in the engine.
 type binding struct {
 	engine string
-	// section says that it opens a section, and else is shown.
+	// section says that the value opens a section. Otherwise it is shown.
 	section bool
 	entity
 }
 
-// value returns what the engine is given; convert, unless nil, is applied to all texts.
+// value returns the value for the engine. If convert is not nil, it is applied to all texts.
 func (b *binding) value(v *Values, convert func(string) string) any {
 	switch {
 	case b.items != nil:
@@ -89,13 +89,13 @@ func (b *binding) value(v *Values, convert func(string) string) any {
 // maxItems bounds the items of a list.
 const maxItems = 100
 
-// Names of what sections repeat over.
+// Names of what sections iterate over.
 const (
 	attributeList = "exchange.attributeList"
 	stackLines    = "exchange.stackLines"
 )
 
-// structures returns what sections go over, beside variables.
+// structures returns what sections can use in addition to variables.
 func structures() []entity {
 	always := func(*Values) bool { return true }
 	return []entity{
@@ -119,7 +119,7 @@ func (v *Values) attributeItems() []map[string]string {
 	return items
 }
 
-// stackItems returns the lines of the stack trace that are not blank.
+// stackItems returns the lines of the stack trace, except blank ones.
 func (v *Values) stackItems() []map[string]string {
 	var items []map[string]string
 	for line := range strings.Lines(v.exchange.ErrorStack) {

@@ -13,15 +13,15 @@ import (
 
 // Bounds of a JSON body.
 const (
-	// MaxJSONDepth bounds how deeply arrays and objects of a body are nested.
+	// MaxJSONDepth bounds the nesting of arrays and objects in a body.
 	MaxJSONDepth = 32
-	// MaxJSONBytes bounds what rendering a body returns.
+	// MaxJSONBytes bounds the size of a rendered body.
 	MaxJSONBytes = 256 << 10
 )
 
-// JSON is a parsed JSON body template: JSON in which every string value is a
-// template. Its variables are inside strings only, and what it renders is
-// valid JSON for all values. It is safe for concurrent use.
+// JSON is a parsed JSON body template: JSON in which every string value is a template. Variables
+// occur only inside strings, and the result is valid JSON for all values. It is safe for concurrent
+// use.
 type JSON struct {
 	root  node
 	names []string
@@ -51,9 +51,9 @@ func ParseJSON(text string, scope Scope) (*JSON, error) {
 // Names returns the names of the variables that j shows, each once, in order.
 func (j *JSON) Names() []string { return j.names }
 
-// Render returns the body for v. Value, when not nil, is applied to the value
-// of each variable; it escapes what the receiver's markup needs. An error means
-// that the body cannot be rendered or is longer than [MaxJSONBytes].
+// Render returns the body for v. If value is not nil, it is applied to the value of each variable;
+// it escapes what the receiver's markup needs. An error means that the body cannot be rendered or
+// is longer than [MaxJSONBytes].
 func (j *JSON) Render(v *Values, value func(string) string) ([]byte, error) {
 	r := rendering{values: v, value: value, budget: budget{bytes: maxOutputBytes, steps: maxSteps}}
 	if err := j.root.write(&r); err != nil {
@@ -62,7 +62,7 @@ func (j *JSON) Render(v *Values, value func(string) string) ([]byte, error) {
 	return r.out.Bytes(), nil
 }
 
-// rendering is that of a body, whose strings share a budget.
+// rendering is the rendering of a body, whose strings share a budget.
 type rendering struct {
 	out    bytes.Buffer
 	values *Values
@@ -249,12 +249,12 @@ func (p *jsonParser) close() error {
 	return nil
 }
 
-// syntax says what a person does about JSON that cannot be read.
+// syntax says how to correct JSON that cannot be parsed.
 func (p *jsonParser) syntax(err error) error {
 	at := int(p.decoder.InputOffset())
 	before, rest := p.place.text[:min(at, len(p.place.text))], p.place.text[min(at, len(p.place.text)):]
 	switch {
-	// The first brace of a tag reads as the beginning of an object.
+	// The first brace of a tag looks like the beginning of an object.
 	case strings.HasSuffix(before, "{") && strings.HasPrefix(rest, "{"):
 		return p.fail("A variable must be inside a string in JSON; write it in quotes, as \"{{exchange.route}}\"")
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):

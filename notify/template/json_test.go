@@ -79,7 +79,7 @@ func TestJSONIsValidWhateverAnExchangeHolds(t *testing.T) {
 		a := alerts.Instance{Title: anyText().Draw(t, "title"), Exchange: anyExchange().Draw(t, "exchange")}
 		body, err := parsed.Render(template.ForAlert(&a, ""), nil)
 		if err != nil && strings.Contains(err.Error(), "longer than") && len(a.Exchange.ErrorMessage)+len(a.Exchange.ErrorStack) > template.MaxJSONBytes/8 {
-			return // a sign takes up to six bytes in JSON
+			return // a character takes up to six bytes in JSON
 		}
 		if err != nil {
 			t.Fatal(err)

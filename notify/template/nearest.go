@@ -26,7 +26,7 @@ func nearest(name string, known []variable, scope Scope) string {
 	return best
 }
 
-// distance is the number of characters to insert, delete or replace to make b of a.
+// distance is the number of characters to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	from, to := []rune(a), []rune(b)
 	row := make([]int, len(to)+1)

@@ -9,8 +9,8 @@ import (
 	"tocsin/rules"
 )
 
-// Resolution tells why an alert is resolved, without a full stop; empty while it is not, and where
-// nobody knows.
+// Resolution says why an alert is resolved, without a full stop. It is empty if the alert is not
+// resolved or the reason is unknown.
 func Resolution(a *alerts.Instance) string {
 	r, c := a.Resolution, a.Count
 	switch {
@@ -34,7 +34,7 @@ func Resolution(a *alerts.Instance) string {
 	return ""
 }
 
-// whole writes what a rule measured, and of how many exchanges.
+// whole writes what a rule measured, and over how many exchanges.
 func whole(c *alerts.Count) string {
 	if c.Measured() {
 		return fmt.Sprintf("%s of %s", CountValue(c), strconv.FormatInt(c.Volume, 10))

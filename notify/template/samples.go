@@ -12,10 +12,10 @@ import (
 	"tocsin/rules"
 )
 
-// Samples returns alerts whose exchanges hold the worst that sources hold:
-// nothing at all, texts that look like markup of every dialect, bytes that are
-// no text, and far too much of everything; and alerts about counts of such.
-// Templates are tried on them when they are saved.
+// Samples returns alerts whose exchanges contain the worst that sources can contain: nothing at
+// all, texts that look like markup of every kind, bytes that are not text, and far too much of
+// everything; and alerts about counts of such exchanges. Templates are tried on them when they are
+// saved.
 func Samples() []alerts.Instance {
 	end := int64(1_795_244_521_357_557_588)
 	usual := rules.Exchange{
@@ -85,7 +85,7 @@ func Samples() []alerts.Instance {
 	return samples
 }
 
-// hostile returns an exchange of which every text is text.
+// hostile returns an exchange in which every text is text.
 func hostile(text string) rules.Exchange {
 	return rules.Exchange{
 		TenantID: text, ExecutionID: text, Environment: text, Application: text, Route: text, Status: rules.Status(text),

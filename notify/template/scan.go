@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Error says what is wrong with a template, and where.
+// Error is an error in a template, with its place.
 type Error struct {
 	// Line and Column count from 1; Column counts characters.
 	Line, Column int
-	// Message tells a person what is wrong and what to write instead.
+	// Message says what is wrong and what to write instead.
 	Message string
 }
 
@@ -21,9 +21,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// scanner reads a template once and writes it anew for the engine, every value as v0,
-// v1 … and every condition, map or list as s0, s1 …. The engine splits names at dots,
-// which attribute keys such as "http.status" would not survive, and knows no unknown names.
+// scanner reads a template once and rewrites it for the engine: every value as v0, v1 … and every
+// condition, map or list as s0, s1 …. The engine splits names at dots, which breaks attribute keys
+// such as "http.status", and accepts unknown names.
 type scanner struct {
 	text  string
 	scope Scope
@@ -31,15 +31,15 @@ type scanner struct {
 	out   strings.Builder
 	open  []section
 	tags  int
-	// bindings are what the engine's names stand for, and numbers where each is.
+	// bindings are the meanings of the engine's names; numbers holds their indexes.
 	bindings []binding
 	numbers  map[string]int
-	// shown are the names of the variables that the text shows.
+	// shown are the names of the variables that the template shows.
 	shown []string
 }
 
-// section is one that is open. Names within it are looked up in its entity first, unless
-// it is inverted.
+// section is an open section. Unless it is inverted, names within it are looked up in its entity
+// first.
 type section struct {
 	entity
 
@@ -181,8 +181,8 @@ func (s *scanner) bind(kind string, e entity) string {
 	return s.bindings[number].engine
 }
 
-// inner returns what is between the braces of a tag, trimmed and not
-// empty. {{{name}}} becomes "&name", which means the same.
+// inner returns the text between the braces of a tag, trimmed and not empty. {{{name}}} becomes
+// "&name", which means the same.
 func (s *scanner) inner(begin int) (inner string, end int, err error) {
 	from, closing := begin+len(openTag), closeTag
 	triple := strings.HasPrefix(s.text[from:], "{")
@@ -210,13 +210,13 @@ func (s *scanner) inner(begin int) (inner string, end int, err error) {
 	return inner, end, nil
 }
 
-// find returns what a name stands for where the scanner is, or what is wrong with it.
+// find returns what a name means at the scanner's position, or what is wrong with it.
 func (s *scanner) find(name string) (e entity, problem string) {
 	return s.within(s.open, name)
 }
 
-// within looks a name up in open sections, from the innermost to the outermost, and then
-// among the variables.
+// within looks up a name in open sections, from the innermost to the outermost, and then among the
+// variables.
 func (s *scanner) within(open []section, name string) (e entity, problem string) {
 	if len(open) == 0 {
 		return s.global(name)
@@ -247,7 +247,7 @@ func (s *scanner) within(open []section, name string) (e entity, problem string)
 	return s.within(outer, name)
 }
 
-// shadowed is a variable that an attribute of the same name hides.
+// shadowed is a variable that is hidden by an attribute of the same name.
 func shadowed(outer entity, key string) entity {
 	return entity{name: outer.name, key: key, text: func(v *Values) string {
 		if _, found := v.exchange.Attributes[key]; found {
@@ -257,7 +257,7 @@ func shadowed(outer entity, key string) entity {
 	}}
 }
 
-// global returns what a full name stands for.
+// global returns the meaning of a full name.
 func (s *scanner) global(name string) (e entity, problem string) {
 	if key, found := strings.CutPrefix(name, attributePrefix); found {
 		if key == "" {

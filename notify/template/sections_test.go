@@ -16,7 +16,7 @@ import (
 
 func of(e *rules.Exchange) *template.Values { return template.ForExchange(&rules.Rule{}, e) }
 
-// An attribute hides a variable of the same name within the map, as Mustache has it.
+// An attribute hides a variable of the same name inside the map, as Mustache specifies.
 func TestAttributesHideVariables(t *testing.T) {
 	parsed, err := template.Parse("{{#exchange}}{{#attributes}}{{route}} {{/attributes}}{{route}}{{/exchange}}", template.InTexts)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestAttributesHideVariables(t *testing.T) {
 	}
 }
 
-// Lists are cut, attributes in the order of their keys.
+// Lists are truncated; attributes are in the order of their keys.
 func TestListsAreBounded(t *testing.T) {
 	parsed, err := template.Parse("{{#exchange.attributeList}}{{key}} {{/exchange.attributeList}}{{#exchange.stackLines}}x{{/exchange.stackLines}}", template.InTexts)
 	if err != nil {
@@ -51,8 +51,8 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-// Lists within lists multiply. What would take long is refused when it is saved, and
-// stops soon when it is rendered all the same, also where it writes nothing.
+// Nested lists multiply. What would take long is rejected when it is saved; if it is rendered all
+// the same, that soon stops, even if nothing is written.
 func TestListsWithinListsEnd(t *testing.T) {
 	for name, inner := range map[string]string{"texts": "x", "nothing": "", "variables": "{{key}}"} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestListsWithinListsEnd(t *testing.T) {
 	}
 }
 
-// The strings of a body share what a rendering may take.
+// The strings of a body share the limit of a rendering.
 func TestBodiesAreBoundedAsAWhole(t *testing.T) {
 	one := `"{{#exchange.stackLines}}{{#exchange.attributeList}}{{/exchange.attributeList}}{{/exchange.stackLines}}"`
 	e := rules.Exchange{ErrorStack: strings.Repeat("x\n", 100), Attributes: map[string]string{"a": "b", "c": "d"}}
@@ -92,7 +92,7 @@ func TestBodiesAreBoundedAsAWhole(t *testing.T) {
 	}
 }
 
-// Whatever attributes hold, what sections make of them is JSON, and is escaped for Slack.
+// Whatever attributes contain, the output of sections is valid JSON, and escaped for Slack.
 func TestSectionsEscape(t *testing.T) {
 	body, err := template.ParseJSON(`{"list": "{{#exchange.attributeList}}{{{key}}}={{&value}} {{/exchange.attributeList}}",
 		"map": "{{#exchange.attributes}}{{k}}{{/exchange.attributes}}", "lines": "{{#exchange.stackLines}}{{.}}|{{/exchange.stackLines}}"}`, template.InTexts)

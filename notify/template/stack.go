@@ -2,9 +2,9 @@ package template
 
 import "strings"
 
-// StackTop returns the line of a stack trace that says most to the people who
-// wrote the program: the innermost frame that is not a runtime's or a
-// framework's, else the innermost frame, else the first line.
+// StackTop returns the line of a stack trace that is most useful to the authors of the program: the
+// innermost frame that does not belong to a runtime or a framework; otherwise the innermost frame;
+// otherwise the first line.
 func StackTop(stack string) string {
 	var first, top, opening string
 	python := strings.Contains(stack, "Traceback (most recent call last)")
@@ -20,7 +20,7 @@ func StackTop(stack string) string {
 		if !found {
 			continue
 		}
-		// Python prints the innermost frame last, the others print it first.
+		// Python prints the innermost frame last; the others print it first.
 		if first == "" || python {
 			first = line
 		}
@@ -49,7 +49,7 @@ func foreign(frame string) bool {
 			return true
 		}
 	}
-	// Java names the module or the class loader before a slash.
+	// Java puts the module or the class loader in front, followed by a slash.
 	if before, after, found := strings.Cut(frame, "/"); found && !strings.ContainsAny(before, " (:") {
 		frame = after
 	}

@@ -1,29 +1,24 @@
-// Package template turns Mustache templates and exchanges into the texts of
-// alerts and the bodies of messages.
+// Package template turns Mustache templates and exchanges into the texts of alerts and the bodies
+// of messages.
 //
-// Both sides are hostile until proven otherwise: an exchange holds whatever
-// bytes a failing program wrote, and a template is written by a person who may
-// not know, or may know too well, what the engine can be made to do. Safety is
-// by construction, in two steps:
+// Both inputs are untrusted. An exchange contains whatever bytes a failing program wrote. A
+// template is written by a person who may not know what the engine can do, or may know it too well.
+// Two steps make rendering safe by construction:
 //
-//   - A scanner of this package checks a template first. It refuses what could
-//     read a file or call itself (partials, changed delimiters), bounds
-//     length, tags and nesting, and knows every variable by name: a misspelt
-//     one is an error with the nearest name, at its line and column, when the
-//     template is saved and not when an alert is due.
-//   - What is left for the Mustache engine, which renders all templates, are texts,
-//     variables, and sections over conditions, maps and lists of clean strings. Lists
-//     are bounded, and a budget bounds both what a rendering writes and how many
-//     steps it takes. The engine takes a step before and after each tag, so that
-//     sections within sections come to an end, by a measure that does not depend
-//     on how busy the machine is.
+//   - A scanner of this package checks a template first. It refuses tags that could read a file or
+//     make the template call itself (partials, changed delimiters), and bounds length, tags and
+//     nesting. It knows every variable by name: a misspelt one is an error with the nearest name,
+//     at its line and column, when the template is saved and not when an alert is due.
+//   - The Mustache engine renders all templates. It only gets texts, variables, and sections over
+//     conditions, maps and lists of clean strings. Lists are bounded. A budget bounds both the size
+//     of a rendering and its number of steps; the engine takes a step before and after each tag. So
+//     nested sections end, by a measure that does not depend on how busy the machine is.
 //
-// A JSON body is parsed as JSON, each of its strings is a template of its own,
-// and the result is marshalled again: whatever an exchange contains, what
-// comes out is valid JSON.
+// A JSON body is parsed as JSON, each of its strings is a template of its own, and the result is
+// marshalled again: whatever an exchange contains, the output is valid JSON.
 //
-// A template that does not work out never keeps an alert back: [Texts] falls
-// back to the default texts and reports the problem beside them.
+// A template that fails never holds up an alert: [Texts] falls back to the default texts and
+// reports the problem with them.
 package template
 
 import (
@@ -40,7 +35,7 @@ import (
 const (
 	// MaxBytes bounds the text of a template.
 	MaxBytes = 64 << 10
-	// MaxDepth bounds how deeply conditions are nested.
+	// MaxDepth bounds the nesting of conditions.
 	MaxDepth = 8
 	// MaxTags bounds the number of tags in a template.
 	MaxTags = 1000
@@ -48,14 +43,14 @@ const (
 
 // Bounds of a rendering.
 const (
-	// maxOutputBytes bounds what is written before it is cut to its limit.
+	// maxOutputBytes bounds the output before it is cut to its limit.
 	maxOutputBytes = 256 << 10
 	// maxSteps bounds the time, to about ten milliseconds.
 	maxSteps = 20_000
 )
 
 var (
-	// errOutput stops a rendering that writes more than any message can hold.
+	// errOutput stops a rendering that is longer than any message.
 	errOutput = errors.New("the output is too long")
 	// errSteps stops one that takes too long.
 	errSteps = errors.New("the template repeats too much; do not nest lists, and write less in them")
@@ -65,13 +60,13 @@ var (
 type Template struct {
 	engine   *mustache.Template
 	bindings []binding
-	// constant tells that the template has no tags.
+	// constant says that the template has no tags.
 	constant bool
 	names    []string
 }
 
-// Parse reads a template whose variables are those of scope. Its error is an
-// [*Error], which says where the trouble is and what to write instead.
+// Parse parses a template with the variables of scope. Its error is an [*Error], which says where
+// the error is and what to write instead.
 func Parse(text string, scope Scope) (*Template, error) {
 	s, err := scan(text, scope)
 	if err != nil {
@@ -101,14 +96,14 @@ func (t *Template) Inputs() []string {
 // Constant reports whether t has no tags.
 func (t *Template) Constant() bool { return t.constant }
 
-// Limit bounds what a rendering returns.
+// Limit bounds a rendering.
 type Limit struct {
-	// Runes is the greatest number of characters; the text is cut with an
-	// ellipsis where it is longer. 0 is no limit.
+	// Runes is the largest number of characters. A longer text is cut, with an ellipsis. 0 means no
+	// limit.
 	Runes int
-	// OneLine makes line breaks and other control characters spaces.
+	// OneLine replaces line breaks and other control characters by spaces.
 	OneLine bool
-	// Value, when not nil, is applied to the value of each variable.
+	// Value, if not nil, is applied to the value of each variable.
 	Value func(string) string
 }
 
@@ -124,9 +119,8 @@ func TitleLimit() Limit { return Limit{Runes: MaxTitleRunes, OneLine: true} }
 // MessageLimit returns the limit of an alert's message.
 func MessageLimit() Limit { return Limit{Runes: MaxMessageRunes} }
 
-// Text renders t as plain text: nothing is escaped. An error means that the
-// template cannot be rendered with these values, whatever they are; a text that
-// is merely long is cut.
+// Text renders t as plain text, without escapes. An error means that the template cannot be
+// rendered with these values. A text that is only too long is cut.
 func (t *Template) Text(v *Values, limit Limit) (string, error) {
 	text, err := t.render(v, limit.Value, &budget{bytes: maxOutputBytes, steps: maxSteps})
 	if err != nil {
@@ -141,7 +135,7 @@ func (t *Template) Text(v *Values, limit Limit) (string, error) {
 	return cut(text, limit.Runes), nil
 }
 
-// render renders t within what is left of a budget.
+// render renders t within the rest of a budget.
 func (t *Template) render(v *Values, value func(string) string, w *budget) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -155,7 +149,7 @@ func (t *Template) render(v *Values, value func(string) string, w *budget) (text
 	w.text.Reset()
 	err = t.engine.FRender(w, context)
 	if w.err != nil {
-		err = w.err // the engine ignores those of variables
+		err = w.err // the engine ignores errors of variables
 	}
 	switch {
 	case err == nil || errors.Is(err, errOutput):
@@ -167,8 +161,8 @@ func (t *Template) render(v *Values, value func(string) string, w *budget) (text
 	return strings.ToValidUTF8(w.text.String(), "\uFFFD"), nil
 }
 
-// budget is a writer that keeps what it can and then fails for good, also to write
-// nothing: the engine ignores the errors of some writes.
+// budget is a writer that accepts what fits and then always fails, even for empty writes, because
+// the engine ignores the errors of some writes.
 type budget struct {
 	text         strings.Builder
 	bytes, steps int

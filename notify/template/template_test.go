@@ -143,8 +143,7 @@ func TestTextIsCutAndOneLine(t *testing.T) {
 	}
 }
 
-// A template of conditions within conditions, each holding the greatest value,
-// would write gigabytes if nothing stopped it.
+// Nested conditions, each with the largest value, would write gigabytes if nothing limited them.
 func TestRenderingIsBounded(t *testing.T) {
 	inner := strings.Repeat("{{exchange.errorStack}}", template.MaxTags-2*template.MaxDepth)
 	text := strings.Repeat("{{#exchange.errorStack}}", template.MaxDepth) + inner + strings.Repeat("{{/exchange.errorStack}}", template.MaxDepth)
@@ -217,8 +216,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What a template says in plain text survives as it is, whatever braces and
-// line breaks are in it.
+// The literal text of a template is kept as it is, whatever braces and line breaks it contains.
 func TestPlainTextSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.StringOfN(rapid.SampledFrom([]rune("ab {}\n\r\t#/&")), 0, 40, -1).

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cut returns text, shortened to at most limit characters with an ellipsis
-// where it is longer. Limit is at least 1.
+// cut returns text, shortened to at most limit characters with an ellipsis if it is longer. limit
+// is at least 1.
 func cut(text string, limit int) string {
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
 		return text
@@ -21,8 +21,8 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// oneLine makes every run of white space and control characters one space, and
-// drops marks that reverse the direction of what follows them.
+// oneLine replaces every run of white space and control characters by one space, and drops marks
+// that reverse the direction of the text after them.
 func oneLine(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))

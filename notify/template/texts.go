@@ -13,16 +13,15 @@ import (
 	"tocsin/rules"
 )
 
-// sparseMessage stands in for [rules.DefaultMessage] where an exchange lacks an
-// error type or message, as a slow but completed one does.
+// sparseMessage replaces [rules.DefaultMessage] if an exchange has no error type or message, as a
+// slow but completed one does.
 const sparseMessage = "{{#exchange.errorType}}{{exchange.errorType}}, without a message, after {{exchange.duration}}{{/exchange.errorType}}" +
 	"{{^exchange.errorType}}{{#exchange.errorMessage}}{{exchange.errorMessage}}{{/exchange.errorMessage}}" +
 	"{{^exchange.errorMessage}}{{exchange.status}} after {{exchange.duration}}{{/exchange.errorMessage}}{{/exchange.errorType}}"
 
-// What stands in for [rules.DefaultCountTitle] and [rules.DefaultCountMessage]
-// where they would read badly: a count of one, a group without a name, a newest
-// exchange without an error message or unknown, and a count that fell below its
-// threshold.
+// Replacements of [rules.DefaultCountTitle] and [rules.DefaultCountMessage] for cases in which they
+// would read badly: a count of one, a group without a name, a newest exchange that has no error
+// message or is unknown, and a count that fell below its threshold.
 const (
 	oneTitle      = "{{#count.group}}{{count.group}}: {{/count.group}}{{count.observed}} exchange within {{count.window}}"
 	noGroupTitle  = rules.DefaultCountTitle + ", without a name to group them by"
@@ -40,11 +39,11 @@ const (
 	lonelyDuration  = "The threshold is {{count.threshold}}."
 )
 
-// maxCachedRules bounds the rules whose templates are kept parsed.
+// maxCachedRules bounds the rules whose parsed templates are cached.
 const maxCachedRules = 20_000
 
-// Texts writes the title and the message of alerts. It keeps the parsed
-// templates of rules by their version, bounded. It is safe for concurrent use.
+// Texts writes the titles and messages of alerts. It caches the parsed templates of rules by
+// version, up to a bound. It is safe for concurrent use.
 type Texts struct {
 	title, message, sparse *Template
 	// counts are the templates of counts, by their text.
@@ -54,7 +53,7 @@ type Texts struct {
 	rules map[uuid.UUID]*ruleTexts
 }
 
-// ruleTexts are a rule's templates; a nil one is the default.
+// ruleTexts are the templates of a rule; nil means the default.
 type ruleTexts struct {
 	version        int64
 	title, message *Template
@@ -90,10 +89,9 @@ func NewTexts() (*Texts, error) {
 	return &Texts{title: title, message: message, sparse: sparse, counts: counts, rules: map[uuid.UUID]*ruleTexts{}}, nil
 }
 
-// Texts returns the title and the message of the alert that rule raises for e:
-// valid UTF-8 without NUL, the title one line of at most [MaxTitleRunes]
-// characters, the message at most [MaxMessageRunes], neither empty. Where a
-// template does not work out, the default text stands in for it and problem
+// Texts returns the title and the message of the alert that rule raises for e. Both are valid UTF-8
+// without NUL and not empty. The title is one line of at most [MaxTitleRunes] characters, the
+// message has at most [MaxMessageRunes]. If a template fails, the default text is used and problem
 // says why.
 func (t *Texts) Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error) {
 	texts := standard{t.title, t.message}
@@ -103,8 +101,8 @@ func (t *Texts) Texts(rule *rules.Rule, e *rules.Exchange) (title, message strin
 	return t.write(rule, ForExchange(rule, e), texts)
 }
 
-// CountTexts returns the title and the message of the alert that rule raises
-// for c, as [Texts.Texts]. Newest is the zero exchange where none is known.
+// CountTexts returns the title and the message of the alert that rule raises for c, like
+// [Texts.Texts]. newest is the zero exchange if none is known.
 func (t *Texts) CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error) {
 	texts := standard{t.counts[titleOf(c)], t.counts[messageOf(c, newest)]}
 	return t.write(rule, ForCount(rule, c, newest), texts)
@@ -156,7 +154,7 @@ func messageOf(c *alerts.Count, newest *rules.Exchange) string {
 	return rules.DefaultCountMessage
 }
 
-// standard are the texts of a rule that has none of its own.
+// standard are the texts of a rule without templates of its own.
 type standard struct{ title, message *Template }
 
 func (t *Texts) write(rule *rules.Rule, values *Values, s standard) (title, message string, problem error) {
@@ -166,7 +164,7 @@ func (t *Texts) write(rule *rules.Rule, values *Values, s standard) (title, mess
 	return title, message, errors.Join(parsed.problem, prefixed("title", titleProblem), prefixed("message", messageProblem))
 }
 
-// text renders own, or standard where there is no own template or it comes to nothing.
+// text renders own, or standard if there is no own template or its result is empty.
 func text(own, standard *Template, values *Values, limit Limit) (string, error) {
 	var problem error
 	if own != nil {
@@ -180,7 +178,7 @@ func text(own, standard *Template, values *Values, limit Limit) (string, error) 
 	return text, errors.Join(problem, err)
 }
 
-// of returns the rule's templates, parsed once for each version.
+// of returns the rule's templates, which are parsed once for each version.
 func (t *Texts) of(rule *rules.Rule) *ruleTexts {
 	t.mu.RLock()
 	kept, found := t.rules[rule.ID]
@@ -224,9 +222,8 @@ func prefixed(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// CheckRule returns what is wrong with the templates of a rule, by field. It
-// parses them and renders them with samples of the worst that exchanges, or the
-// counts of a counting rule, hold.
+// CheckRule returns what is wrong with the templates of a rule, by field. It parses them and
+// renders them with the worst samples of exchanges or, for a counting rule, of counts.
 func CheckRule(d *rules.Definition) []fault.Field {
 	var fields []fault.Field
 	for _, t := range []struct {
@@ -267,7 +264,7 @@ func try(parsed *Template, d *rules.Definition, limit Limit) error {
 	return nil
 }
 
-// sentence writes an error for the person at the form.
+// sentence writes an error as a sentence for people.
 func sentence(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return fmt.Sprintf("%s (line %d, column %d)", e.Message, e.Line, e.Column)

@@ -155,7 +155,7 @@ func TestTextsTogether(t *testing.T) {
 	wg.Wait()
 }
 
-// anyText draws what programs write: nothing, words, markup, odd bytes, and a lot of each.
+// anyText draws texts as programs write them: nothing, words, markup, odd bytes, and a lot of each.
 func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.Just(""),

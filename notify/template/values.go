@@ -11,18 +11,17 @@ import (
 	"tocsin/rules"
 )
 
-// Scope says where a template is used, and thereby which variables it has.
+// Scope says where a template is used, which decides its variables.
 type Scope int
 
 // The scopes.
 const (
-	// InTexts is an alert's title or message: they are written before the alert
-	// exists, and know its rule, its exchange and its count.
+	// InTexts is the title or the message of an alert. They are written before the alert exists,
+	// and know its rule, its exchange and its count.
 	InTexts Scope = iota
-	// InBody is a webhook's body, which knows everything about the alert.
+	// InBody is the body of a webhook, which knows everything about the alert.
 	InBody
-	// InPreset is a request of a receiver preset, which also knows the webhook's inputs and
-	// the event.
+	// InPreset is a request of a preset, which also knows the webhook's inputs and the event.
 	InPreset
 )
 
@@ -30,13 +29,12 @@ const (
 type Variable struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// InTexts tells whether titles and messages know it; bodies know all.
+	// InTexts says whether titles and messages know the variable; bodies know all.
 	InTexts bool `json:"inTexts"`
 }
 
-// Variables returns every variable, in the order in which people look for them.
-// A label appears once, as "rule.labels.KEY", an attribute as "exchange.attributes.KEY";
-// lists come last.
+// Variables returns every variable, in the order in which people look for them. A label appears
+// once, as "rule.labels.KEY", and an attribute as "exchange.attributes.KEY"; lists come last.
 func Variables() []Variable {
 	known := vocabulary()
 	list := make([]Variable, 0, len(known)+4)
@@ -51,11 +49,11 @@ func Variables() []Variable {
 	)
 }
 
-// Values are what a template's variables stand for.
+// Values are the values of a template's variables.
 type Values struct {
 	ruleID, ruleName, severity string
 	about                      rules.About
-	// exchange is never nil; of a count it is the newest, and may be the zero exchange.
+	// exchange is never nil. For a count it is the newest exchange, and may be the zero exchange.
 	exchange *rules.Exchange
 	// count is nil for an alert about one exchange.
 	count *alerts.Count
@@ -67,54 +65,51 @@ type Values struct {
 	request *Request
 }
 
-// Request is what a request of a preset knows beside the alert.
+// Request is what a request of a preset knows in addition to the alert.
 type Request struct {
-	// Inputs are what the webhook's author entered, by name.
+	// Inputs are the inputs of the webhook, by name.
 	Inputs map[string]string
-	// Key is what the receiver knows the alert by, in every message about it.
+	// Key is the key by which the receiver knows the alert, in every message about it.
 	Key string
-	// Reference is the receiver's own id of what an earlier message has opened; empty where it
-	// is not known.
+	// Reference is the receiver's own id of what an earlier message opened; empty if unknown.
 	Reference string
-	// Event is the event's name in presets, Word the same for people.
+	// Event is the event's name in presets; Word is the same in words for people.
 	Event, Word string
-	// Severity is the alert's in the receiver's own words; empty where these are no texts.
+	// Severity is the alert's severity in the receiver's own words; empty if these are not texts.
 	Severity string
-	// By is who caused the event; empty is Tocsin. At is when it happened.
+	// By is who caused the event; empty means Tocsin. At is when it happened.
 	By string
 	At time.Time
-	// Until is when what nobody will end is over; far away where somebody will.
+	// Until is when the subject ends if no message ends it; far in the future if a message will.
 	Until time.Time
 }
 
-// In returns the values as a request of a preset has them.
+// In returns the values for a request of a preset.
 func (v *Values) In(r *Request) *Values {
 	of := *v
 	of.request = r
 	return &of
 }
 
-// ForExchange returns the values for the title and the message of the alert
-// that r raises for e. Texts of e are made clean as they are used.
+// ForExchange returns the values for the title and the message of the alert that r raises for e.
+// Texts of e are cleaned when they are used.
 func ForExchange(r *rules.Rule, e *rules.Exchange) *Values {
 	return &Values{ruleID: r.ID.String(), ruleName: r.Name, severity: string(r.Severity), about: r.About(), exchange: e}
 }
 
-// ForCount returns the values for the title and the message of the alert that r
-// raises for c. Newest is the zero exchange where none is known.
+// ForCount returns the values for the title and the message of the alert that r raises for c.
+// newest is the zero exchange if none is known.
 func ForCount(r *rules.Rule, c *alerts.Count, newest *rules.Exchange) *Values {
 	values := ForExchange(r, newest)
 	values.count = c
 	return values
 }
 
-// ForAlert returns the values for the message that tells that a fired. The URL
-// is where a person finds the alert; empty where nobody said under which
-// address Tocsin is seen.
+// ForAlert returns the values for the message that says that a fired. url is where people find the
+// alert; empty if the public URL is not configured.
 func ForAlert(a *alerts.Instance, url string) *Values { return ForReason(a, notify.ReasonFired, url) }
 
-// ForReason returns the values for a message about a, as [ForAlert], that is sent
-// for a reason.
+// ForReason returns the values for a message about a that is sent for a reason, like [ForAlert].
 func ForReason(a *alerts.Instance, reason notify.Reason, url string) *Values {
 	return &Values{
 		ruleID: a.RuleID.String(), ruleName: a.RuleName, severity: string(a.Severity), about: a.About,
@@ -122,8 +117,8 @@ func ForReason(a *alerts.Instance, reason notify.Reason, url string) *Values {
 	}
 }
 
-// HasExample reports whether an alert tells of an exchange: one about a count
-// does not where the newest that matched could not be read.
+// HasExample reports whether an alert has an exchange. An alert about a count has none if the
+// newest that matched could not be read.
 func HasExample(c *alerts.Count, e *rules.Exchange) bool {
 	return c == nil || e.ExecutionID != "" || e.StartTimeNS != 0
 }
@@ -158,7 +153,7 @@ func (v *Values) attribute(key string) string {
 
 func (v *Values) label(key string) string { return rules.CleanText(v.about.Labels[key], maxNameBytes) }
 
-// vocabulary returns every variable but labels and attributes.
+// vocabulary returns every variable except labels and attributes.
 func vocabulary() []variable {
 	return slices.Concat(exchangeVariables(), countVariables(), ruleVariables(), alertVariables())
 }
@@ -224,7 +219,7 @@ func countVariables() []variable {
 	}
 }
 
-// CountValue writes what a rule measured.
+// CountValue formats what a rule measured.
 func CountValue(c *alerts.Count) string {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
@@ -236,7 +231,7 @@ func CountValue(c *alerts.Count) string {
 	}
 }
 
-// CountThreshold writes what it is compared with.
+// CountThreshold formats the threshold of the measurement.
 func CountThreshold(c *alerts.Count) string {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
@@ -248,7 +243,7 @@ func CountThreshold(c *alerts.Count) string {
 	}
 }
 
-// measured returns a text that counts do not have.
+// measured returns a text that only measurements have, and counts do not.
 func measured(c *alerts.Count, text string) string {
 	if !c.Measured() {
 		return ""
@@ -310,7 +305,7 @@ func alertVariables() []variable {
 	}
 }
 
-// requestVariables are those of [InPreset] alone.
+// requestVariables are the variables of only [InPreset].
 func requestVariables() []variable {
 	of := func(name, description string, get func(*Request) string) variable {
 		return variable{Variable{"event." + name, description, false}, func(v *Values) string {
@@ -333,7 +328,7 @@ func requestVariables() []variable {
 	}
 }
 
-// input returns what the webhook's author entered.
+// input returns an input of the webhook.
 func (v *Values) input(name string) string {
 	if v.request == nil {
 		return ""
@@ -341,13 +336,13 @@ func (v *Values) input(name string) string {
 	return v.request.Inputs[name]
 }
 
-// Time writes an instant, in nanoseconds since the Unix epoch, as RFC 3339 with
-// nine fractional digits in UTC.
+// Time formats an instant, in nanoseconds since the Unix epoch, as RFC 3339 with nine fractional
+// digits in UTC.
 func Time(ns int64) string {
 	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z07:00")
 }
 
-// Milliseconds writes nanoseconds as milliseconds, a decimal number that loses nothing.
+// Milliseconds formats nanoseconds as milliseconds, as a decimal number without loss.
 func Milliseconds(ns int64) string {
 	whole, rest := ns/1_000_000, ns%1_000_000
 	if rest == 0 {
@@ -364,8 +359,7 @@ func Milliseconds(ns int64) string {
 	return sign + strconv.FormatInt(whole, 10) + "." + digits
 }
 
-// Duration writes nanoseconds as a person says them: "250 µs", "12 ms",
-// "1.234 s", "2 min 5 s", "3 h 12 min".
+// Duration formats nanoseconds for people: "250 µs", "12 ms", "1.234 s", "2 min 5 s", "3 h 12 min".
 func Duration(ns int64) string {
 	if ns < 0 {
 		return "-" + Duration(max(-ns, 0))
@@ -385,7 +379,7 @@ func Duration(ns int64) string {
 	}
 }
 
-// Seconds writes a number of seconds as [Duration] does.
+// Seconds formats a number of seconds like [Duration].
 func Seconds(n int) string { return Duration(int64(n) * int64(time.Second)) }
 
 func pair(d, large time.Duration, largeUnit string, small time.Duration, smallUnit string) string {

@@ -10,7 +10,7 @@ import (
 	"tocsin/notify/template"
 )
 
-// The browser completes these names; its table is held to the same file.
+// The browser completes these names; its table is compared with the same file.
 func TestVariablesAreThoseOfTheSharedTable(t *testing.T) {
 	content, err := os.ReadFile("../../testdata/template_variables.json")
 	if err != nil {

@@ -13,16 +13,15 @@ import (
 	"tocsin/rules"
 )
 
-// Bounds of the head of an answer that is kept, in bytes.
+// Bounds of the stored head of an answer, in bytes.
 const (
 	maxHead      = 4 << 10
 	maxHeadValue = 1 << 10
 	maxHeadName  = 128
 )
 
-// Head returns the request that an attempt sends, byte for byte. For an attempt that was made
-// before, at d.At, it derives the same request. Of a request that cannot be made it returns only
-// the method.
+// Head returns the request that an attempt sends, byte for byte. For an earlier attempt, at d.At,
+// it derives the same request. If the request cannot be made, it returns only the method.
 func (s *Sender) Head(d *notify.Delivery) notify.RequestHead {
 	head := notify.RequestHead{Method: http.MethodPost, Headers: []notify.HeaderField{}}
 	now := d.At
@@ -53,15 +52,15 @@ func (s *Sender) Head(d *notify.Delivery) notify.RequestHead {
 	return head
 }
 
-// sortedNames returns the keys of a map in their order.
+// sortedNames returns the sorted keys of a map.
 func sortedNames[V any](m map[string]V) []string {
 	names := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
 	slices.Sort(names)
 	return names
 }
 
-// sentField is a header as it is shown. Only what is known to be harmless shows
-// its value: a header of the webhook's own may hold anything.
+// sentField is a header in the form in which it is shown. Only headers that are known to be
+// harmless show their values, because a header of the webhook may contain anything.
 func sentField(name, value string) notify.HeaderField {
 	field := notify.HeaderField{Name: rules.CleanText(name, maxHeadName)}
 	switch http.CanonicalHeaderKey(name) {
@@ -73,7 +72,7 @@ func sentField(name, value string) notify.HeaderField {
 	return field
 }
 
-// responseHead is the head of an answer as it is kept.
+// responseHead is the head of an answer in the form in which it is stored.
 func (s secrets) responseHead(resp *http.Response) *notify.ResponseHead {
 	head := &notify.ResponseHead{
 		StatusLine: s.line(resp.Proto+" "+resp.Status, maxHeadValue), Headers: make([]notify.HeaderField, 0, len(resp.Header)),
@@ -99,7 +98,7 @@ func (s secrets) answeredField(name, value string) notify.HeaderField {
 	lower := strings.ToLower(name)
 	switch {
 	case lower == "location" || lower == "content-location":
-		// A redirect may hold a token in its path.
+		// A redirect may contain a token in its path.
 		if field.Value = redirectHost(value); field.Value == "" {
 			field.Masked = true
 		}
@@ -116,8 +115,8 @@ func (s secrets) line(text string, limit int) string {
 	return rules.CleanText(s.redact(cleanText(text)), limit)
 }
 
-// secretName reports whether a header of an answer, by its name in lower case,
-// holds a secret of the receiver's own.
+// secretName reports whether a header of an answer, by its name in lower case, contains a secret of
+// the receiver.
 func secretName(lower string) bool {
 	for _, part := range []string{"cookie", "auth", "token", "secret", "password", "credential", "signature", "session", "api-key", "apikey"} {
 		if strings.Contains(lower, part) {

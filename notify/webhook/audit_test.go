@@ -18,8 +18,8 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// What is kept of an attempt is golden: it must neither lose what an operator
-// asks for nor begin to show what is secret.
+// What is kept of an attempt is compared with a golden file: it must neither lose what an operator
+// needs nor begin to contain secrets.
 func TestWhatIsKept(t *testing.T) {
 	server := receiver(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -46,7 +46,7 @@ func TestWhatIsKept(t *testing.T) {
 	golden(t, "attempt.json", []byte(strings.ReplaceAll(string(kept), strings.TrimPrefix(server.URL, "http://"), "hooks.example")))
 }
 
-// The head that is stored before the call is that of the call.
+// The request headers that are stored before the call are those of the call.
 func TestDescribedIsWhatIsSent(t *testing.T) {
 	var got http.Header
 	server := receiver(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
@@ -58,7 +58,7 @@ func TestDescribedIsWhatIsSent(t *testing.T) {
 	})
 	head := s.Head(d)
 	_ = send(t, s, d)
-	// What the transport adds tells nothing.
+	// Headers that the transport adds are not relevant.
 	got.Del("Accept-Encoding")
 	got.Del("Content-Length")
 	if len(head.Headers) != len(got) {
@@ -106,8 +106,8 @@ func TestHeadIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever the secrets are, and however a receiver sends them back, nothing
-// that is kept of the attempt shows one.
+// Whatever the secrets are, and however a receiver sends them back, nothing that is kept of the
+// attempt contains one.
 func TestNothingKeptShowsASecret(t *testing.T) {
 	var reply atomic.Pointer[func(http.ResponseWriter)]
 	server := receiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +176,7 @@ func send2(t *rapid.T, s *webhook.Sender, d *notify.Delivery) notify.Outcome {
 	return s.Send(t.Context(), d)
 }
 
-// printable keeps what a header may hold.
+// printable replaces characters that a header cannot contain.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f {
 		return '.'

@@ -13,7 +13,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// BenchmarkSend compares an attempt with the same request by a bare client.
+// BenchmarkSend compares an attempt with the same request by a plain client.
 func BenchmarkSend(b *testing.B) {
 	server := httptest.NewServer(answer(http.StatusOK, nil, "ok"))
 	b.Cleanup(server.Close)

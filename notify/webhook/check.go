@@ -27,8 +27,7 @@ const (
 	maxSecretBytes      = 64
 )
 
-// CheckURL returns what is wrong with a webhook's URL, as the field "url". No
-// message repeats it.
+// CheckURL returns what is wrong with a webhook's URL, as the field "url". No message quotes it.
 func CheckURL(text string) []fault.Field {
 	problem := ""
 	u, err := parseURL(text)
@@ -46,8 +45,8 @@ func CheckURL(text string) []fault.Field {
 	return []fault.Field{{Field: "url", Code: "url", Message: problem}}
 }
 
-// CheckTarget returns what is wrong with where a webhook leads: its URL, or the
-// Slack app that it posts as. No message repeats a secret.
+// CheckTarget returns what is wrong with the target of a webhook: its URL, or the Slack app that it
+// posts as. No message quotes a secret.
 func CheckTarget(w *notify.Webhook) []fault.Field {
 	if w.Slack == (notify.SlackApp{}) {
 		if w.URL == "" && w.Kind == notify.KindSlack {
@@ -83,7 +82,7 @@ func CheckTarget(w *notify.Webhook) []fault.Field {
 }
 
 // CheckCertificate returns what is wrong with a webhook's client certificate, as the field
-// "clientCertificate". No message repeats it.
+// "clientCertificate". No message quotes it.
 func CheckCertificate(w *notify.Webhook) []fault.Field {
 	const field = "clientCertificate"
 	if w.ClientCertificate == "" {
@@ -130,8 +129,8 @@ func tokenProblem(token string) string {
 	return ""
 }
 
-// CheckHeaders returns which of a webhook's own headers cannot be sent, as
-// fields "headers.NAME". No message repeats a value.
+// CheckHeaders returns which of a webhook's own headers cannot be sent, as fields "headers.NAME".
+// No message quotes a value.
 func CheckHeaders(headers map[string]string) []fault.Field {
 	var fields []fault.Field
 	if len(headers) > MaxHeaders {
@@ -160,7 +159,7 @@ func CheckHeaders(headers map[string]string) []fault.Field {
 	return fields
 }
 
-// reserved reports whether a header is Tocsin's or the connection's own.
+// reserved reports whether a header is set by Tocsin or by the connection.
 func reserved(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasPrefix(name, "webhook-") || strings.HasPrefix(name, "proxy-") {
@@ -169,15 +168,15 @@ func reserved(name string) bool {
 	switch name {
 	case "host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "keep-alive",
 		"te", "trailer", "upgrade", "expect", "user-agent", "accept-encoding", "http2-settings",
-		// A constant key would make receivers drop every message but the first.
+		// A constant key would make receivers drop every message except the first.
 		"idempotency-key", "x-idempotency-key":
 		return true
 	}
 	return false
 }
 
-// CheckSecret returns what is wrong with a signing secret, as the field
-// "signingSecret"; an empty one is none. No message repeats it.
+// CheckSecret returns what is wrong with a signing secret, as the field "signingSecret"; an empty
+// one means none. No message quotes it.
 func CheckSecret(secret string) []fault.Field {
 	for one := range strings.FieldsSeq(secret) {
 		digits, found := strings.CutPrefix(one, "whsec_")
@@ -192,10 +191,9 @@ func CheckSecret(secret string) []fault.Field {
 	return nil
 }
 
-// CheckBody returns what is wrong with a body template, as the field
-// "bodyTemplate"; an empty one is the kind's own layout. The template is
-// rendered with samples of the worst that exchanges hold, and what comes out
-// must be a body that the kind's receiver takes.
+// CheckBody returns what is wrong with a body template, as the field "bodyTemplate"; an empty one
+// means the layout of the kind. The template is rendered with the worst samples of exchanges, and
+// the result must be a body that the kind's receiver accepts.
 func CheckBody(kind notify.WebhookKind, text string) []fault.Field {
 	if text == "" {
 		return nil
@@ -228,7 +226,7 @@ func checkBody(kind notify.WebhookKind, text string) error {
 	return nil
 }
 
-// sentence begins an error text as a sentence begins.
+// sentence makes an error text begin like a sentence.
 func sentence(text string) string {
 	if text == "" {
 		return ""

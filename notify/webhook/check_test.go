@@ -30,7 +30,7 @@ func (s *atomicString) get() string {
 	return s.text
 }
 
-// only checks that fields hold one entry, or none where message is empty.
+// only checks that fields contains exactly one entry, or none if message is empty.
 func only(t *testing.T, fields []fault.Field, field, message string) {
 	t.Helper()
 	if message == "" {

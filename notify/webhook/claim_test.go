@@ -18,8 +18,8 @@ import (
 	"tocsin/notify/template"
 )
 
-// lapsing returns a context that goes on, a claim of a delivery, and what ends that: a process that has stood still knows
-// it before anybody else tells.
+// lapsing returns a context that does not end, a claim of a delivery, and a function that ends only
+// the claim: a process that was paused finds that out itself, before its context is cancelled.
 func lapsing(t *testing.T) (ctx context.Context, claim func() error, lose func()) {
 	t.Helper()
 	var lost atomic.Bool
@@ -31,15 +31,15 @@ func lapsing(t *testing.T) (ctx context.Context, claim func() error, lose func()
 	}, func() { lost.Store(true) }
 }
 
-// losing returns a context and a claim of a delivery, and what ends both.
+// losing returns a context and a claim of a delivery, and a function that ends both.
 func losing(t *testing.T) (ctx context.Context, claim func() error, lose func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	return ctx, func() error { return context.Cause(ctx) }, func() { cancel(notify.ErrFenced) }
 }
 
-// TestJiraStopsWithItsClaim before each of the calls of each kind of message. Nothing is called from then on,
-// and the next attempt does what is left.
+// TestJiraStopsWithItsClaim ends the claim before each of the calls for each kind of message. No
+// call follows, and the next attempt does what remains.
 func TestJiraStopsWithItsClaim(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved} {
@@ -135,7 +135,8 @@ func TestWhatHasLeftIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestNothingLeavesWithoutAClaim that was lost before, or while a connection is made.
+// TestNothingLeavesWithoutAClaim has a claim that is lost before a connection is made, or while it
+// is.
 func TestNothingLeavesWithoutAClaim(t *testing.T) {
 	t.Parallel()
 	var called atomic.Int32
@@ -148,7 +149,7 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 			t.Errorf("lost before: %+v, %d calls", o, called.Load())
 		}
 	}
-	// A server that takes connections, and never shakes hands.
+	// A server that accepts connections, and never completes a handshake.
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +173,8 @@ func TestNothingLeavesWithoutAClaim(t *testing.T) {
 	}
 }
 
-// TestAnEmailStopsWithItsClaim at each step before the message is handed over, and is waited for afterwards.
+// TestAnEmailStopsWithItsClaim loses the claim at each step: before the message is handed over, the
+// attempt stops; afterwards the answer is waited for.
 func TestAnEmailStopsWithItsClaim(t *testing.T) {
 	t.Parallel()
 	for i, step := range []string{"before", mailtest.Recipient + "ann@example.com", mailtest.Data, "before", mailtest.Recipient + "ann@example.com", mailtest.Data} {

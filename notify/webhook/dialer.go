@@ -19,26 +19,26 @@ import (
 
 // Proxy is a forward proxy through which webhooks are called.
 type Proxy struct {
-	// URL is that of the proxy, http or https, perhaps with user and password.
+	// URL is the URL of the proxy, http or https, optionally with user and password.
 	URL string
-	// Except lists what is called directly, as NO_PROXY does: hosts, ".suffix", networks,
-	// each perhaps with a port, separated by commas. Loopback is always called directly.
+	// Except lists targets that are called directly, like NO_PROXY: hosts, ".suffix" and networks,
+	// each optionally with a port, separated by commas. Loopback is always called directly.
 	Except string
-	// Resolves leaves the names of receivers to the proxy, which then has to keep private
-	// networks apart: the guard cannot judge what a name means there. Otherwise a name is
-	// resolved and judged here, and the proxy is asked for the address.
+	// Resolves leaves resolving the names of receivers to the proxy. Then the proxy must protect
+	// private networks, because the guard cannot know what a name means there. Otherwise a name is
+	// resolved and checked here, and the proxy is asked for the address.
 	Resolves bool
 }
 
-// dialer opens connections. It judges every target when it is dialled, after its name
-// was resolved, so that a name which resolves to something else by then is of no use.
+// dialer opens connections. It checks every target when it is dialled, after its name was resolved,
+// so that a name that resolves to another address by then does not help an attacker.
 type dialer struct {
 	guard  *ssrf.Guardian
 	direct net.Dialer
-	// toProxy is not guarded: the proxy is the administrator's.
+	// toProxy is not guarded, because the administrator has configured the proxy.
 	toProxy net.Dialer
 	proxy   *url.URL
-	// through returns the proxy for a URL, nil for none.
+	// through returns the proxy for a URL; nil means none.
 	through  func(*url.URL) (*url.URL, error)
 	resolves bool
 	tls      *tls.Config
@@ -99,7 +99,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &counted{Conn: conn}, nil
 }
 
-// judged returns the address of a target that the guard admits.
+// judged returns the address of a target that the guard allows.
 func (d *dialer) judged(ctx context.Context, address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -158,13 +158,13 @@ func (d *dialer) tunnel(ctx context.Context, address string) (net.Conn, error) {
 		return nil, err
 	}
 	if in.Buffered() > 0 {
-		// A mail server greets first, and its greeting may come with the proxy's answer.
+		// A mail server greets first, and its greeting may arrive with the proxy's answer.
 		return &readAhead{conn, in}, nil
 	}
 	return conn, nil
 }
 
-// readAhead is a connection of which the beginning was read already.
+// readAhead is a connection whose beginning has already been read.
 type readAhead struct {
 	net.Conn
 	in *bufio.Reader
@@ -172,7 +172,7 @@ type readAhead struct {
 
 func (c *readAhead) Read(p []byte) (int, error) { return c.in.Read(p) }
 
-// ask asks the proxy for a connection to a target, and returns what is read from then on.
+// ask asks the proxy for a connection to a target, and returns a reader for what follows.
 func (d *dialer) ask(ctx context.Context, conn net.Conn, target string) (*bufio.Reader, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()

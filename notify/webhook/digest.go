@@ -14,8 +14,8 @@ import (
 	"tocsin/notify/template"
 )
 
-// renderDigest returns the body of a digest: always the layout of the webhook's
-// kind, because a body template is about one alert.
+// renderDigest returns the body of a digest. It always has the layout of the webhook's kind,
+// because a body template is about one alert.
 func (r *Renderer) renderDigest(d *notify.Delivery) (content []byte, problem error) {
 	if d.Webhook.Kind == notify.KindSlack {
 		digest := slackDigest(d, r.inboxURL(d.Digest))
@@ -36,8 +36,8 @@ func (r *Renderer) renderDigest(d *notify.Delivery) (content []byte, problem err
 	return content, nil
 }
 
-// inboxURL returns where a person finds the alerts of a digest, filtered by rule
-// where it names all of them, or "" without a public URL.
+// inboxURL returns where people find the alerts of a digest, filtered by rule if the digest names
+// all rules, or "" without a public URL.
 func (r *Renderer) inboxURL(d *notify.Digest) string {
 	if r.publicURL == "" {
 		return ""
@@ -82,8 +82,8 @@ func slackEnd(a *alerts.Instance) *slack.Alert {
 
 func second(at time.Time) string { return at.UTC().Format(time.DateTime) + " UTC" }
 
-// digestEvent is the payload of a digest for generic webhooks; for its form holds
-// what holds for [event].
+// digestEvent is the payload of a digest for generic webhooks. The rules for the form of [event]
+// apply to it as well.
 type digestEvent struct {
 	Type string `json:"type"`
 	// Timestamp is when the newest of the alerts fired.
@@ -97,11 +97,11 @@ type digestEventData struct {
 	Rules  []digestRule  `json:"rules"`
 	Places []digestPlace `json:"places"`
 	Errors []digestError `json:"errors"`
-	// First and Last are left out when no alert is about an exchange.
+	// First and Last are left out if no alert is about an exchange.
 	First *digestEnd `json:"first,omitempty"`
 	Last  *digestEnd `json:"last,omitempty"`
-	// Alerts holds the id of the alert of each notification, oldest first, and
-	// MoreAlerts how many are left out; NotificationsURL lists all.
+	// Alerts contains the id of the alert of each notification, oldest first. MoreAlerts is how
+	// many are left out; NotificationsURL lists all of them.
 	Alerts           []string `json:"alerts"`
 	MoreAlerts       int      `json:"moreAlerts,omitempty"`
 	NotificationsURL string   `json:"notificationsUrl,omitempty"`
@@ -109,7 +109,7 @@ type digestEventData struct {
 
 type digestSummary struct {
 	ID string `json:"id"`
-	// Size is the number of notifications, Reasons how many of each.
+	// Size is the number of notifications; Reasons is their number for each reason.
 	Size         int            `json:"size"`
 	Reasons      map[string]int `json:"reasons"`
 	Rules        int            `json:"rules"`

@@ -34,9 +34,9 @@ func exchangeField(e *rules.Exchange, name string) (value string, known bool) {
 func placeholders() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) }
 
 // CheckExchangeURL returns what is wrong with an address of exchanges, such as
-// "https://traces.example.com/trace/{correlationId}": it needs http or https and
-// a host without names in braces, which may be tenantId, executionId,
-// correlationId, environment, application and route. Empty is no address.
+// "https://traces.example.com/trace/{correlationId}". It needs http or https and a host without
+// names in braces. The names may be tenantId, executionId, correlationId, environment, application
+// and route. An empty text means no address.
 func CheckExchangeURL(address string) error {
 	if address == "" {
 		return nil
@@ -55,9 +55,8 @@ func CheckExchangeURL(address string) error {
 	return nil
 }
 
-// ExchangeURL returns where a person finds the exchange of an alert, "" where
-// there is no address, no exchange, or nothing to fill a name with: a link that
-// leads nowhere helps nobody.
+// ExchangeURL returns where people find the exchange of an alert. It returns "" if there is no
+// address, no exchange, or no value for a name, because such a link would lead nowhere.
 func (r *Renderer) ExchangeURL(a *alerts.Instance) string {
 	e := &a.Exchange
 	if r.exchangeURL == "" || a.Health || !template.HasExample(a.Count, e) {
@@ -67,7 +66,7 @@ func (r *Renderer) ExchangeURL(a *alerts.Instance) string {
 	filled := placeholders().ReplaceAllStringFunc(r.exchangeURL, func(name string) string {
 		value, _ := exchangeField(e, strings.Trim(name, "{}"))
 		whole = whole && value != ""
-		// As a part of a path and as a value of a query alike.
+		// Valid both in a path and in the value of a query.
 		return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 	})
 	if !whole {

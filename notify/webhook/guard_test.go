@@ -63,7 +63,8 @@ func TestEveryKindOfAddressIsGuarded(t *testing.T) {
 	}
 }
 
-// Spellings that some resolvers take for an address lead nowhere, or to the guard.
+// Spellings that some resolvers read as an address either do not resolve, or are checked by the
+// guard.
 func TestOddSpellingsOfAddresses(t *testing.T) {
 	var calls atomic.Int32
 	server := receiver(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
@@ -90,7 +91,7 @@ func TestAllowedNetworks(t *testing.T) {
 	}
 	wantRefusal(t, send(t, guarded(t, "127.0.0.2/32"), delivery(v4.URL)))
 	wantRefusal(t, send(t, guarded(t, "10.0.0.0/8", "::1/128"), delivery(v4.URL)))
-	// An IPv4 network does not allow its forms in IPv6.
+	// An IPv4 network does not allow its addresses in IPv6 notation.
 	wantRefusal(t, send(t, guarded(t, "127.0.0.0/8"), delivery("http://[64:ff9b::7f00:1]:9/")))
 	wantRefusal(t, send(t, guarded(t, "127.0.0.0/8"), delivery("http://[::1]:9/")))
 
@@ -111,8 +112,8 @@ func TestAllowedNetworks(t *testing.T) {
 	wantRefusal(t, send(t, guarded(t, "fd00::/8"), delivery(v6.URL)))
 }
 
-// The address that is dialled decides, each time anew: a name that led to an
-// allowed address before may lead into the machine now.
+// The address that is dialled decides, at each attempt: a name that resolved to an allowed address
+// before may now resolve to this machine.
 func TestRebindingIsGuarded(t *testing.T) {
 	address := resolver(t)
 	var inner atomic.Int32
@@ -138,8 +139,8 @@ func TestRebindingIsGuarded(t *testing.T) {
 	}
 }
 
-// TestRebindingIsGuardedThroughAProxy has a name that is called through a proxy lead into the private
-// network: the proxy is asked for the address that was judged, and for no other.
+// TestRebindingIsGuardedThroughAProxy has a name, called through a proxy, that resolves to the
+// private network: the proxy is given the address that was checked, and no other.
 func TestRebindingIsGuardedThroughAProxy(t *testing.T) {
 	address, f := resolver(t), newForward(t)
 	f.refuses.Store(true)
@@ -162,7 +163,7 @@ func TestRebindingIsGuardedThroughAProxy(t *testing.T) {
 	}
 }
 
-// resolver has all names lead to the address that is stored.
+// resolver makes all names resolve to the stored address.
 func resolver(t *testing.T) *atomic.Pointer[netip.Addr] {
 	t.Helper()
 	address := new(atomic.Pointer[netip.Addr])
@@ -175,8 +176,7 @@ func resolver(t *testing.T) *atomic.Pointer[netip.Addr] {
 	return address
 }
 
-// nameServer answers each question for an IPv4 address with the one that is
-// stored, and every other with none.
+// nameServer answers each query for an IPv4 address with the stored one, and every other with none.
 func nameServer(t *testing.T, address *atomic.Pointer[netip.Addr]) string {
 	t.Helper()
 	var config net.ListenConfig
@@ -215,7 +215,7 @@ func nameServer(t *testing.T, address *atomic.Pointer[netip.Addr]) string {
 	return conn.LocalAddr().String()
 }
 
-// Where a redirect leads is never asked, whatever its status.
+// The target of a redirect is never called, whatever its status.
 func TestRedirectsIntoTheMachineAreNotFollowed(t *testing.T) {
 	var calls atomic.Int32
 	inner := receiver(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })

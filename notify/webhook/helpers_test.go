@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _ = flag.Bool("update", false, "write golden files")
 
-// instant is the clock of tests that look at times.
+// instant is the clock of tests that depend on times.
 func instant() time.Time { return time.Unix(1_795_244_523, 999_000_000).UTC() }
 
 // newSender returns a sender that may call this machine.
@@ -88,7 +88,7 @@ func send(t *testing.T, s *webhook.Sender, d *notify.Delivery) notify.Outcome {
 	return s.Send(context.Background(), d)
 }
 
-// golden compares a body with the file that holds it; go test -update writes it.
+// golden compares a body with a golden file; go test -update writes the file.
 func golden(t *testing.T, name string, body []byte) {
 	t.Helper()
 	var pretty bytes.Buffer

@@ -18,12 +18,12 @@ import (
 	"tocsin/notify/preset"
 )
 
-// jiraTimeout is how long an attempt at Jira may take at least, because it makes several calls.
+// jiraTimeout is the least timeout of an attempt at Jira, because it makes several calls.
 const jiraTimeout = 30 * time.Second
 
-// jira makes one attempt at a message to Jira. Around the preset's request, which creates or
-// comments, it looks first whether that was done already, because an attempt whose answer was
-// lost may have done it, and moves an issue on:
+// jira makes one attempt at a message to Jira. In addition to the preset's request, which creates
+// or comments, it first checks whether that was already done, because an attempt whose answer was
+// lost may have done it. It also moves an issue through its workflow:
 //
 //	fired             search by label ─ none ─▶ create
 //	                                  └ found ─▶ nothing to do
@@ -33,9 +33,10 @@ const jiraTimeout = 30 * time.Second
 //	resolved          the same, and a transition to done unless it is done
 //	reopened          the same, and a transition out of done unless it is not
 //
-// The issue is the one whose key is stored, else it is searched for by its label. One that is
-// gone is forgotten, and the next attempt searches; where there is none, nothing is to be done,
-// except to create it. The index behind the search is behind by seconds: a repeat waits for longer.
+// The issue is the one whose key is stored. If no key is stored, it is searched for by its label. A
+// key whose issue is gone is forgotten, and the next attempt searches. If there is no issue, there
+// is nothing to do except for creating it. The search index lags by some seconds, so a repeat waits
+// longer.
 //
 // Before each call, and once more when what is to be written leaves, it asks whether the claim still stands: whoever has it by
 // now may create the issue. A connection may be made between the two, and the process may have stood still.
@@ -43,7 +44,7 @@ func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *no
 	began := s.now()
 	defer func() {
 		o.Duration = max(s.now().Sub(began), 0)
-		// They name issues and transitions as the answers do.
+		// The errors name issues and transitions as the answers do.
 		o.Error, o.Response, o.Reference = t.secrets.line(o.Error, maxError), t.secrets.line(o.Response, maxResponse), t.secrets.reference(o.Reference)
 	}()
 	known := *d
@@ -98,14 +99,14 @@ type jiraAttempt struct {
 	header http.Header
 	inputs map[string]string
 	at     time.Time
-	// sent says that a call before has reached the network, written what Jira answered to the last one
-	// that changed something; 0 before.
+	// sent says that an earlier call has reached the network. written is the status of Jira's
+	// answer to the last call that changed something; 0 if there was none.
 	sent    bool
 	written int
 }
 
-// stopped is the outcome of an attempt whose claim was over before a call. What it has written is
-// found by the next one.
+// stopped is the outcome of an attempt whose claim expired before a call. The next attempt finds
+// what it has written.
 func (j *jiraAttempt) stopped(err error) notify.Outcome {
 	if j.written == 0 {
 		return stopped(err)
@@ -113,7 +114,7 @@ func (j *jiraAttempt) stopped(err error) notify.Outcome {
 	return notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: j.written, Error: "Stopped halfway: " + err.Error() + "; the next attempt continues from there"}
 }
 
-// exchange makes a call, unless the claim may be over.
+// exchange makes a call, unless the claim may have expired.
 func (j *jiraAttempt) exchange(ctx context.Context, r *http.Request) (o notify.Outcome, body []byte) {
 	if err := j.d.Stands(); err != nil {
 		return j.stopped(err), nil
@@ -199,8 +200,8 @@ func (j *jiraAttempt) post(ctx context.Context) notify.Outcome {
 	return o
 }
 
-// search returns the key of the alert's issue, empty where there is none. A search that Jira
-// refuses is one in a project that it does not know, or does not show to the user.
+// search returns the key of the alert's issue; empty if there is none. If Jira refuses the search,
+// it does not know the project, or does not show it to the user.
 func (j *jiraAttempt) search(ctx context.Context) (key string, o notify.Outcome) {
 	path := "/search/jql"
 	if j.inputs["edition"] == "datacenter" {
@@ -225,13 +226,13 @@ func (j *jiraAttempt) search(ctx context.Context) (key string, o notify.Outcome)
 	return key, o
 }
 
-// comment writes the comment of the message, unless it is there.
+// comment writes the comment of the message, unless it exists.
 func (j *jiraAttempt) comment(ctx context.Context) notify.Outcome {
 	var body struct{ Body string }
-	_ = json.Unmarshal(j.d.Body.Content, &body) // a first line that is empty is looked for nowhere
+	_ = json.Unmarshal(j.d.Body.Content, &body) // a comment without a first line is not found
 	line, _, _ := strings.Cut(body.Body, "\n")
 	o, comments := j.call(ctx, http.MethodGet, "/issue/"+url.PathEscape(j.d.Reference)+"/comment", url.Values{"orderBy": {"-created"}, "maxResults": {"50"}}, nil, nil)
-	// Jira may write markup in another way than it was sent.
+	// Jira may return markup in another form than it was sent.
 	plain := bytes.ReplaceAll(comments, []byte(`\`), nil)
 	if o.Verdict != notify.VerdictDelivered || line != "" && bytes.Contains(plain, []byte(line)) {
 		return o
@@ -242,8 +243,8 @@ func (j *jiraAttempt) comment(ctx context.Context) notify.Outcome {
 // jiraDone is the category of statuses in which nothing is left to do.
 const jiraDone = "done"
 
-// move brings an issue into a status that is done, or out of one. Where its workflow has no way
-// there, it stays.
+// move moves an issue into a status that is done, or out of one. If its workflow has no such
+// transition, the issue stays where it is.
 func (j *jiraAttempt) move(ctx context.Context, done bool) notify.Outcome {
 	type status struct {
 		StatusCategory struct{ Key string }

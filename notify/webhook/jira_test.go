@@ -66,7 +66,7 @@ func (j *jira) message(reason notify.Reason, a alerts.Instance, reference string
 	return d
 }
 
-// tells sends a message, which has to be delivered, and returns what is known of the issue then.
+// tells sends a message, which has to be delivered, and returns what is then known of the issue.
 func (j *jira) tells(reason notify.Reason, a alerts.Instance, reference string) string {
 	j.Helper()
 	d := j.message(reason, a, reference)
@@ -80,7 +80,7 @@ func (j *jira) tells(reason notify.Reason, a alerts.Instance, reference string) 
 	return reference
 }
 
-// only returns the one issue that has to be there.
+// only returns the single issue that has to exist.
 func (j *jira) only() presettest.Issue {
 	j.Helper()
 	list := j.Issues()
@@ -90,7 +90,8 @@ func (j *jira) only() presettest.Issue {
 	return list[0]
 }
 
-// TestJiraLeadsAnIssueThroughItsLife, in either edition, whether its key is known or searched for.
+// TestJiraLeadsAnIssueThroughItsLife takes an issue through its states, in either edition, with its
+// key known or searched for.
 func TestJiraLeadsAnIssueThroughItsLife(t *testing.T) {
 	t.Parallel()
 	for _, edition := range []string{"cloud", "datacenter"} {
@@ -119,8 +120,8 @@ func TestJiraLeadsAnIssueThroughItsLife(t *testing.T) {
 	}
 }
 
-// TestJiraRepeatsNothing: an attempt whose answer was lost has done what it was to do, and the
-// next one finds it.
+// TestJiraRepeatsNothing: an attempt whose response was lost has done its work, and the next one
+// detects that.
 func TestJiraRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -146,7 +147,7 @@ func TestJiraRepeatsNothing(t *testing.T) {
 			t.Errorf("after %s: %+v", step.reason, i)
 		}
 	}
-	// A key that is known is not searched for.
+	// A known key is not searched for.
 	j.Calls()
 	j.tells(notify.ReasonAcknowledged, a, j.only().Key)
 	if calls := j.Calls(); len(calls) != 1 || !strings.HasPrefix(calls[0], "GET /issue/") {
@@ -154,7 +155,7 @@ func TestJiraRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestJiraForgetsWhatIsGone: a person has deleted the issue.
+// TestJiraForgetsWhatIsGone: a user has deleted the issue.
 func TestJiraForgetsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -174,7 +175,8 @@ func TestJiraForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestJiraMovesByName, and leaves an issue where it is if its workflow has no such transition.
+// TestJiraMovesByName moves an issue by a transition's name, and leaves it where it is if its
+// workflow has no such transition.
 func TestJiraMovesByName(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -184,7 +186,7 @@ func TestJiraMovesByName(t *testing.T) {
 		j := newJira(t, func(inputs map[string]string) { inputs["done"] = test.name })
 		key := j.tells(notify.ReasonFired, a, "")
 		if test.from == "Done" {
-			// A person was first: nothing is left to move.
+			// A user was faster: nothing is left to transition.
 			j.Transitions["To Do"] = map[string]string{"": "Done"}
 			j.tells(notify.ReasonResolved, a, key)
 			j.Transitions = nil
@@ -198,7 +200,7 @@ func TestJiraMovesByName(t *testing.T) {
 	}
 }
 
-// TestAnswersOfJira mean what its calls were for.
+// TestAnswersOfJira checks that the meaning of a response depends on its call.
 func TestAnswersOfJira(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -242,7 +244,8 @@ func TestAnswersOfJira(t *testing.T) {
 	}
 }
 
-// TestJiraIsNotifiedOfEscalations by a comment on the issue that is there, or by a new issue.
+// TestJiraIsNotifiedOfEscalations checks that an escalation is a comment on the existing issue, or
+// a new issue.
 func TestJiraIsNotifiedOfEscalations(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -255,11 +258,11 @@ func TestJiraIsNotifiedOfEscalations(t *testing.T) {
 	if i := j.only(); len(i.Comments) != 1 || !strings.HasPrefix(i.Comments[0], "Tocsin: Escalated at ") || i.Status != "To Do" {
 		t.Errorf("%+v", i)
 	}
-	// What was made while the issue was not known opens no second one.
+	// A message that was rendered while the issue was unknown creates no second one.
 	if o := j.sender.Send(t.Context(), j.message(notify.ReasonEscalated, a, "")); o.Verdict != notify.VerdictDelivered {
 		t.Errorf("%+v", o)
 	}
-	// What was made for an issue that is forgotten since stays a comment.
+	// A message that was rendered for an issue that is unknown since remains a comment.
 	d := j.message(notify.ReasonEscalated, a, key)
 	d.Reference, d.At = "", instant()
 	if o := j.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
@@ -268,7 +271,8 @@ func TestJiraIsNotifiedOfEscalations(t *testing.T) {
 	j.only()
 }
 
-// TestNoAnswerOfJiraShowsASecret, whatever it names an issue or a transition, and none is kept as an issue's key.
+// TestNoAnswerOfJiraShowsASecret uses secrets as names of issues and transitions in responses: none
+// is shown, or kept as an issue's key.
 func TestNoAnswerOfJiraShowsASecret(t *testing.T) {
 	t.Parallel()
 	a := template.Samples()[0]
@@ -300,7 +304,7 @@ func TestNoAnswerOfJiraShowsASecret(t *testing.T) {
 	}
 }
 
-// TestJiraTakesNoDigest: one would open nothing, and counts as not delivered.
+// TestJiraTakesNoDigest: a digest would open nothing, and counts as not delivered.
 func TestJiraTakesNoDigest(t *testing.T) {
 	t.Parallel()
 	j := newJira(t)

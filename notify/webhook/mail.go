@@ -15,14 +15,14 @@ import (
 	"tocsin/rules"
 )
 
-// maxMailError is longer than other errors have, because it names recipients.
+// maxMailError is longer than other errors, because it names recipients.
 const maxMailError = 2000
 
-// mailTimeout is how long an attempt by e-mail may take at least: mail servers may think about a
-// message before they answer, and one that is given up then arrives twice.
+// mailTimeout is the least timeout of an attempt by e-mail. Mail servers may take long to answer,
+// and a message whose attempt is given up then arrives twice.
 const mailTimeout = time.Minute
 
-// mailTestTimeout is the same of a test, for which somebody waits.
+// mailTestTimeout is the same for a test, because a person waits for the result.
 const mailTestTimeout = 30 * time.Second
 
 // mail makes one attempt to deliver a message by e-mail.
@@ -59,8 +59,8 @@ func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *no
 	return o
 }
 
-// mailMessage returns the e-mail that a delivery is, and where it goes. Its content is the
-// frozen body; sender, recipients and server are the webhook's as it is now.
+// mailMessage returns the e-mail of a delivery, and where it is sent. Its content is the frozen
+// body; sender, recipients and server are those of the present webhook.
 func (s *Sender) mailMessage(p *preset.Preset, d *notify.Delivery, at time.Time) (preset.Mail, *email.Message, error) {
 	if d.Body == nil {
 		return preset.Mail{}, nil, errors.New("there is no body to send")
@@ -96,7 +96,8 @@ func (s *Sender) mailHead(p *preset.Preset, d *notify.Delivery, at time.Time) no
 	return head
 }
 
-// signInSpellings returns a password as commands spell it, which a server may repeat.
+// signInSpellings returns a password in the forms in which commands contain it, because a server
+// may repeat them.
 func signInSpellings(p *preset.Preset, inputs map[string]string) []string {
 	to, err := p.Mail(inputs)
 	if err != nil || to.Password == "" {

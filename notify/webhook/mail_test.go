@@ -35,7 +35,7 @@ import (
 
 const mailPassword = "correct-horse-battery"
 
-// post is a mail server on this machine, and what sends to it.
+// post is a mail server on this machine, with a sender to it.
 type post struct {
 	server   *mailtest.Server
 	renderer *webhook.Renderer
@@ -45,7 +45,7 @@ type post struct {
 	roots *x509.CertPool
 }
 
-// newPost starts a mail server that asks for a password.
+// newPost starts a mail server that requires a password.
 func newPost(t *testing.T) *post {
 	t.Helper()
 	set, err := preset.Load()
@@ -102,7 +102,7 @@ func (p *post) write(t interface{ Fatal(...any) }, reason notify.Reason, change 
 	return d
 }
 
-// read returns the head of a message, its text and its HTML.
+// read returns the headers of a message, its text and its HTML.
 func read(t interface{ Fatal(...any) }, content []byte) (head netmail.Header, text, html string) {
 	m, err := netmail.ReadMessage(bytes.NewReader(content))
 	if err != nil {
@@ -128,7 +128,8 @@ func read(t interface{ Fatal(...any) }, content []byte) (head netmail.Header, te
 	return m.Header, texts[0], texts[1]
 }
 
-// TestMailsAnAlertsLife as one conversation, through a server that asks for TLS and a password.
+// TestMailsAnAlertsLife checks that the messages are one conversation, sent through a server that
+// requires TLS and a password.
 func TestMailsAnAlertsLife(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -165,8 +166,8 @@ func TestMailsAnAlertsLife(t *testing.T) {
 	}
 }
 
-// TestARepeatIsRecognizable: a message whose answer was lost is sent again under its id, as
-// the same bytes.
+// TestARepeatIsRecognizable: a message whose answer was lost is sent again with the same id and the
+// same bytes.
 func TestARepeatIsRecognizable(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -193,7 +194,8 @@ func TestARepeatIsRecognizable(t *testing.T) {
 	}
 }
 
-// TestMailIsSentToWhoHasNotGotIt, by the addresses that the webhook has now.
+// TestMailIsSentToWhoHasNotGotIt sends it to recipients who do not have it, by the addresses that
+// the webhook has now.
 func TestMailIsSentToWhoHasNotGotIt(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -213,8 +215,8 @@ func TestMailIsSentToWhoHasNotGotIt(t *testing.T) {
 	}
 }
 
-// TestMailIsGuarded: where a mail server may not be called, nothing is sent to it; what is
-// stopped or late before the message has delivered nothing.
+// TestMailIsGuarded: if a mail server may not be called, nothing is sent to it; what is stopped or
+// times out before the message has delivered nothing.
 func TestMailIsGuarded(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -243,8 +245,8 @@ func TestMailIsGuarded(t *testing.T) {
 	}
 }
 
-// TestMailsHostileExchanges: whatever an exchange holds, the message has the same headers,
-// reaches the recipients alone, and shows the exchange's texts as texts.
+// TestMailsHostileExchanges: whatever an exchange contains, the message has the same headers,
+// reaches only the recipients, and shows the exchange's texts as text.
 func TestMailsHostileExchanges(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)
@@ -275,7 +277,7 @@ func TestMailsHostileExchanges(t *testing.T) {
 	})
 }
 
-// TestNothingKeptOfAnEMailShowsASecret: neither the password nor a command that carried it,
+// TestNothingKeptOfAnEMailShowsASecret: neither the password nor a command that contained it,
 // wherever the server repeats it.
 func TestNothingKeptOfAnEMailShowsASecret(t *testing.T) {
 	t.Parallel()
@@ -313,7 +315,7 @@ func TestNothingKeptOfAnEMailShowsASecret(t *testing.T) {
 	})
 }
 
-// TestCheckMail refuses what a mail server has no use for.
+// TestCheckMail rejects settings that make no sense for e-mail.
 func TestCheckMail(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()
@@ -336,7 +338,8 @@ func TestCheckMail(t *testing.T) {
 	}
 }
 
-// TestMailThroughAProxy has the mail server's greeting come together with the proxy's answer.
+// TestMailThroughAProxy has a mail server's greeting that arrives together with the proxy's
+// response.
 func TestMailThroughAProxy(t *testing.T) {
 	p := newPost(t)
 	url := raw(t, func(conn net.Conn) {
@@ -365,7 +368,7 @@ func TestMailThroughAProxy(t *testing.T) {
 	s := newSender(t, func(o *webhook.Options) {
 		o.Presets, o.RootCAs, o.Proxy = set, p.roots, webhook.Proxy{URL: url, Resolves: true}
 	})
-	// The certificate of httptest is good for this name.
+	// The certificate of httptest is valid for this name.
 	p.webhook.Inputs["host"] = "example.com"
 	if o := s.Send(t.Context(), p.write(t, notify.ReasonFired)); o.Verdict != notify.VerdictDelivered || len(p.server.Messages()) != 1 {
 		t.Errorf("%+v, %d messages", o, len(p.server.Messages()))

@@ -32,7 +32,7 @@ func listen(t *testing.T) net.Listener {
 	return listener
 }
 
-// raw starts a server that answers each connection itself.
+// raw starts a server whose connections are handled by the test.
 func raw(t *testing.T, serve func(net.Conn)) (url string) {
 	t.Helper()
 	listener := listen(t)
@@ -129,8 +129,8 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
-// A receiver that switches protocols unasked and then says nothing holds no
-// attempt for longer than its head takes.
+// A receiver that switches protocols without being asked and then sends nothing blocks no attempt
+// for longer than its header takes.
 func TestSwitchingProtocols(t *testing.T) {
 	hold := make(chan struct{})
 	url := raw(t, func(conn net.Conn) {
@@ -156,8 +156,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// A server that takes a request on a reused connection and dies without an
-// answer may have acted on it: the transport must not send it again by itself.
+// A server that accepts a request on a reused connection and closes it without a response may have
+// acted on it: the transport must not repeat it by itself.
 func TestRequestIsNeverSentTwice(t *testing.T) {
 	var requests, connections atomic.Int32
 	url := raw(t, func(conn net.Conn) {
@@ -270,7 +270,7 @@ func TestProxyIsNotTaken(t *testing.T) {
 	}
 }
 
-// A server that offers HTTP/2 is spoken to by it.
+// HTTP/2 is used with a server that offers it.
 func TestOwnAuthorities(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.Proto) }))
 	server.EnableHTTP2 = true

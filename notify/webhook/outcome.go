@@ -23,12 +23,12 @@ import (
 //	410                            gone: the endpoint takes no message any more
 //	3xx, other 4xx                 refused
 //
-// Slack's own words come before the status where it is 4xx, or 2xx with JSON. Of
-// a bot's call, an answer that is not the Web API's comes from something in
-// between, and a later attempt may get through. A preset's own table comes before the
-// status; p is nil where there is none.
+// Slack's own words take precedence over the status if that is 4xx, or 2xx with JSON. If a bot's
+// call gets an answer that is not the Web API's, it comes from something in between, and a later
+// attempt may reach the API. The table of a preset takes precedence over the status; p is nil if
+// there is none.
 //
-// Nothing in the outcome shows a secret.
+// The outcome contains no secret.
 func judge(w *notify.Webhook, p *preset.Preset, a answer, secrets secrets, now time.Time) notify.Outcome {
 	o := notify.Outcome{
 		StatusCode: a.status,
@@ -45,7 +45,7 @@ func judge(w *notify.Webhook, p *preset.Preset, a answer, secrets secrets, now t
 		if o.Verdict, said, o.Posted = byWebAPI(o.Verdict, a); slack.ThreadGone(said) {
 			o.Verdict, o.Reference = notify.VerdictRetry, new(string)
 		}
-	// Under a status of success only JSON can say that the message is not there.
+	// With a status of success, only JSON can say that the message was not posted.
 	case w.Kind == notify.KindSlack && (o.Verdict != notify.VerdictDelivered || isObject(a.body)):
 		said = slack.Word(string(a.body))
 		o.Verdict = bySlack(o.Verdict, a.status, said)
@@ -59,11 +59,11 @@ func judge(w *notify.Webhook, p *preset.Preset, a answer, secrets secrets, now t
 	return o
 }
 
-// answer is what a receiver said.
+// answer is an answer of a receiver.
 type answer struct {
 	status int
 	header http.Header
-	// body is the beginning of it.
+	// body is the beginning of the body.
 	body []byte
 }
 
@@ -92,7 +92,7 @@ func bySlack(byStatus notify.Verdict, status int, said string) notify.Verdict {
 		return verdict
 	}
 	if byStatus == notify.VerdictDelivered {
-		// The message is not there, for a reason that is not known to be lasting.
+		// The message was not posted, for a reason that is not known to be permanent.
 		return notify.VerdictRetry
 	}
 	return byStatus
@@ -100,7 +100,7 @@ func bySlack(byStatus notify.Verdict, status int, said string) notify.Verdict {
 
 func isObject(response []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(response), []byte("{")) }
 
-// explain says what the receiver said and what to do about it.
+// explain says what the receiver answered and what to do about it.
 func explain(status int, said string, header http.Header) string {
 	text := "The receiver answered " + strconv.Itoa(status)
 	if name := http.StatusText(status); name != "" {
@@ -121,7 +121,7 @@ func explain(status int, said string, header http.Header) string {
 	return text
 }
 
-// redirectHost returns the host of a redirect; the rest may hold a token.
+// redirectHost returns the host of a redirect, because the rest may contain a token.
 func redirectHost(location string) string {
 	u, err := parseURL(location)
 	if err != nil {
@@ -130,11 +130,12 @@ func redirectHost(location string) string {
 	return rules.CleanText(u.Scheme+"://"+u.Host, 200)
 }
 
-// maxRetryAfter bounds what is believed of a receiver: [notify.DefaultPolicy] holds for as long.
+// maxRetryAfter bounds the pause that a receiver can ask for, like MaxHold of
+// [notify.DefaultPolicy].
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads a Retry-After header, in seconds or as a date; 0 when there
-// is none that can be read, or when it is over.
+// retryAfter parses a Retry-After header, in seconds or as a date. It returns 0 if there is none,
+// if it is invalid, or if it has passed.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value == "" {

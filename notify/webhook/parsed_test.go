@@ -30,7 +30,7 @@ func TestABodyTemplateIsParsedOnce(t *testing.T) {
 	}
 }
 
-// TestATemplateThatCannotBeReadFallsBack keeps its error, too.
+// TestATemplateThatCannotBeReadFallsBack checks that its error is cached, too.
 func TestATemplateThatCannotBeReadFallsBack(t *testing.T) {
 	r, err := webhook.NewRenderer(webhook.RendererOptions{})
 	if err != nil {

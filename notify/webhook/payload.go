@@ -22,7 +22,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	a, e := &d.Alert, &d.Alert.Exchange
 	about := slack.Alert{
 		ID: a.ID.String(), Reason: d.Reason, Severity: string(a.Severity), Title: a.Title, Message: a.Message, URL: url, Rule: a.RuleName,
-		// What a test shows is no alert that one could acknowledge.
+		// A test does not show an alert that can be acknowledged.
 		State: a.State, Buttons: d.Webhook.Slack.Used() && d.Webhook.Slack.SigningSecret != "" && !d.Test,
 	}
 	switch {
@@ -55,7 +55,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	return &about
 }
 
-// measured adds what a rule measured other than a count.
+// measured adds what a rule measured, unless it is a count.
 func measured(about *slack.Count, c *alerts.Count) {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
@@ -97,16 +97,16 @@ const (
 	maxAttributes = 100
 )
 
-// event returns the payload of generic webhooks. Its form is an interface: members
-// are added, never renamed or removed. It is written member by member, as
-// encoding/json would, at half of what that costs: there is one for each message.
+// event returns the payload of generic webhooks. Its form is an interface: members are added, never
+// renamed or removed. It is written member by member, with the same result as encoding/json, at
+// half the cost, because there is one for each message.
 func event(d *notify.Delivery, url string) []byte {
 	a := &d.Alert
 	fired, resolved := template.Time(a.FiredAt.UnixNano()), ""
 	if a.ResolvedAt != nil {
 		resolved = template.Time(a.ResolvedAt.UnixNano())
 	}
-	// Never when the attempt was made.
+	// Never the time of the attempt.
 	timestamp := fired
 	if resolved != "" && (d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered || d.Reason == notify.ReasonSourceRecovered) {
 		timestamp = resolved
@@ -125,7 +125,7 @@ func event(d *notify.Delivery, url string) []byte {
 		b = text(b, `,"url":`, url)
 	}
 	b = text(b, `,"firedAt":`, fired)
-	// While the alert is open there is none.
+	// While the alert is open, there is none.
 	if resolved != "" {
 		b = text(b, `,"resolvedAt":`, resolved)
 	}
@@ -135,7 +135,7 @@ func event(d *notify.Delivery, url string) []byte {
 	b = text(b, `},"rule":{"id":`, a.RuleID.String())
 	b = text(b, `,"name":`, name(a.RuleName))
 	b = about(b, &a.About)
-	// The webhook that was switched off.
+	// For an alert about a webhook that was switched off.
 	if a.WebhookID != uuid.Nil {
 		b = text(b, `},"webhook":{"id":`, a.WebhookID.String())
 	}
@@ -143,23 +143,24 @@ func event(d *notify.Delivery, url string) []byte {
 	if a.Count != nil {
 		b = count(append(b, `,"count":`...), a.Count)
 	}
-	// What the alert is about; of a count the newest that matched, where one is known.
+	// The exchange that the alert is about. For a count it is the newest that matched, if one is
+	// known.
 	if !a.Health && template.HasExample(a.Count, &a.Exchange) {
 		b = exchange(append(b, `,"exchange":`...), &a.Exchange)
 	}
-	// Who did what the event tells; absent where Tocsin did.
+	// Who caused the event; absent if it was Tocsin.
 	if d.Event != nil && d.Event.By != "" {
 		b = text(b, `,"by":`, name(d.Event.By))
 	}
 	b = append(b, '}')
-	// Somebody tries the webhook.
+	// Somebody is testing the webhook.
 	if d.Test {
 		b = append(b, `,"test":true`...)
 	}
 	return append(b, '}')
 }
 
-// about appends what the rule tells; what it does not tell is absent.
+// about appends the information of the rule; empty fields are absent.
 func about(b []byte, a *rules.About) []byte {
 	for i, key := range slices.Sorted(maps.Keys(a.Labels)) {
 		before := map[bool]string{true: `,"labels":{`, false: `,`}[i == 0]
@@ -178,12 +179,12 @@ func about(b []byte, a *rules.About) []byte {
 	return b
 }
 
-// text appends what stands before a text, and the text as a string of JSON.
+// text appends before, and then the text as a JSON string.
 func text(b []byte, before, s string) []byte {
 	b = append(b, before...)
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {
-			quoted, _ := json.Marshal(s) // of a text it cannot fail
+			quoted, _ := json.Marshal(s) // cannot fail for a text
 			return append(b, quoted...)
 		}
 	}
@@ -228,8 +229,7 @@ func eventType(reason notify.Reason) string {
 	return "alert." + strings.ToLower(string(reason))
 }
 
-// count appends what was counted. Group and how it was grouped are left out where
-// all are counted together.
+// count appends the count. Group and grouping are left out if all are counted together.
 func count(b []byte, c *alerts.Count) []byte {
 	b = append(fmt.Appendf(b, `{"observed":%d,"threshold":`, c.Observed), number(c.Bound())...)
 	b = fmt.Appendf(b, `,"windowSeconds":%d`, c.WindowSeconds)
@@ -256,11 +256,11 @@ func count(b []byte, c *alerts.Count) []byte {
 	return append(b, '}')
 }
 
-// number writes a number as people do, with the fewest digits that tell it.
+// number formats a number with the fewest digits that represent it.
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// exchange appends an exchange, its times as RFC 3339 with nanoseconds, which numbers
-// of JSON lose.
+// exchange appends an exchange. Its times are RFC 3339 with nanoseconds, which JSON numbers cannot
+// represent.
 func exchange(b []byte, e *rules.Exchange) []byte {
 	b = text(b, `{"executionId":`, name(e.ExecutionID))
 	b = text(b, `,"application":`, name(e.Application))

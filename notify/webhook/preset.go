@@ -26,8 +26,8 @@ func (m missingInputs) Error() string {
 	return "The receiver now asks for " + strings.Join(m, ", ") + ": edit the webhook, and enable it"
 }
 
-// renderPreset returns the body that the webhook's preset makes, without secrets; none
-// where the preset is unknown.
+// renderPreset returns the body that the webhook's preset makes, without secrets; no body if the
+// preset is unknown.
 func (r *Renderer) renderPreset(d *notify.Delivery) (notify.Body, error) {
 	p := r.presets.Get(d.Webhook.Preset)
 	if p == nil {
@@ -50,7 +50,7 @@ func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The request is made of what the URL says when it is written out.
+	// The request uses the URL in the form in which it is written.
 	address, err := parseURL(to.URL.String())
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *Sender) presetRequest(d *notify.Delivery) (*http.Request, error) {
 }
 
 // presetSecrets returns the parts of a preset's webhook that must not be shown. If the preset is
-// not known, that is everything.
+// unknown, these are all inputs.
 func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 	p := s.presets.Get(w.Preset)
 	if p == nil {
@@ -88,7 +88,7 @@ func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 		return append(secrets, signInSpellings(p, w.Inputs)...)
 	}
 	if to, err := p.Target(preset.Fired, preset.About{}, w.Inputs); err == nil {
-		// With user and password as they are sent.
+		// User and password in the form in which they are sent.
 		if authorization := to.Header.Get("Authorization"); authorization != "" {
 			secrets = append(secrets, authorization)
 		}
@@ -96,8 +96,7 @@ func (s *Sender) presetSecrets(w *notify.Webhook) []string {
 	return secrets
 }
 
-// CheckPreset returns what is wrong with a webhook that names a preset. No message repeats
-// an input.
+// CheckPreset returns what is wrong with a webhook that names a preset. No message quotes an input.
 func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 	p := presets.Get(w.Preset)
 	if p == nil {

@@ -25,7 +25,8 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// ledTo returns the program's presets, of which those that name their service lead to an address instead.
+// ledTo returns the program's presets; those that contain the URL of their service use the given
+// address instead.
 func ledTo(t *testing.T, address string) *preset.Set {
 	t.Helper()
 	files, err := filepath.Glob("../preset/receivers/*.yaml")
@@ -53,8 +54,8 @@ func ledTo(t *testing.T, address string) *preset.Set {
 	return set
 }
 
-// secretLike draws a text of the shape of an example: digits stay digits, letters letters of their case, the rest as
-// it is. Hexadecimal letters stay so.
+// secretLike draws a text of the same form as an example: a digit becomes a digit, a lower-case
+// letter a lower-case letter, and a hexadecimal letter a hexadecimal one; all else stays.
 func secretLike(t *rapid.T, example, label string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -69,13 +70,14 @@ func secretLike(t *rapid.T, example, label string) string {
 	}, example)
 }
 
-// hiding are the inputs of a preset with secrets that were drawn, and what of these must not be shown.
+// hiding returns the inputs of a preset with drawn secrets, and the parts of them that must not be
+// shown.
 func hiding(t *rapid.T, p *preset.Preset, address string) (inputs map[string]string, hidden []string) {
 	inputs = p.Examples()
 	for _, in := range p.Inputs {
 		example := inputs[in.Name]
 		if in.Type == preset.InputURL {
-			// It leads to this machine. What of it is secret stands in its path and query.
+			// It points to this machine. Its secret parts are in its path and query.
 			u, err := url.Parse(example)
 			if err != nil || example == "" {
 				t.Fatalf("%s: the example of %s is %q", p.ID, in.Name, example)
@@ -100,8 +102,9 @@ func hiding(t *rapid.T, p *preset.Preset, address string) (inputs map[string]str
 	return inputs, hidden
 }
 
-// TestNothingKeptOfAReceiverShowsASecret: however a service sends back what it was sent, whatever it answers, nothing
-// that is stored, logged or shown of an attempt holds a secret of the webhook.
+// TestNothingKeptOfAReceiverShowsASecret: however a service sends back what it was sent, whatever
+// it responds, nothing that is stored, logged or shown of an attempt contains a secret of the
+// webhook.
 func TestNothingKeptOfAReceiverShowsASecret(t *testing.T) {
 	t.Parallel()
 	var reply atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body string)]

@@ -18,7 +18,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// service is a receiver of a preset on this machine, and what sends to it.
+// service is a receiver of a preset on this machine, with a sender to it.
 type service struct {
 	t        *testing.T
 	receiver *presettest.Receiver
@@ -27,7 +27,7 @@ type service struct {
 	webhook  notify.Webhook
 }
 
-// newService starts the look-alike of a preset; inputs are made of its address.
+// newService starts the look-alike of a preset; inputs are derived from its address.
 func newService(t *testing.T, id string, inputs func(address string) map[string]string, files ...string) *service {
 	t.Helper()
 	set, err := preset.Load(files...)
@@ -58,7 +58,7 @@ func goAlert(t *testing.T) *service {
 	})
 }
 
-// tell renders and sends a message about an alert. GoAlert cannot be told that one was acknowledged.
+// tell renders and sends a message about an alert. GoAlert cannot be sent an acknowledgement.
 func (s *service) tell(reason notify.Reason) (notify.Outcome, *notify.Delivery) {
 	s.t.Helper()
 	d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: reason, Attempt: 1, Alert: template.Samples()[0], Webhook: s.webhook}
@@ -73,7 +73,7 @@ func (s *service) tell(reason notify.Reason) (notify.Outcome, *notify.Delivery) 
 	return s.sender.Send(s.t.Context(), d), d
 }
 
-// TestAKeyedReceiverOpensAndCloses sends an alert's life over HTTP.
+// TestAKeyedReceiverOpensAndCloses sends all messages of an alert over HTTP.
 func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
@@ -162,7 +162,7 @@ verdicts:
 	}
 }
 
-// TestAnswersOfReceivers are judged by the preset, and show no secret.
+// TestAnswersOfReceivers checks that responses are interpreted by the preset, and show no secret.
 func TestAnswersOfReceivers(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
@@ -194,7 +194,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAURLAreHidden where the whole URL is one.
+// TestSecretsOfAURLAreHidden has an input whose whole URL is secret.
 func TestSecretsOfAURLAreHidden(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "mattermost", func(address string) map[string]string {
@@ -205,13 +205,14 @@ func TestSecretsOfAURLAreHidden(t *testing.T) {
 	if o.Verdict != notify.VerdictRetry || strings.Contains(o.Response+o.Error+o.Head.Headers[len(o.Head.Headers)-1].Value, "abcdefghij") {
 		t.Errorf("%+v %+v", o, o.Head)
 	}
-	// What is sent once more is what was sent before.
+	// The second attempt sends the same as the first.
 	if o = s.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
 		t.Errorf("%+v, %v", o, s.receiver.Refusals())
 	}
 }
 
-// TestAReceiverThatIsNotThere switches its webhook off, which keeps the messages, and freezes no body.
+// TestAReceiverThatIsNotThere switches its webhook off, which keeps the messages, and stores no
+// body.
 func TestAReceiverThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	s := goAlert(t)
@@ -230,7 +231,7 @@ func TestAReceiverThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestCheckPreset refuses what does not fit the receiver.
+// TestCheckPreset rejects what does not match the receiver.
 func TestCheckPreset(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// Reach connects to where a URL leads, as an attempt would: past the same guard, through the
-// same proxy, with the same authorities. It sends no request.
+// Reach connects to the host of a URL like an attempt: with the same guard, the same proxy and the
+// same certificate authorities. It sends no request.
 func (s *Sender) Reach(ctx context.Context, to *url.URL) error {
 	port := to.Port()
 	if port == "" {

@@ -14,7 +14,7 @@ import (
 
 const redacted = "[redacted]"
 
-// Lengths below which a text is too common to be a secret.
+// Lengths below which a text is too common to be treated as a secret.
 const (
 	minSecret  = 6
 	minSegment = 8
@@ -23,9 +23,9 @@ const (
 // secrets are the texts that must not be shown, longest first.
 type secrets []string
 
-// secretsOf returns what of a webhook must not be shown: everything of its URL
-// beyond the host, the values of its headers, its signing secrets, its bot token, and
-// more, of which those that are URLs are treated as its own.
+// secretsOf returns the texts of a webhook that must not be shown: everything in its URL except the
+// host, the values of its headers, its signing secrets, its bot token, and more. Texts in more that
+// are URLs are treated like its own URL.
 func secretsOf(w *notify.Webhook, more []string) secrets {
 	var list secrets
 	atLeast := func(length int, texts ...string) {
@@ -75,8 +75,8 @@ func secretsOf(w *notify.Webhook, more []string) secrets {
 	return list
 }
 
-// spellings returns a text as it is and as receivers write it when they send it
-// back: in JSON, with slashes escaped or not, and in a URL.
+// spellings returns a text itself, and the forms in which receivers may return it: in JSON, with
+// and without escaped slashes, and in a URL.
 func spellings(text string) []string {
 	list := []string{text}
 	quoted, err := json.Marshal(text)
@@ -95,8 +95,8 @@ func spellings(text string) []string {
 	return list
 }
 
-// redact returns text without any of the secrets, nor the beginning of one at
-// its end, where the text may have been cut.
+// redact returns text without the secrets. It also removes the beginning of a secret at the end of
+// text, which may have been cut.
 func (s secrets) redact(text string) string {
 	begins := func(secret string) bool { return strings.Contains(text, secret[:min(minSecret, len(secret))]) }
 	if !slices.ContainsFunc(s, begins) {
@@ -121,7 +121,7 @@ func (s secrets) redact(text string) string {
 	return text
 }
 
-// reference returns an id that a receiver has given, nil where it shows a secret.
+// reference returns an id that a receiver has given; nil if it contains a secret.
 func (s secrets) reference(id *string) *string {
 	if id != nil && s.redact(*id) != *id {
 		return nil
@@ -129,8 +129,8 @@ func (s secrets) reference(id *string) *string {
 	return id
 }
 
-// clean returns the beginning of an answer as text that any store can hold, at
-// most maxResponse bytes.
+// clean returns the beginning of an answer as text that any store accepts, at most maxResponse
+// bytes.
 func clean(body []byte) string { return cleanText(string(body)) }
 
 func cleanText(text string) string {

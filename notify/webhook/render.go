@@ -21,11 +21,11 @@ var errNoAlertID = errors.New("{{alert.id}} must be in the body, so that a recei
 
 // RendererOptions configure a [Renderer].
 type RendererOptions struct {
-	// PublicURL is the address under which people see Tocsin, for links;
-	// empty means that messages hold none.
+	// PublicURL is the address of Tocsin for people, used in links. If it is empty, messages
+	// contain no links.
 	PublicURL string
-	// ExchangeURL is where people see an exchange, with names of its fields in
-	// braces; see [CheckExchangeURL]. Empty means that messages link to none.
+	// ExchangeURL is the address of exchanges for people, with names of fields in braces; see
+	// [CheckExchangeURL]. If it is empty, messages do not link to exchanges.
 	ExchangeURL string
 	// Presets are the receivers that webhooks may name.
 	Presets *preset.Set
@@ -47,10 +47,10 @@ type parsedBody struct {
 	err      error
 }
 
-// maxBodies bounds the templates that are kept parsed, beyond which all are parsed anew.
+// maxBodies bounds the cache of parsed templates. Beyond it, all are parsed again.
 const maxBodies = 1000
 
-// body returns a parsed body template. It is parsed once.
+// body returns a parsed body template from the cache.
 func (r *Renderer) body(text string) (*template.JSON, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func NewRenderer(o RendererOptions) (*Renderer, error) {
 	return &Renderer{publicURL: strings.TrimRight(o.PublicURL, "/"), exchangeURL: o.ExchangeURL, presets: o.Presets}, nil
 }
 
-// AlertURL returns where a person finds an alert, or "" without a public URL.
+// AlertURL returns where people find an alert, or "" without a public URL.
 func (r *Renderer) AlertURL(a *alerts.Instance) string {
 	if r.publicURL == "" {
 		return ""
@@ -89,8 +89,8 @@ func (r *Renderer) AlertURL(a *alerts.Instance) string {
 	return r.publicURL + "/inbox/" + a.ID.String()
 }
 
-// Render returns the body of a notification: the webhook's own template, else the layout of its
-// kind. If the template fails with this alert, the layout is used instead and problem says why.
+// Render returns the body of a notification: from the webhook's own template, or in the layout of
+// its kind. If the template fails for this alert, the layout is used and problem says why.
 func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) {
 	if d.Webhook.Preset != "" {
 		return r.renderPreset(d)
@@ -116,7 +116,8 @@ func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) 
 	return notify.Body{ContentType: contentType, Content: content}, problem
 }
 
-// custom renders the webhook's own template and holds it to what its receiver takes.
+// custom renders the webhook's own template and checks the result against what its receiver
+// accepts.
 func (r *Renderer) custom(w *notify.Webhook, values *template.Values) ([]byte, error) {
 	parsed, err := r.body(w.BodyTemplate)
 	if err != nil {
@@ -134,7 +135,7 @@ func (r *Renderer) custom(w *notify.Webhook, values *template.Values) ([]byte, e
 	return content, nil
 }
 
-// maxSlackValue bounds a variable's value in a body for Slack, escaped.
+// maxSlackValue bounds the escaped value of a variable in a body for Slack.
 const maxSlackValue = 1000
 
 func renderCustom(body *template.JSON, kind notify.WebhookKind, values *template.Values) ([]byte, error) {
@@ -148,8 +149,8 @@ func renderCustom(body *template.JSON, kind notify.WebhookKind, values *template
 	return body.Render(values, nil)
 }
 
-// layout returns the body of the webhook's kind. An error comes with a body
-// that the receiver can read all the same.
+// layout returns the body in the layout of the webhook's kind. If there is an error, the returned
+// body is still one that the receiver can read.
 func (r *Renderer) layout(d *notify.Delivery) ([]byte, error) {
 	if d.Webhook.Kind == notify.KindSlack {
 		a := slackAlert(d, r.AlertURL(&d.Alert))

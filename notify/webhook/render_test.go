@@ -75,7 +75,7 @@ func TestRenderGolden(t *testing.T) {
 	}
 }
 
-// digest makes the delivery one of many alerts.
+// digest turns the delivery into one of many alerts.
 func digest(d *notify.Delivery) {
 	first, last := template.Samples()[0], template.Samples()[1]
 	d.Reason, d.Alert = notify.ReasonDigest, alerts.Instance{}
@@ -94,7 +94,7 @@ func digest(d *notify.Delivery) {
 	}
 }
 
-// health makes the alert one about its rule, or about a webhook.
+// health turns the alert into one about its rule, or about a webhook.
 func health(reason notify.Reason) func(*notify.Delivery) {
 	return func(d *notify.Delivery) {
 		d.Reason = reason
@@ -114,7 +114,7 @@ func health(reason notify.Reason) func(*notify.Delivery) {
 	}
 }
 
-// counting makes the alert one of a counting rule.
+// counting turns the alert into one of a counting rule.
 func counting(reason notify.Reason, observed int64) func(*notify.Delivery) {
 	return func(d *notify.Delivery) {
 		d.Reason = reason
@@ -127,7 +127,7 @@ func counting(reason notify.Reason, observed int64) func(*notify.Delivery) {
 	}
 }
 
-// ungrouped counts all together, and knows no exchange.
+// ungrouped counts all exchanges together, and has no newest one.
 func ungrouped(d *notify.Delivery) {
 	d.Alert.Count.GroupBy, d.Alert.Count.Group, d.Alert.Exchange = rules.GroupByNothing, "", rules.Exchange{}
 }

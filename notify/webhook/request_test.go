@@ -94,8 +94,8 @@ func TestAttemptsShareTheirID(t *testing.T) {
 	}
 }
 
-// TestASignatureIsVerifiedByHand does what docs/webhooks.md says to receivers that
-// have no library.
+// TestASignatureIsVerifiedByHand does what docs/webhooks.md describes for receivers without a
+// library.
 func TestASignatureIsVerifiedByHand(t *testing.T) {
 	var head http.Header
 	var body []byte
@@ -124,7 +124,7 @@ func TestASignatureIsVerifiedByHand(t *testing.T) {
 	}
 }
 
-// What cannot be signed is not sent at all.
+// A message that cannot be signed is not sent at all.
 func TestUnreadableSecret(t *testing.T) {
 	server := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("an unsigned request was sent") })
 	o := send(t, newSender(t), delivery(server.URL, func(d *notify.Delivery) { d.Webhook.SigningSecret = "whsec_%%%" }))

@@ -14,7 +14,7 @@ import (
 	"tocsin/notify/slack"
 )
 
-// DefaultSlackAPI is where Slack's Web API is.
+// DefaultSlackAPI is the base URL of Slack's Web API.
 const DefaultSlackAPI = "https://slack.com/api"
 
 // maxUpdateTimeout bounds the change of a message, below the lease of its claim.
@@ -31,7 +31,7 @@ func slackAPIURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Update makes one attempt to change a message that was posted by a bot.
+// Update makes one attempt to change a message that a bot has posted.
 func (s *Sender) Update(ctx context.Context, w *notify.Webhook, at notify.Posted, body *notify.Body) notify.Outcome {
 	bounded := *w
 	bounded.Timeout = min(w.Timeout, maxUpdateTimeout)
@@ -49,9 +49,9 @@ func (s *Sender) Update(ctx context.Context, w *notify.Webhook, at notify.Posted
 type slackCall struct {
 	method string
 	body   *notify.Body
-	// id names the notification; Slack does not look at it, what stands in for Slack may.
+	// id is the id of the notification. Slack ignores it; stand-ins for Slack may use it.
 	id string
-	// place is added to the body: which channel, which message.
+	// place is added to the body: the channel and the message.
 	place map[string]any
 }
 
@@ -62,7 +62,7 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) (*http.Reques
 	if err != nil {
 		return nil, err
 	}
-	// A request is made of what the URL says when it is written out.
+	// The request uses the URL in the form in which it is written.
 	to, err := parseURL(s.slackAPI.JoinPath(call.method).String())
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) (*http.Reques
 	return post(to, header, content), nil
 }
 
-// content is the body with the call's place in it.
+// content is the body with the place of the call.
 func (c *slackCall) content() ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(c.body.Content, &fields); err != nil {
@@ -100,8 +100,8 @@ func (c *slackCall) content() ([]byte, error) {
 // notTheAPI is said of an answer in which nothing is the Web API's.
 const notTheAPI = "the answer is not from Slack's API"
 
-// byWebAPI judges the answer of a method. What was read of it says what became of
-// the message, whatever befell the rest.
+// byWebAPI judges the answer of a method. The part that was read decides what became of the
+// message, even if the rest did not arrive.
 func byWebAPI(byStatus notify.Verdict, a answer) (verdict notify.Verdict, said string, posted *notify.Posted) {
 	parsed, ok := slack.ReadAnswer(a.body)
 	if !ok {

@@ -25,7 +25,7 @@ func bot(d *notify.Delivery) {
 	d.Webhook.Slack = notify.SlackApp{Channel: "#ops", BotToken: botToken, SigningSecret: appSecret}
 }
 
-// apiOf returns a sender to a Slack that answers with h.
+// apiOf returns a sender to a Slack that is implemented by h.
 func apiOf(t *testing.T, h http.HandlerFunc) *webhook.Sender {
 	t.Helper()
 	server := receiver(t, h)
@@ -38,7 +38,7 @@ func TestBotsCalls(t *testing.T) {
 	s := apiOf(t, func(w http.ResponseWriter, r *http.Request) {
 		got, body = r, nil
 		_ = json.NewDecoder(r.Body).Decode(&body)
-		// The answer repeats the message, which is longer than what is kept.
+		// The response repeats the message, which is longer than what is kept.
 		_, _ = fmt.Fprintf(w, `{"message":{"text":%q},"ok":true,"channel":"C1","ts":"1.2"}`, strings.Repeat("x", 50_000))
 	})
 	d := delivery("", bot, func(d *notify.Delivery) {
@@ -62,7 +62,7 @@ func TestBotsCalls(t *testing.T) {
 	}
 }
 
-// TestMessagesOfAnIssueGoIntoItsThread: and one that is gone is forgotten.
+// TestMessagesOfAnIssueGoIntoItsThread: a thread that has been deleted is forgotten.
 func TestMessagesOfAnIssueGoIntoItsThread(t *testing.T) {
 	var body map[string]any
 	answer := `{"ok":true,"channel":"C1","ts":"1.3"}`
@@ -132,12 +132,12 @@ func TestAnswersToABot(t *testing.T) {
 	}
 }
 
-// A message that Slack says it took is not sent again because the answer, which
-// repeats the message, did not come whole.
+// A message that Slack says it has accepted is not sent again because the response, which repeats
+// the message, arrived incompletely.
 func TestAnswersToABotThatAreCut(t *testing.T) {
 	place := notify.Posted{Channel: "C1", TS: "1.2"}
 	for name, c := range map[string]struct {
-		// length is what the head promises; 0 is what the body has.
+		// length is the Content-Length of the response; 0 means that of the body.
 		length  int
 		body    string
 		verdict notify.Verdict
@@ -176,8 +176,8 @@ func TestAnswersToABotThatAreCut(t *testing.T) {
 	}
 }
 
-// late answers with a head at once, and with the body after longer than one is waited for that
-// decides nothing; an empty one never comes.
+// late sends the header at once, and the body later than a body without influence on the result is
+// waited for; an empty one never arrives.
 func late(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -192,7 +192,7 @@ func late(status int, body string) http.HandlerFunc {
 	}
 }
 
-// TestABodyThatDecidesIsWaitedFor has answers come whose body is late.
+// TestABodyThatDecidesIsWaitedFor has responses whose body arrives late.
 func TestABodyThatDecidesIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	patient := func(d *notify.Delivery) { d.Webhook.Timeout = time.Minute }

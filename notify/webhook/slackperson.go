@@ -13,8 +13,8 @@ import (
 	"tocsin/notify/slack"
 )
 
-// maxSlackWait bounds a call that is made while somebody who pressed a button waits, for three
-// seconds at most.
+// maxSlackWait bounds a call during which a person who pressed a button waits, for at most three
+// seconds.
 const maxSlackWait = time.Second
 
 // SlackMember asks Slack who a user is, with the bot's token.
@@ -38,7 +38,7 @@ func (s *Sender) SlackMember(ctx context.Context, w *notify.Webhook, user string
 	return m, nil
 }
 
-// SlackTell shows a text to one person, where they pressed. It is not stored anywhere.
+// SlackTell shows a text to one person at the place of the press. It is not stored anywhere.
 func (s *Sender) SlackTell(ctx context.Context, w *notify.Webhook, press slack.Press, text string) error {
 	content, err := json.Marshal(map[string]string{"text": slack.Escape(text, maxError)})
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Sender) SlackTell(ctx context.Context, w *notify.Webhook, press slack.P
 	return nil
 }
 
-// askSlack makes a call for which somebody waits. Its error says why nothing was answered.
+// askSlack makes a call for which a person waits. Its error says why there is no answer.
 func (s *Sender) askSlack(ctx context.Context, w *notify.Webhook, r *http.Request) (notify.Outcome, []byte, error) {
 	bounded := *w
 	bounded.Timeout = min(timeoutOf(w), maxSlackWait)

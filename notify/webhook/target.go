@@ -17,40 +17,41 @@ import (
 	"tocsin/notify"
 )
 
-// target is what is worked out once of how a webhook is called, because thousands
-// of messages may go there in a second. It holds for as long as what it was made of.
+// target is what can be computed once for the calls of a webhook, because there may be thousands of
+// them in a second. It is valid while the fields that it was made from do not change.
 type target struct {
 	made    notify.Webhook
 	secrets secrets
-	// url is where requests go, without user; err says why it cannot be used.
+	// url is the URL of requests, without user. err says why it cannot be used.
 	url  *url.URL
 	user *url.Userinfo
 	err  error
-	// present signs, former beside it while a secret is rotated; nil does not.
+	// present signs with the present secret, and former with the former one while a secret is
+	// rotated; nil does not sign.
 	present, former *signer
-	// transport carries the requests; own says that nobody else uses it.
+	// transport sends the requests. own says that only this target uses it.
 	transport *http.Transport
 	own       bool
 }
 
-// of reports whether the target still fits a webhook.
+// of reports whether the target is still valid for a webhook.
 func (t *target) of(w *notify.Webhook) bool {
 	return t.made.URL == w.URL && t.made.SigningSecret == w.SigningSecret && t.made.FormerSecret == w.FormerSecret &&
 		t.made.FormerSecretUntil.Equal(w.FormerSecretUntil) && t.made.Slack == w.Slack && t.made.ClientCertificate == w.ClientCertificate &&
 		t.made.Preset == w.Preset && maps.Equal(t.made.Inputs, w.Inputs) && maps.Equal(t.made.Headers, w.Headers)
 }
 
-// newTarget returns the target of a webhook; more are secrets that its preset knows.
+// newTarget returns the target of a webhook; more are secrets of its preset.
 func newTarget(w *notify.Webhook, more []string) *target {
 	t := &target{made: *w, secrets: secretsOf(w, more), present: newSigner(w.SigningSecret), former: newSigner(w.FormerSecret)}
 	t.made.Headers, t.made.Inputs = maps.Clone(w.Headers), maps.Clone(w.Inputs)
 	if w.Preset != "" {
-		// Each event may have a URL of its own.
+		// Each event may have its own URL.
 		return t
 	}
 	if t.url, t.err = parseURL(w.URL); t.err == nil {
 		t.user, t.url.User = t.url.User, nil
-		// The request is made of what the URL says when it is written out.
+		// The request uses the URL in the form in which it is written.
 		t.url.Host = strings.TrimSuffix(t.url.Host, ":")
 		t.url, t.err = parseURL(t.url.String())
 	}
@@ -79,18 +80,18 @@ func (t *target) close() {
 	}
 }
 
-// targets remembers the targets of webhooks.
+// targets caches the targets of webhooks.
 type targets struct {
-	// transport returns one that shows a certificate.
+	// transport returns a transport that presents a certificate.
 	transport func(*tls.Certificate) *http.Transport
-	// presetSecrets returns what of a preset's webhook must not be shown.
+	// presetSecrets returns the texts of a preset's webhook that must not be shown.
 	presetSecrets func(*notify.Webhook) []string
 
 	mu   sync.Mutex
 	byID map[uuid.UUID]*target
 }
 
-// close closes the connections of targets that have their own, and forgets all.
+// close closes the connections of targets that have their own, and clears the cache.
 func (m *targets) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +101,7 @@ func (m *targets) close() {
 	m.byID = nil
 }
 
-// maxTargets bounds what is remembered, beyond which it is worked out anew.
+// maxTargets bounds the cache; beyond it all targets are computed again.
 const maxTargets = 4096
 
 func (m *targets) get(w *notify.Webhook) *target {
@@ -127,13 +128,13 @@ func (m *targets) get(w *notify.Webhook) *target {
 	return t
 }
 
-// signer signs with each of some secrets.
+// signer signs with each of several secrets.
 type signer struct {
 	webhooks []*standardwebhooks.Webhook
 	err      error
 }
 
-// newSigner returns nil without a secret.
+// newSigner returns a signer, or nil without a secret.
 func newSigner(secretList string) *signer {
 	var s signer
 	for secret := range strings.FieldsSeq(secretList) {
@@ -149,8 +150,8 @@ func newSigner(secretList string) *signer {
 	return &s
 }
 
-// signature returns the signatures of a message at an instant, separated by white
-// space, the present secret's first; empty where nothing is signed.
+// signature returns the signatures of a message at an instant, separated by spaces, that of the
+// present secret first; empty if nothing is signed.
 func (t *target) signature(id string, now time.Time, body []byte) (string, error) {
 	if t.present == nil {
 		return "", nil

@@ -30,7 +30,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// secure starts a server with TLS, HTTP/2 if it is wanted, and a sender that trusts it.
+// secure starts a server with TLS, and HTTP/2 if requested, and a sender that trusts it.
 func secure(t *testing.T, h http.HandlerFunc, change func(*httptest.Server)) (*httptest.Server, *webhook.Sender) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
@@ -49,7 +49,7 @@ func rootsOf(server *httptest.Server) *x509.CertPool {
 	return roots
 }
 
-// TestOneConnectionCarriesManyCalls has many calls of HTTP/2 at once.
+// TestOneConnectionCarriesManyCalls makes many calls over HTTP/2 at once.
 func TestOneConnectionCarriesManyCalls(t *testing.T) {
 	var connections, calls atomic.Int32
 	server, s := secure(t, func(w http.ResponseWriter, r *http.Request) {
@@ -81,8 +81,8 @@ func TestOneConnectionCarriesManyCalls(t *testing.T) {
 	}
 }
 
-// TestHTTP2NeverSendsTwice resets streams after the request has been read, and the
-// connection with all its calls.
+// TestHTTP2NeverSendsTwice resets streams after the request has been read, and the connection with
+// all its calls.
 func TestHTTP2NeverSendsTwice(t *testing.T) {
 	var calls atomic.Int32
 	server, s := secure(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -103,7 +103,7 @@ func TestHTTP2NeverSendsTwice(t *testing.T) {
 }
 
 // TestHTTP2SendsNothingTwiceThatWasRefused refuses streams once their requests have been read, as a
-// receiver may that has done nothing with them: such requests a transport sends again that can.
+// receiver may that has done nothing with them: a transport repeats such requests if it can.
 func TestHTTP2SendsNothingTwiceThatWasRefused(t *testing.T) {
 	var calls atomic.Int32
 	server, s := secure(t, nil, func(server *httptest.Server) {
@@ -119,7 +119,7 @@ func TestHTTP2SendsNothingTwiceThatWasRefused(t *testing.T) {
 	}
 }
 
-// refuseStreams speaks HTTP/2, and refuses each request that has come whole.
+// refuseStreams uses HTTP/2, and refuses each request that has arrived completely.
 func refuseStreams(conn net.Conn, calls *atomic.Int32) {
 	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
 		return
@@ -148,7 +148,7 @@ func refuseStreams(conn net.Conn, calls *atomic.Int32) {
 	}
 }
 
-// TestSessionsAreResumed has connections be made anew: the handshake is a short one.
+// TestSessionsAreResumed makes new connections: their handshakes are short.
 func TestSessionsAreResumed(t *testing.T) {
 	var resumed atomic.Int32
 	server, s := secure(t, func(w http.ResponseWriter, r *http.Request) {
@@ -167,8 +167,8 @@ func TestSessionsAreResumed(t *testing.T) {
 	}
 }
 
-// TestClientCertificates has a receiver ask for one: each webhook shows its own, also
-// where another one calls the same host.
+// TestClientCertificates has a receiver that requires a certificate: each webhook presents its own,
+// even if another one calls the same host.
 func TestClientCertificates(t *testing.T) {
 	first, firstRoot := certificate(t, "first")
 	second, secondRoot := certificate(t, "second")
@@ -199,7 +199,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate that signs itself, with its key, and alone.
+// certificate creates a self-signed certificate, and returns it with its key, and without.
 func certificate(t *testing.T, name string) (pair string, root []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -222,7 +222,7 @@ func certificate(t *testing.T, name string) (pair string, root []byte) {
 	return string(root) + string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})), root
 }
 
-// TestABodyThatNeverEnds holds no attempt until its timeout.
+// TestABodyThatNeverEnds checks that it does not block an attempt until its timeout.
 func TestABodyThatNeverEnds(t *testing.T) {
 	released := make(chan struct{})
 	server := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -285,10 +285,11 @@ func (f *forward) was() string {
 	}
 }
 
-// TestProxy sends through a forward proxy, whose target is judged before it is asked.
+// TestProxy sends through a forward proxy; the target is checked before the proxy is called.
 func TestProxy(t *testing.T) {
 	f := newForward(t)
-	// httpproxy calls this machine directly, whatever is configured: a test needs a name of its own.
+	// httpproxy calls this machine directly, whatever is configured: a test needs a name of its
+	// own.
 	server, _ := secure(t, func(http.ResponseWriter, *http.Request) {}, func(server *httptest.Server) { server.EnableHTTP2 = true })
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	if err != nil {
@@ -299,21 +300,21 @@ func TestProxy(t *testing.T) {
 			o.RootCAs, o.Proxy = rootsOf(server), webhook.Proxy{URL: f.url, Resolves: true}
 		}}, change...)...)
 	}
-	// The proxy resolves the name, which no one else knows; there is no such host.
+	// Only the proxy can resolve the name; there is no such host.
 	if o := send(t, through(), delivery("https://hooks.invalid:"+port)); o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "502") {
 		t.Errorf("outcome %+v, want that the proxy cannot connect", o)
 	}
 	if asked := f.was(); asked != "CONNECT hooks.invalid:"+port+" Basic dXNlcjpzZWNyZXQ=" {
 		t.Errorf("the proxy was asked %q", asked)
 	}
-	// An address is judged in any case, and so is a name that is resolved here.
+	// An address is checked in any case, and so is a name that is resolved here.
 	for url, resolves := range map[string]bool{"https://10.1.2.3:" + port: true, "https://[64:ff9b::a01:203]:" + port: true, "https://10.1.2.3:1": false} {
 		s := through(func(o *webhook.Options) { o.Proxy.Resolves = resolves })
 		if o := send(t, s, delivery(url)); o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "not public") || f.was() != "" {
 			t.Errorf("%s: %+v, want the guard's refusal before the proxy is asked", url, o)
 		}
 	}
-	// An address that is allowed goes through, over TLS with the receiver.
+	// An allowed address is called through the proxy, over TLS with the receiver.
 	allowed := func(o *webhook.Options) {
 		o.AllowedNetworks = append(o.AllowedNetworks, netip.MustParsePrefix("192.0.2.0/24"))
 	}
@@ -326,7 +327,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the proxy was asked %q", asked)
 	}
 	f.refuses.Store(false)
-	// What is excepted is called directly, this machine among it.
+	// Exceptions are called directly, this machine among them.
 	if o := send(t, through(), delivery(server.URL)); o.Verdict != notify.VerdictDelivered || f.was() != "" {
 		t.Errorf("outcome %+v", o)
 	}
@@ -341,7 +342,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestATunnelCarriesTheCall sends through a proxy that connects to the receiver, whatever it is asked for.
+// TestATunnelCarriesTheCall sends through a proxy that connects to the receiver, whatever address
+// is requested.
 func TestATunnelCarriesTheCall(t *testing.T) {
 	server, _ := secure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto+" "+r.Host) }, func(server *httptest.Server) { server.EnableHTTP2 = true })
 	url := raw(t, func(conn net.Conn) {
@@ -364,7 +366,7 @@ func TestATunnelCarriesTheCall(t *testing.T) {
 	s := newSender(t, func(o *webhook.Options) {
 		o.RootCAs, o.Proxy = rootsOf(server), webhook.Proxy{URL: url, Resolves: true}
 	})
-	// The certificate of httptest is good for this name.
+	// The certificate of httptest is valid for this name.
 	if o := send(t, s, delivery("https://example.com/hook")); o.Verdict != notify.VerdictDelivered || o.Response != "HTTP/2.0 example.com" {
 		t.Errorf("outcome %+v", o)
 	}

@@ -19,37 +19,37 @@ import (
 	"tocsin/notify"
 )
 
-// idleFor is how long a connection waits for its next use at most. Many servers close
-// theirs after five seconds, and who sends at that very moment never learns whether the
-// message was read.
+// idleFor is how long a connection may be idle before it is used again. Many servers close idle
+// connections after five seconds, and a request that is sent at that moment has an unknown result.
 const idleFor = 4 * time.Second
 
-// bodyWait bounds how long the body of an answer is read once its head is there, where the
-// status says what became of the message.
+// bodyWait bounds how long the body of an answer is read after its head has arrived, if the status
+// says what became of the message.
 const bodyWait = time.Second
 
-// newTransport returns a transport that never sends a request again: no request has a
-// GetBody, without which net/http repeats no POST.
+// newTransport returns a transport that never sends a request twice: no request has a GetBody,
+// without which net/http does not repeat a POST.
 func newTransport(d *dialer, config *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext: d.dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 		DisableCompression: true, MaxIdleConns: 1024, MaxIdleConnsPerHost: 256, IdleConnTimeout: idleFor,
 		MaxResponseHeaderBytes: maxResponseHeader,
-		// A connection of HTTP/2 carries all calls of a host: one that is dead is to be noticed.
+		// An HTTP/2 connection carries all calls to a host, so a dead one must be detected.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, WriteByteTimeout: 10 * time.Second},
 	}
 }
 
-// reading says how much of the body of an answer is read, and for how long under a status.
+// reading says how much of the body of an answer is read, and for how long, depending on the
+// status.
 type reading struct {
 	limit int64
 	wait  func(status int) time.Duration
 }
 
-// call sends a request and reads the head of the answer and its body, as far as it comes in
-// time; what befalls the body is no error. Of a call without answer it says whether nothing
-// was sent: then the receiver cannot have the message. Where ctx ends because a claim is lost, what was
-// sent is waited for.
+// call sends a request and reads the head of the answer, and its body as far as it arrives in time;
+// an incomplete body is no error. If there was no answer, call reports whether nothing was sent:
+// then the receiver cannot have the message. If ctx ends because a claim is lost, call still waits
+// for the answer to a request that was sent.
 func call(parent context.Context, transport http.RoundTripper, r *http.Request, most reading) (head *http.Response, body []byte, nothingSent bool, err error) {
 	if err := checkHeader(r.Header); err != nil {
 		return nil, nil, true, err
@@ -81,13 +81,14 @@ func call(parent context.Context, transport http.RoundTripper, r *http.Request, 
 	if wait > bodyWait {
 		over.Reset(bodyWait)
 	}
-	// What is read to its end leaves a connection that can be used again.
+	// A body that was read to its end leaves a connection that can be used again.
 	_, _ = io.CopyN(io.Discard, head.Body, maxDrain)
 	_ = head.Body.Close()
 	return head, body, false, nil
 }
 
-// detach returns a context that ends with the deadline of its parent, and not when that is cancelled.
+// detach returns a context that ends at the deadline of its parent, but not if the parent is
+// cancelled.
 func detach(parent context.Context) (context.Context, context.CancelFunc) {
 	if deadline, bounded := parent.Deadline(); bounded {
 		return context.WithDeadline(context.WithoutCancel(parent), deadline)
@@ -95,7 +96,7 @@ func detach(parent context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(context.WithoutCancel(parent))
 }
 
-// checkHeader refuses headers that cannot be sent, without repeating a value.
+// checkHeader refuses headers that cannot be sent. Its errors do not quote a value.
 func checkHeader(header http.Header) error {
 	for name, values := range header {
 		if !httpguts.ValidHeaderFieldName(name) {
@@ -110,17 +111,17 @@ func checkHeader(header http.Header) error {
 	return nil
 }
 
-// sending observes whether anything of a request was handed to the network. HTTP/1.1
-// has a connection for itself, whose bytes are counted. One of HTTP/2 is shared: there
-// the request counts as sent once its head is about to be written.
+// sending observes whether a part of a request was passed to the network. An HTTP/1.1 request has
+// its own connection, whose bytes are counted. An HTTP/2 connection is shared: there, a request
+// counts as sent when its head is about to be written.
 type sending struct {
 	mu   sync.Mutex
 	conn *counted
-	// before is what the connection had written when it was taken.
+	// before is how many bytes the connection had written when the request got it.
 	before int64
 	http2  bool
-	// head says that the head of the request was written, perhaps into a buffer only;
-	// earlier that something was sent on a connection before this one.
+	// head says that the head of the request was written, possibly only into a buffer. earlier says
+	// that something was sent on an earlier connection.
 	head, earlier bool
 }
 
@@ -166,7 +167,7 @@ func (s *sending) onConn() bool {
 	}
 }
 
-// counted counts the bytes that are handed to the network, before they are.
+// counted counts the bytes that are passed to the network, before they are passed.
 type counted struct {
 	net.Conn
 

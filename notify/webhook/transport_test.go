@@ -18,7 +18,7 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// What comes before the answer is no answer.
+// What precedes the response is no response.
 func TestInformationalAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		heads   string
@@ -43,8 +43,8 @@ func TestInformationalAnswers(t *testing.T) {
 	}
 }
 
-// After a status of success nothing that befalls the body matters, and before
-// it nothing counts as delivered.
+// After a status of success nothing that happens to the body matters, and before it nothing counts
+// as delivered.
 func TestAnswersThatEndEarly(t *testing.T) {
 	for name, c := range map[string]struct {
 		head    string
@@ -84,7 +84,8 @@ func TestAnswersThatEndEarly(t *testing.T) {
 	}
 }
 
-// The status says what became of the message: a body that never ends is not waited for, whether it says nothing or ever more.
+// The status decides what became of the message: a body that never ends is not waited for, whether
+// nothing or more and more arrives.
 func TestABodyThatNeverEndsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]string{"silent": "", "talkative": "x"} {
@@ -112,8 +113,8 @@ func TestABodyThatNeverEndsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A receiver may hang up before it has read the request: whether a byte of it
-// had left is told as it was, and the attempt is repeated either way.
+// A receiver may close the connection before it has read the request: the outcome says truthfully
+// whether a byte had left, and the attempt is repeated either way.
 func TestResetBeforeTheRequestIsRead(t *testing.T) {
 	address := raw(t, func(conn net.Conn) { reset(conn) })
 	big := func(d *notify.Delivery) { d.Body.Content = []byte(`"` + strings.Repeat("x", 4<<20) + `"`) }
@@ -122,7 +123,7 @@ func TestResetBeforeTheRequestIsRead(t *testing.T) {
 			t.Fatalf("outcome %+v", o)
 		}
 	}
-	// It answers before it has read all of it.
+	// It responds before it has read all of it.
 	hasty := raw(t, func(conn net.Conn) {
 		_, _ = io.ReadFull(conn, make([]byte, 1000))
 		_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
@@ -133,7 +134,7 @@ func TestResetBeforeTheRequestIsRead(t *testing.T) {
 	}
 }
 
-// TestServerOfOtherProtocols has a server that speaks no HTTP/1.1.
+// TestServerOfOtherProtocols has a server that does not use HTTP/1.1.
 func TestServerOfOtherProtocols(t *testing.T) {
 	pair := httptest.NewUnstartedServer(nil)
 	pair.StartTLS()
@@ -151,7 +152,7 @@ func TestServerOfOtherProtocols(t *testing.T) {
 	}
 }
 
-// Each word of Slack's has its row, with every status under which it may come.
+// Each error code of Slack has a row, with every status under which it may occur.
 func TestSlackWordsDecide(t *testing.T) {
 	for verdict, words := range map[notify.Verdict]string{
 		notify.VerdictRefused: "invalid_payload invalid_blocks invalid_blocks_format invalid_attachments no_text too_many_attachments msg_too_long " +

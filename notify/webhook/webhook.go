@@ -1,20 +1,19 @@
 // Package webhook makes the bodies of messages and sends them over HTTP, or as e-mails to a mail
 // server (mail.go).
 //
-// A [Sender] makes exactly one attempt: redirects are not followed, and the transport sends no
-// request a second time when a reused connection dies. The result is one [notify.Outcome], decided
-// in one table (outcome.go). An attempt of which no byte left the process is marked as such,
-// because its repeat cannot be a duplicate.
+// A [Sender] makes exactly one attempt. It does not follow redirects, and its transport does not
+// repeat a request when a reused connection dies. The result is one [notify.Outcome], decided by
+// one table (outcome.go). An attempt that sent no byte is marked as such, because its repeat cannot
+// be a duplicate.
 //
-// A URL is given by a person, and names resolve to whatever their owner likes, so
-// addresses are judged when a connection is dialled, after name resolution (dialer.go):
-// loopback, private, link-local, metadata, shared and multicast networks, and IPv6 forms
-// of them, are refused unless configured as allowed. A forward proxy is used only if it
-// is configured, never from the environment; the guard judges the receiver before the
-// proxy is asked for it.
+// A person enters the URL, and its owner decides what a name resolves to. So addresses are checked
+// when a connection is dialled, after name resolution (dialer.go). Loopback, private, link-local,
+// metadata, shared and multicast networks, and their IPv6 forms, are refused unless the
+// configuration allows them. A forward proxy is used only if it is configured, never from the
+// environment; the guard checks the receiver before the proxy is asked for it.
 //
 // URLs, headers, signing secrets, client certificates and passwords are secrets. No error text and
-// no stored answer shows one, even if the receiver sends it back.
+// no stored answer contains one, even if the receiver sends it back.
 package webhook
 
 import (
@@ -45,11 +44,11 @@ const (
 	// maxDrain is how much of an answer is read so that its connection can be used again.
 	maxDrain          = 64 << 10
 	maxResponseHeader = 64 << 10
-	// maxLongAnswer bounds an answer that holds the message again, and its id.
+	// maxLongAnswer bounds an answer that repeats the message and contains its id.
 	maxLongAnswer = 256 << 10
 )
 
-// The headers of Standard Webhooks, spelled as net/http sends them.
+// The headers of Standard Webhooks, in the spelling of net/http.
 const (
 	headerID        = "Webhook-Id"
 	headerTimestamp = "Webhook-Timestamp"
@@ -64,11 +63,11 @@ type Options struct {
 	Now func() time.Time
 	// AllowedNetworks may be called although they are not public.
 	AllowedNetworks []netip.Prefix
-	// RootCAs verify receivers; nil means those of the system.
+	// RootCAs are used to verify receivers; nil means those of the system.
 	RootCAs *x509.CertPool
 	// Proxy is the forward proxy; none by default.
 	Proxy Proxy
-	// SlackAPI is where the methods of Slack's Web API are, [DefaultSlackAPI] when empty.
+	// SlackAPI is the base URL of Slack's Web API, [DefaultSlackAPI] if empty.
 	SlackAPI string
 	// Presets are the receivers that webhooks may name.
 	Presets *preset.Set
@@ -108,8 +107,8 @@ func New(o Options) (*Sender, error) {
 	return s, nil
 }
 
-// transportFor returns the transport that shows a client certificate. Each certificate
-// has connections of its own.
+// transportFor returns the transport that presents a client certificate. Each certificate has its
+// own connections.
 func (s *Sender) transportFor(certificate *tls.Certificate) *http.Transport {
 	if certificate == nil {
 		return s.transport
@@ -120,8 +119,7 @@ func (s *Sender) transportFor(certificate *tls.Certificate) *http.Transport {
 	return newTransport(s.dialer, config)
 }
 
-// Close closes the connections that wait for their next use. Those in use are
-// closed when their attempts end.
+// Close closes idle connections. Connections in use are closed when their attempts end.
 func (s *Sender) Close() {
 	s.targets.close()
 	s.transport.CloseIdleConnections()
@@ -155,7 +153,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	return s.attempt(ctx, t, &d.Webhook, r, now)
 }
 
-// refused is the outcome of an attempt for which there is no request.
+// refused is the outcome of an attempt whose request cannot be made.
 func refused(t *target, err error) notify.Outcome {
 	verdict := notify.VerdictRefused
 	if _, missing := errors.AsType[missingInputs](err); missing || errors.Is(err, errUnknownPreset) {
@@ -164,16 +162,16 @@ func refused(t *target, err error) notify.Outcome {
 	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}
 }
 
-// stopped is the outcome of an attempt whose claim was over before anything was done.
+// stopped is the outcome of an attempt whose claim expired before anything was done.
 func stopped(err error) notify.Outcome { return notify.NotMade("Not sent: " + err.Error()) }
 
-// attempt makes a call and judges what came of it.
+// attempt makes a call and judges the result.
 func (s *Sender) attempt(ctx context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) notify.Outcome {
 	o, _ := s.exchange(ctx, t, w, r, at)
 	return o
 }
 
-// exchange is an attempt that also returns what was read of the answer, as it came.
+// exchange is an attempt that also returns the answer as it was read.
 func (s *Sender) exchange(parent context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) (o notify.Outcome, answered []byte) {
 	began := s.now()
 	defer func() { o.Duration = max(s.now().Sub(began), 0) }()
@@ -210,8 +208,8 @@ func timeoutOf(w *notify.Webhook) time.Duration {
 	return w.Timeout
 }
 
-// unanswered tells what an attempt without answer is, and why there is none: it was
-// stopped by its caller, its time is over, or its call failed.
+// unanswered returns the verdict of an attempt without an answer, and the reason: its caller
+// stopped it, it timed out, or its call failed.
 func unanswered(caller context.Context, over, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
 	switch stopped := caller.Err(); {
 	case errors.Is(context.Cause(caller), notify.ErrFenced) && nothingSent:
@@ -245,7 +243,7 @@ func (s *Sender) request(d *notify.Delivery, t *target, now time.Time) (*http.Re
 		if app.Threads && d.Thread != "" {
 			place["thread_ts"] = d.Thread
 			if d.Reason == notify.ReasonEscalated || d.Reason == notify.ReasonSnoozeEnded {
-				// It is to bring people who do not follow the thread.
+				// It should reach people who do not follow the thread.
 				place["reply_broadcast"] = true
 			}
 		}
@@ -291,7 +289,7 @@ func (s *Sender) common(header http.Header, d *notify.Delivery, now time.Time) {
 	header.Set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
 }
 
-// post makes a request. It has no GetBody, so that no transport can send it again.
+// post makes a request. It has no GetBody, so that no transport can repeat it.
 func post(to *url.URL, header http.Header, content []byte) *http.Request {
 	return &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -303,7 +301,7 @@ func basicAuth(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// parseURL reads a webhook's URL. Its errors do not repeat it.
+// parseURL parses a webhook's URL. Its errors do not quote it.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

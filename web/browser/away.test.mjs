@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { accessibility, idle, tooWide, visible } from "./look.mjs";
 import { createStage, rowOf } from "./stage.mjs";
 
-/** What a browser reports by itself of a server that is away, and of an answer that the test makes. */
+/** What a browser itself reports about a server that is away, and about an answer that the test makes. */
 const asked =
   /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|status of 404/;
 const back = { state: "visible", timeout: 45_000 };
@@ -13,7 +13,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
   let stage;
   let world;
 
-  /** A page in a browser of its own. One that saves data fetches nothing ahead. */
+  /** A page in a separate browser. A browser that saves data prefetches nothing. */
   const enter = async (savesData = true, path = "/inbox") => {
     stage.asked = asked;
     const opened = await stage.open();

@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { idle, visible } from "./look.mjs";
 import { createStage } from "./stage.mjs";
 
-/** Keeps what the live regions of a page say, each change once. */
+/** Records what the live regions of a page announce, each change once. */
 function listen() {
   window.said = [];
   const regions = "[aria-live=polite],[aria-live=assertive],[role=status],[role=alert]";
@@ -19,7 +19,7 @@ function listen() {
   }).observe(document, { subtree: true, childList: true, characterData: true });
 }
 
-/** What has the focus: its name, and whether that can be seen. */
+/** The element with the focus: its name, and whether it can be seen. */
 function focused() {
   const element = document.activeElement;
   const drawn = (one) => one !== null && getComputedStyle(one).outlineStyle === "solid";
@@ -37,12 +37,12 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
   let page;
   const now = () => page.evaluate(() => window.focused());
   const press = (key) => page.keyboard.press(key);
-  /** Waits until the focus is on something, and returns what it is. */
+  /** Waits until an element has the focus, and returns it. */
   const focusOn = async (name) => {
     await page.waitForFunction((wanted) => new RegExp(wanted).test(window.focused().name.trim()), name.source, visible);
     return now();
   };
-  /** Goes on to a control by Tab. The focus can be seen all the way. */
+  /** Moves to a control by Tab. The focus must be visible all the way. */
   const tabTo = async (name) => {
     for (let step = 0; step < 80; step++) {
       await press("Tab");
@@ -54,7 +54,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
   };
   const said = (pattern) =>
     page.evaluate((source) => window.said.filter((text) => new RegExp(source).test(text)).length, pattern.source);
-  /** Waits until something is said, and holds that it is said once. */
+  /** Waits until something is announced, and checks that it is announced once. */
   const saidOnce = async (pattern) => {
     await page.waitForFunction(
       (source) => window.said.some((text) => new RegExp(source).test(text)),
@@ -65,7 +65,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     assert.equal(await said(pattern), 1, `${pattern} is said once`);
   };
 
-  /** Opens the page of a test, which keeps what it says. */
+  /** Opens the page of a test, and records its announcements. */
   const enter = async (path, options = {}) => {
     page = await stage.open("", { viewport: { width: 1280, height: 800 }, ...options });
     await page.addInitScript(listen);

@@ -16,7 +16,7 @@ describe("rules over a window", { timeout: 480_000 }, () => {
     await stage?.close();
   });
 
-  /** Writes a rule for an application of its own, and returns both once the rule counts what ends. */
+  /** Writes a rule for a separate application, and returns both once the rule counts exchanges that end. */
   async function write(page, mode, fill) {
     const application = stage.name("shop");
     const name = `${mode} of ${application}`;

@@ -6,12 +6,15 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 export const visible = { state: "visible", timeout: 15_000 };
 
-/** Waits until a page has nothing to do. A browser that draws no frames may not say so, which is why it ends after 1 s. */
+/** Waits until a page is idle. A browser that draws no frames may not report that, so the wait ends after 1 s. */
 export async function idle(opened) {
   await opened.evaluate(() => new Promise((done) => requestIdleCallback(() => done(), { timeout: 1000 })));
 }
 
-/** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
+/**
+ * The elements that extend beyond the right edge, except text cut with an ellipsis and elements
+ * that scroll sideways.
+ */
 export function tooWide() {
   const mayReach = (element) => {
     for (let at = element; at && at !== document.body; at = at.parentElement) {
@@ -56,7 +59,7 @@ function unchecked(incomplete) {
   return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;
 }
 
-/** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
+/** The accessibility problems of a page. Contrast must have been among the checks. */
 export async function accessibility(opened) {
   await opened.evaluate(axe);
   const look = () =>

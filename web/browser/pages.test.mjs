@@ -13,7 +13,7 @@ const devices = {
 
 describe("every page", { timeout: 540_000 }, () => {
   let stage;
-  /** Of what is shown: one rule, its webhook, an alert of it and the message about that. */
+  /** What is shown: one rule, its webhook, an alert of the rule and its message. */
   let rule;
   let webhook;
   let alert;
@@ -85,7 +85,7 @@ describe("every page", { timeout: 540_000 }, () => {
     await stage?.close();
   });
 
-  /** Each page, and what is there once it has come. */
+  /** Each page, and what it shows when it is complete. */
   const pagesOf = (opened) => ({
     "/inbox": rows(opened).first(),
     [`/inbox/${alert.id}`]: opened.getByText("ErpClient.post"),

@@ -6,7 +6,7 @@ import { createWorld } from "./world.mjs";
 
 const password = "a long enough password";
 
-/** What the scripts of a page may have, as they are sent, charts included. The most has the inbox, 223 kB. */
+/** The largest size of a page's scripts, as sent, including charts. The inbox has the most, 223 kB. */
 const mostScriptBytes = 240_000;
 
 describe("people and pages", { timeout: 240_000 }, () => {
@@ -36,7 +36,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
     assert.ok(answer.ok(), `${path}: ${answer.status()} ${await answer.text()}`);
     return answer.json();
   };
-  /** A browser of its own in which somebody is signed in. */
+  /** A separate browser in which somebody is signed in. */
   const enter = async (role, options = {}) => {
     const context = await world.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
     const signIn = { email: `${role}@example.com`, password };

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { visible } from "./look.mjs";
 import { createWorld, lastsMs } from "./world.mjs";
 
-/** What a browser reports by itself: each answer of 4xx, and each connection that breaks. Tests name those they ask for. */
+/** What a browser itself reports: each 4xx answer, and each broken connection. Tests name those that they cause. */
 const always = /status of 401/;
 
 /** Creates a world with an administrator who is signed in. */
@@ -34,15 +34,15 @@ async function furnish(world) {
   const stage = {
     world,
     storageState,
-    /** What the browser may complain of in a test, beside the answer to who is not signed in. */
+    /** What the browser may report in a test, in addition to the answer to people who are not signed in. */
     asked: undefined,
-    /** Asks the API as the administrator. */
+    /** Calls the API as the administrator. */
     call: async (method, path, data, headers = {}) => {
       const answer = await context.request.fetch(`${world.url}/api/v1${path}`, { method, data, headers });
       assert.ok(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`);
       return answer.status() === 204 ? undefined : answer.json();
     },
-    /** Watches what a page complains of, and what it asks other hosts. */
+    /** Watches the errors of a page, and its requests to other hosts. */
     listen: (opened) => {
       pages.push(opened);
       opened.on("console", (said) => {
@@ -55,26 +55,26 @@ async function furnish(world) {
       });
       return opened;
     },
-    /** A page in a browser of its own, in which the administrator is signed in, at an address. */
+    /** A page at an address, in a separate browser in which the administrator is signed in. */
     open: async (path, options = {}) => {
       const own = await world.browser.newContext({ viewport: { width: 1440, height: 900 }, storageState, ...options });
       const opened = stage.listen(await own.newPage());
       if (path) await opened.goto(world.url + path);
       return opened;
     },
-    /** Ends a test: closes its pages, and holds that they have complained of nothing and asked no other host. */
+    /** Ends a test: closes its pages, and checks that they reported no errors and sent no request to other hosts. */
     end: async () => {
       await Promise.all(pages.splice(0).map((opened) => opened.context().close()));
       stage.asked = undefined;
       world.answers.status = 200;
       assert.deepEqual([complaints.splice(0), elsewhere.splice(0)], [[], []]);
     },
-    /** A name that nothing else has. */
+    /** A unique name. */
     name: (word) => `${word}-${++names}`,
     /** A webhook that sends to the world's receiver. */
     webhook: (name = stage.name("Receiver")) =>
       stage.call("POST", "/webhooks", { name, kind: "generic", url: world.receiver }),
-    /** A rule for each failure of an application of its own, with a webhook of its own. */
+    /** A rule for each failure of a separate application, with a separate webhook. */
     rule: async (definition = {}) => {
       const application = stage.name("shop");
       const webhook = await stage.webhook(`Receiver of ${application}`);
@@ -90,7 +90,10 @@ async function furnish(world) {
       while (Date.now() - lastsMs <= Date.parse(rule.armedSince)) await new Promise((done) => setTimeout(done, 10));
       return { application, rule, webhook };
     },
-    /** Fails exchanges of an application, one of each route, and waits for their alerts; returns these, newest first. */
+    /**
+     * Makes exchanges of an application fail, one of each route, and waits for their alerts;
+     * returns these, newest first.
+     */
     fail: async (application, routes, rest = {}) => {
       await world.fail(...routes.map((route) => ({ id: stage.name("x"), application, route, ...rest })));
       return stage.alerts(application, routes);
@@ -111,7 +114,7 @@ async function furnish(world) {
       }
       throw new Error(`not all alerts of ${application} are there`);
     },
-    /** Fails one exchange of the application of a rule over a window, and waits for its alerts. */
+    /** Makes one exchange of the application of a window rule fail, and waits for its alerts. */
     counted: async (application, rule) => {
       await world.fail({ id: stage.name("x"), application });
       for (const end = Date.now() + 60_000; Date.now() < end; ) {
@@ -121,7 +124,7 @@ async function furnish(world) {
       }
       throw new Error(`no alert of ${rule.name}`);
     },
-    /** What the receiver was sent about an application. */
+    /** What the receiver got about an application. */
     receivedOf: (application) =>
       world.received.filter((body) => JSON.stringify(body).includes(JSON.stringify(application))),
     close: () => world.close(),

@@ -11,7 +11,7 @@ const long = many > 2_000;
 const stormSeconds = long ? 60 : 10;
 const perSecond = 100;
 
-/** What a page may ask of the server each second while alerts come in, on average. */
+/** How many requests per second a page may send while alerts come in, on average. */
 const mostRequestsPerSecond = 4;
 /** The longest that a person may wait for the page to react, on a machine that does other work. */
 const longestTaskMs = 400;
@@ -21,7 +21,7 @@ describe(`the inbox with ${many} alerts`, { timeout: long ? 1_200_000 : 180_000 
   let stage;
   let made = 0;
 
-  /** Fails exchanges of some applications and routes, with a few errors. */
+  /** Makes exchanges of some applications and routes fail, with a few errors. */
   const fail = (count) =>
     stage.world.fail(
       ...Array.from({ length: count }, () => {

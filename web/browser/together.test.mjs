@@ -13,7 +13,7 @@ describe("what takes alerts together", { timeout: 180_000 }, () => {
     assert.ok(answer.ok(), `${path}: ${answer.status()} ${await answer.text()}`);
     return answer.status() === 204 ? undefined : answer.json();
   };
-  /** Fails exchanges of a route of its own, and waits until their alerts are there. */
+  /** Makes exchanges of a separate route fail, and waits for their alerts. */
   const fail = async (route, count) => {
     await world.fail(...Array.from({ length: count }, (_, at) => ({ id: `${route}-${at}`, route })));
     for (const end = Date.now() + 15_000; Date.now() < end; ) {

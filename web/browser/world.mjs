@@ -16,7 +16,7 @@ const startsWithinMs = 30_000;
 /** How long each exchange takes. */
 export const lastsMs = 250;
 
-/** Creates the world. What was made before a failure is undone before it is thrown. */
+/** Creates the world. If that fails, it undoes what it has made and then throws. */
 export async function createWorld() {
   const undo = [];
   const world = {
@@ -86,7 +86,7 @@ async function build(world, undo) {
 
   world.receiver = await receive(world, undo);
   let tocsin;
-  /** Starts Tocsin, at the address that it had before. */
+  /** Starts Tocsin at its previous address. */
   world.start = async () => {
     tocsin = await serve(tocsin?.address ?? "127.0.0.1:0", environment);
     world.url = tocsin.url;
@@ -174,7 +174,7 @@ function output(args, env) {
   });
 }
 
-/** Starts the server and waits for the address that it says. */
+/** Starts the server and waits until it reports its address. */
 function serve(listen, env) {
   return new Promise((resolve, reject) => {
     const child = spawn(binary, ["serve"], {

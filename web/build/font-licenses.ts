@@ -2,7 +2,10 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Plugin } from "vite";
 
-/** Adds the fonts' licenses to the file that Vite has written for the scripts: fonts come by style sheets, unseen by it. */
+/**
+ * Adds the fonts' licences to the file that Vite writes for the scripts. Vite does not see fonts,
+ * because style sheets load them.
+ */
 export function fontLicenses(file: string, packages: readonly string[]): Plugin {
   let outDir = "";
   return {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Plugin } from "vite";
 
-/** The module that each address needs beside the application itself, by the paths of the router. */
+/** The module that each address needs in addition to the application itself, by the paths of the router. */
 export const pageModules: Readonly<Record<string, string>> = {
   "/": "src/inbox/InboxPage.tsx",
   "/inbox": "src/inbox/InboxPage.tsx",
@@ -33,8 +33,9 @@ export const pageModules: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes a JSON file that has, for the path of each page, the values of the `Link` headers that name its files: the server
- * sends them with the first answer, so that a page's own code comes together with the application's and not after it.
+ * Writes a JSON file with, for the path of each page, the values of the `Link` headers that name
+ * its files. The server sends them with the first answer, so that a page's own code arrives
+ * together with the application's and not after it.
  */
 export function pageLinks(file: string): Plugin {
   return {
@@ -50,7 +51,7 @@ export function pageLinks(file: string): Plugin {
         const styles = new Set<string>();
         const add = (name: string) => {
           const chunk = chunks.get(name);
-          // What the page itself names is under way already.
+          // The page itself names this file, so it is already being loaded.
           if (!chunk || scripts.has(name) || page.includes(name)) return;
           scripts.add(name);
           for (const style of chunk.viteMetadata?.importedCss ?? []) if (!page.includes(style)) styles.add(style);

@@ -5,7 +5,7 @@ import type { Plugin } from "vite";
 
 const compressible = new Set([".html", ".js", ".css", ".svg", ".json", ".txt"]);
 
-/** Writes a Brotli and a gzip form beside each text file of the build, for the server to choose from. */
+/** Writes a Brotli and a gzip form of each text file of the build, for the server to choose from. */
 export function precompress(): Plugin {
   let outDir = "";
   return {

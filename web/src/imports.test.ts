@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
-/** Each folder may import those before it. `app` puts everything together. */
+/** Each folder may import those before it. `app` combines everything. */
 const layers = [
   "api",
   "ui",
@@ -37,7 +37,7 @@ test("a folder imports only the folders below it", () => {
 });
 
 test("only src/api speaks HTTP, by whatever name", () => {
-  // The lint rule sees the global names alone, not those that are read from the window.
+  // The lint rule only sees global names, not those that are read from the window.
   const speaks = /\b(?:globalThis|window|self)\s*\.\s*(?:fetch|EventSource|WebSocket|XMLHttpRequest)\b|\bsendBeacon\b/;
   expect(speaks.test("globalThis.fetch(request)")).toBe(true);
   const wrong = files.filter(

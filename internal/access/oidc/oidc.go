@@ -1,15 +1,15 @@
-// Package oidc lets people sign in at an OpenID Connect provider.
+// Package oidc lets people sign in through an OpenID Connect provider.
 //
 // It uses the authorization code flow with PKCE. The data of one attempt (state, nonce, verifier,
-// where to return) travels in a sealed cookie of the browser that began it. No other browser can
-// therefore complete it, no replica has to remember it, and it expires after ten minutes.
+// where to return) is in a sealed cookie of the browser that began it. So no other browser can
+// complete the attempt, no replica has to remember it, and it expires after ten minutes.
 //
 // The provider is authoritative for identities: issuer and subject. An e-mail address is only an
-// attribute of a person, and never merges two people: an account that exists under the same address
-// is not taken over. If a claim gives the role, it gives it anew at each sign-in.
+// attribute of a person, and never merges two people: an existing account with the same address is
+// not taken over. If a claim gives the role, it is applied at each sign-in.
 //
-// The provider is not contacted before somebody signs in. A provider that cannot be reached keeps
-// nobody else out.
+// The provider is not contacted before somebody signs in. A provider that cannot be reached does
+// not keep other people out.
 package oidc
 
 import (
@@ -37,24 +37,24 @@ import (
 // are required.
 type Options struct {
 	Issuer, ClientID, ClientSecret string
-	// Name is what the button says; the issuer's host by default.
+	// Name is the text of the button; the issuer's host by default.
 	Name string
 	// RedirectURL is where the provider sends people back to.
 	RedirectURL string
-	// Scopes are asked for beside "openid"; "profile" and "email" by default.
+	// Scopes are requested in addition to "openid"; "profile" and "email" by default.
 	Scopes []string
-	// RoleClaim names the claim that gives the role, by dots where it is nested.
-	// Without it everybody gets DefaultRole once, and keeps what an administrator
-	// makes of it.
+	// RoleClaim names the claim with the role; dots separate the names of nested claims. Without
+	// it, everybody gets DefaultRole once, and administrators may change it.
 	RoleClaim string
-	// RoleMap gives the role for a value of the claim. The highest one counts.
+	// RoleMap gives the role for a value of the claim. The highest role counts.
 	RoleMap map[string]access.Role
-	// GroupsClaim names the claim that gives the groups of people, likewise; empty gives none.
+	// GroupsClaim names the claim with the groups of people, in the same way; empty means that
+	// there are no groups.
 	GroupsClaim string
-	// DefaultRole is that of whom the claim gives none. Empty admits nobody who
-	// has no account, or no role by the claim.
+	// DefaultRole is the role of people to whom the claim gives none. If it is empty, people
+	// without an account, or without a role by the claim, are not admitted.
 	DefaultRole access.Role
-	// Tenant is that of accounts which are made.
+	// Tenant is the tenant of new accounts.
 	Tenant string
 	// Seal and Open keep the cookie from being read or made by others.
 	Seal func(plain []byte) []byte
@@ -69,34 +69,34 @@ const (
 	maxReturn       = 2000
 )
 
-// Problem is why nobody was let in, as the page shows it.
+// Problem is why a person was not let in, as the page shows it.
 type Problem string
 
 // The problems.
 const (
-	// Expired: the attempt is unknown to this browser, or too old.
+	// Expired means that the attempt is unknown to this browser, or too old.
 	Expired Problem = "expired"
-	// Cancelled: the provider says that the person did not want to, or may not.
+	// Cancelled means that, according to the provider, the person cancelled or is not allowed.
 	Cancelled Problem = "cancelled"
-	// Unusable: the provider cannot be reached, or what it says does not hold.
+	// Unusable means that the provider cannot be reached, or that its answer is invalid.
 	Unusable Problem = "provider"
-	// NotAdmitted: the person has no account here, or no role.
+	// NotAdmitted means that the person has no account here, or no role.
 	NotAdmitted Problem = "not-admitted"
 )
 
-// Error is a [Problem] with what the log tells.
+// Error is a [Problem] with the details for the log.
 type Error struct {
 	Problem Problem
 	Err     error
 }
 
-// Error tells the log.
+// Error returns the text for the log.
 func (e *Error) Error() string { return fmt.Sprintf("sign in at provider: %s: %v", e.Problem, e.Err) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Provider is one that people sign in at. It is safe for concurrent use.
+// Provider is an OpenID Connect provider. It is safe for concurrent use.
 type Provider struct {
 	Options
 
@@ -134,14 +134,14 @@ func New(o Options) (*Provider, error) {
 	return &Provider{Options: o, client: &http.Client{Timeout: providerTimeout}}, nil
 }
 
-// attempt is what the cookie holds.
+// attempt is the content of the cookie.
 type attempt struct {
 	State, Nonce, Verifier, Return string
 	ExpiresAt                      time.Time
 }
 
-// Begin returns where to send the browser, and the cookie that it keeps until it
-// comes back. returnTo is a path of the application; anything else is "/".
+// Begin returns where to send the browser, and the cookie that it keeps until it comes back.
+// returnTo is a path of the application; anything else is replaced by "/".
 func (p *Provider) Begin(ctx context.Context, returnTo string) (target, cookie string, err error) {
 	config, _, err := p.config(ctx)
 	if err != nil {
@@ -159,9 +159,9 @@ func (p *Provider) Begin(ctx context.Context, returnTo string) (target, cookie s
 	return target, base64.RawURLEncoding.EncodeToString(p.Seal(plain)), nil
 }
 
-// Finish returns the account to be of whoever comes back, with the cookie of
-// [Provider.Begin] and the query that the provider sent along, and where to return to.
-// Its errors are [*Error].
+// Finish returns the account of the person who comes back, and where to return to. Its arguments
+// are the cookie of [Provider.Begin] and the query that the provider added. Its errors are
+// [*Error].
 func (p *Provider) Finish(ctx context.Context, cookie string, query url.Values) (access.NewAccount, string, error) {
 	a, err := p.attemptOf(cookie, query.Get("state"))
 	if err != nil {
@@ -199,7 +199,7 @@ func (p *Provider) attemptOf(cookie, state string) (attempt, error) {
 	return a, nil
 }
 
-// redeem asks the provider who it is.
+// redeem asks the provider who the person is.
 func (p *Provider) redeem(ctx context.Context, a attempt, code string) (access.NewAccount, error) {
 	config, provider, err := p.config(ctx)
 	if err != nil {
@@ -228,7 +228,7 @@ func (p *Provider) redeem(ctx context.Context, a attempt, code string) (access.N
 	return p.account(token.Issuer, token.Subject, claims)
 }
 
-// account makes of claims what an account would be.
+// account converts claims to an account.
 func (p *Provider) account(issuer, subject string, claims map[string]any) (access.NewAccount, error) {
 	text := func(name string) string { s, _ := claims[name].(string); return s }
 	who := access.NewAccount{TenantID: p.Tenant, Issuer: issuer, Subject: subject, Email: text("email"), Name: text("name"), Groups: p.groups(claims)}
@@ -244,7 +244,7 @@ func (p *Provider) account(issuer, subject string, claims map[string]any) (acces
 	return who, nil
 }
 
-// valuesOf returns the texts of a claim, which is one or a list of them.
+// valuesOf returns the texts of a claim, which is one text or a list of them.
 func valuesOf(claims map[string]any, claim string) []string {
 	var value any = claims
 	for part := range strings.SplitSeq(claim, ".") {
@@ -264,13 +264,13 @@ func valuesOf(claims map[string]any, claim string) []string {
 	return texts
 }
 
-// Bounds of the groups that are kept of somebody.
+// Bounds of the stored groups of a person.
 const (
 	maxGroups     = 1000
 	maxGroupBytes = 200
 )
 
-// groups returns the groups that the claim gives. What Postgres cannot keep is left out.
+// groups returns the groups in the claim. Texts that Postgres cannot store are left out.
 func (p *Provider) groups(claims map[string]any) []string {
 	if p.GroupsClaim == "" {
 		return nil
@@ -285,7 +285,7 @@ func (p *Provider) groups(claims map[string]any) []string {
 	return slices.Compact(kept)
 }
 
-// role returns the highest role that the claim gives, else the default one.
+// role returns the highest role in the claim, or the default role.
 func (p *Provider) role(claims map[string]any) access.Role {
 	given := p.DefaultRole
 	for _, name := range valuesOf(claims, p.RoleClaim) {
@@ -313,8 +313,8 @@ func (p *Provider) config(ctx context.Context) (*oauth2.Config, *oidc.Provider, 
 	}, p.found, nil
 }
 
-// CleanReturn returns a path of the application that may be returned to, "/" for
-// whatever could lead elsewhere.
+// CleanReturn returns a path of the application that may be returned to; "/" for anything that
+// could lead elsewhere.
 func CleanReturn(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || len(path) > maxReturn || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||

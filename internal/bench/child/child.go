@@ -1,9 +1,9 @@
-// Package child runs programs beside the benchmark: its own other halves, which
-// are the same program with another first argument, and those of others.
+// Package child runs programs as children of the benchmark: parts of the benchmark itself, which
+// are the same program with another first argument, and programs of others.
 //
-// The two halves speak lines of JSON: the child writes one when it is ready and
-// one for each answer, its parent writes a line to have it go on. A child ends
-// when its standard input does, and dies with its parent.
+// Parent and child exchange lines of JSON: the child writes one when it is ready and one for each
+// result; its parent writes a line to make it continue. A child ends when its standard input does,
+// and is killed when its parent ends.
 package child
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Process is a child. Its methods are for one goroutine.
+// Process is a child. Its methods must be called by one goroutine.
 type Process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
@@ -31,19 +31,19 @@ type Process struct {
 	err     error
 }
 
-// Options says what to run.
+// Options describe what to run.
 type Options struct {
 	Path string
 	Args []string
-	// Env is the whole environment; nil is that of this process.
+	// Env is the whole environment; nil means that of this process.
 	Env []string
-	// Stderr is told, beside, what the child writes there; nil is nobody.
+	// Stderr additionally receives what the child writes there; it may be nil.
 	Stderr io.Writer
 }
 
 // Start starts a child.
 func Start(o Options) (*Process, error) {
-	// The child outlives no context: it ends by Stop, Kill, or with this process.
+	// No context limits the child: it ends by Stop, Kill, or with this process.
 	command := exec.Command(o.Path, o.Args...) //nolint:noctx // see above
 	command.Env = o.Env
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -71,7 +71,7 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// Self starts another half of this program.
+// Self starts another part of this program.
 func Self(args ...string) (*Process, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // Ended is closed when the child has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Said returns the last that the child wrote to its standard error.
+// Said returns the last part of what the child wrote to its standard error.
 func (p *Process) Said() string { return p.said.String() }
 
 // Read reads the child's next line.
@@ -120,7 +120,7 @@ func (p *Process) Tell(line string) error {
 // Pause pauses the child until Resume.
 func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTOP) }
 
-// Resume has the child go on; it does nothing to one that has not paused.
+// Resume resumes a paused child; otherwise it does nothing.
 func (p *Process) Resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
 
 // Kill ends the child at once and waits for it.
@@ -129,7 +129,7 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Stop asks the child to end, and kills it when it takes longer than the timeout.
+// Stop ends the child's input, and kills it if it takes longer than the timeout to end.
 func (p *Process) Stop(timeout time.Duration) error {
 	_ = p.stdin.Close()
 	_ = p.command.Process.Signal(syscall.SIGTERM)
@@ -144,7 +144,7 @@ func (p *Process) Stop(timeout time.Duration) error {
 	}
 }
 
-// tail keeps the last of what is written.
+// tail keeps the last part of what is written.
 type tail struct {
 	also io.Writer
 	mu   sync.Mutex
@@ -171,7 +171,7 @@ func (t *tail) String() string {
 	return t.kept.String()
 }
 
-// Parent is the other end: what a child has of its parent.
+// Parent is the child's connection to its parent.
 type Parent struct {
 	in  *bufio.Reader
 	out io.Writer

@@ -9,7 +9,7 @@ import (
 	"tocsin/internal/bench/trial"
 )
 
-// Percentiles collects those of several trials.
+// Percentiles collects percentiles of several trials.
 type Percentiles struct{ p50, p99 []float64 }
 
 // Add takes the latencies of a trial, in milliseconds.
@@ -26,12 +26,13 @@ func (p *Percentiles) Figures(name string, p50, p99 *report.Bound) []report.Figu
 	}
 }
 
-// Latencies compares when messages came with when they might have, by exchange.
+// Latencies returns the differences between when messages arrived and when they could have, by
+// exchange.
 func (b *Bench) Latencies(ctx context.Context, book string, from map[string]int64) ([]float64, error) {
 	return b.LatenciesBut(ctx, book, from, nil)
 }
 
-// LatenciesBut is the same without some exchanges, whose messages must have come all the same.
+// LatenciesBut is the same without some exchanges, whose messages must have arrived all the same.
 func (b *Bench) LatenciesBut(ctx context.Context, book string, from map[string]int64, but map[string]bool) ([]float64, error) {
 	came, err := b.Receiver.Arrivals(ctx, book)
 	if err != nil {
@@ -53,7 +54,7 @@ func (b *Bench) LatenciesBut(ctx context.Context, book string, from map[string]i
 	return latencies, nil
 }
 
-// Complete refuses a book that does not hold each of so many messages once.
+// Complete returns an error unless a book contains each of n messages once.
 func (b *Bench) Complete(ctx context.Context, book string, count int) error {
 	m, err := b.Counted(ctx, book, count, count)
 	if err != nil {
@@ -72,7 +73,7 @@ func Of[T any](all []T, figure func(T) float64) []float64 {
 	return out
 }
 
-// Ratios compares trial by trial.
+// Ratios returns the ratios trial by trial.
 func Ratios[T any](side, over []T, figure func(T) float64) []float64 {
 	out := make([]float64, min(len(side), len(over)))
 	for i := range out {

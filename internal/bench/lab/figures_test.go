@@ -28,7 +28,7 @@ func TestPercentilesOfEachTrial(t *testing.T) {
 	}
 }
 
-// TestEveryWorkloadHasItsOwnID holds the list to what docs/performance.md names.
+// TestEveryWorkloadHasItsOwnID compares the list with the ids in docs/performance.md.
 func TestEveryWorkloadHasItsOwnID(t *testing.T) {
 	var ids []string
 	for _, w := range slices.Concat(speed.Workloads(), strain.Workloads(), live.Workloads()) {

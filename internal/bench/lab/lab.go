@@ -1,5 +1,5 @@
-// Package lab holds what all workloads share: the receiver, the engines, how long
-// to wait, what to count, and how the figures of trials are put together.
+// Package lab contains what all workloads share: the receiver, the engines, how long to wait, what
+// to count, and how the figures of trials are combined.
 package lab
 
 import (
@@ -23,11 +23,11 @@ type Bench struct {
 	Engines     *product.Engines
 	Receiver    receiver.Client
 	ReceiverPID int
-	// Alertmanager is its program, "" where there is none.
+	// Alertmanager is its program, "" if there is none.
 	Alertmanager string
 	Trials       int
-	// Quick makes everything small. Soak has the soak take half an hour. Huge has
-	// the history go up to 10^8 exchanges.
+	// Quick makes everything small. Soak makes the soak take half an hour. Huge extends the history
+	// to 10^8 exchanges.
 	Quick, Soak, Huge bool
 	// Tell is called with progress.
 	Tell func(string)
@@ -39,14 +39,14 @@ type Bench struct {
 type Workload struct {
 	// IDs name the results, in order.
 	IDs []string
-	// Run returns what it found, also with an error that refuses it.
+	// Run returns the results; if it also returns an error, they are marked as refused.
 	Run func(ctx context.Context, b *Bench) ([]report.Result, error)
 }
 
-// Timeout is how long anything may take that is not done.
+// Timeout limits any wait.
 const Timeout = 3 * time.Minute
 
-// Either returns one size for a quick run and one for a whole.
+// Either returns one of two sizes: that of a quick run or that of a whole run.
 func Either[T any](quickly bool, quick, whole T) T {
 	if quickly {
 		return quick
@@ -54,26 +54,27 @@ func Either[T any](quickly bool, quick, whole T) T {
 	return whole
 }
 
-// Book names a book of the receiver that nobody else uses.
+// Book returns the name of an unused book of the receiver.
 func (b *Bench) Book() string {
 	b.books++
 	return fmt.Sprint("book-", b.books)
 }
 
-// Processes are those that work for a side: the engines and the receiver, and more by name.
+// Processes are those that work for a side: the engines and the receiver, and others by name.
 func (b *Bench) Processes(more map[string]int) map[string]int {
 	all := map[string]int{"Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID, "receiver": b.ReceiverPID}
 	maps.Copy(all, more)
 	return all
 }
 
-// Counted makes the measure of a run whose messages went to a book: it asks what came, once more after all was recorded.
+// Counted returns the measure of a run whose messages went to a book: it reads what arrived again
+// after all was recorded.
 func (b *Bench) Counted(ctx context.Context, book string, asked, recorded int) (trial.Measure, error) {
 	count, err := b.Receiver.Await(ctx, book, asked, 0)
 	return trial.Measure{Asked: asked, Sent: count.Distinct + count.Unknown, Recorded: recorded, Repeats: count.Repeats}, err
 }
 
-// AwaitReceived waits until a book holds so many messages.
+// AwaitReceived waits until a book contains n messages.
 func (b *Bench) AwaitReceived(ctx context.Context, book string, count int) (receiver.Count, error) {
 	got, err := b.Receiver.Await(ctx, book, count, Timeout)
 	if err == nil && got.Distinct < count {
@@ -82,7 +83,7 @@ func (b *Bench) AwaitReceived(ctx context.Context, book string, count int) (rece
 	return got, err
 }
 
-// Metered reads what processes use from now on.
+// Metered measures what processes use from now on.
 func Metered(named map[string]int) (func() (map[string]time.Duration, error), error) {
 	before, err := meter.Read(named)
 	if err != nil {
@@ -97,10 +98,10 @@ func Metered(named map[string]int) (func() (map[string]time.Duration, error), er
 	}, nil
 }
 
-// End ends a child and forgets how.
+// End ends a child and ignores how it ends.
 func End(p *child.Process) { _ = p.Stop(10 * time.Second) }
 
-// CPUNotes tells what each process used for an operation.
+// CPUNotes describes what each process used for an operation.
 func CPUNotes(runs trial.Runs, side string) string {
 	names := map[string][]float64{}
 	for _, m := range runs[side] {
@@ -118,7 +119,7 @@ func CPUNotes(runs trial.Runs, side string) string {
 	return "CPU of " + side + ", µs per operation: " + strings.Join(parts, ", ")
 }
 
-// Bars makes the plot of rates.
+// Bars returns the plot of rates.
 func Bars(runs trial.Runs, sides []trial.Side) []report.Bar {
 	var all []report.Bar
 	for _, side := range sides {

@@ -10,32 +10,32 @@ import (
 	"tocsin/internal/bench/product"
 )
 
-// PassInterval is the time between passes where one pass is measured: long enough for
-// all that is done beside it in between.
+// PassInterval is the time between passes when one pass is measured: long enough for everything
+// else that is done in between.
 const PassInterval = 500 * time.Millisecond
 
-// WindowsInterval is the same where there are rules over a window: longer than their interval,
-// so that each pass evaluates all of them.
+// WindowsInterval is the same with window rules: longer than their interval, so that each pass
+// evaluates all of them.
 const WindowsInterval = 1500 * time.Millisecond
 
 // Pass is what the passes of one tick did that found new exchanges.
 type Pass struct {
-	// Took is the time of all passes of the tick together, as the replica's own
-	// histogram says. CPU is what all processes used from before the tick until all was
-	// committed, Used the part of each.
+	// Took is the duration of all passes of the tick together, from the replica's own histogram.
+	// CPU is what all processes used from before the tick until all was committed, Used the part of
+	// each.
 	Took, CPU time.Duration
 	Used      meter.Reading
 	Read      product.Reads
 }
 
-// Passing measures passes of one replica over a world, which it alone evaluates.
+// Passing measures passes of one replica over a world that only it evaluates.
 type Passing struct {
 	World   *product.World
 	Replica *product.Replica
 	// Partitions is the number of those that have rules.
 	Partitions int
-	// Write writes the nth batch of exchanges. Where more than the passes of one tick were
-	// measured, another batch is written.
+	// Write writes the nth batch of exchanges. If more than the passes of one tick were measured,
+	// another batch is written.
 	Write func(nth int) error
 	// Alerts are raised by each batch.
 	Alerts int

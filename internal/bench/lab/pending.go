@@ -10,12 +10,12 @@ import (
 	"tocsin/internal/bench/product"
 )
 
-// Pending commits so many alerts of one webhook, which is disabled.
+// Pending commits count alerts of one webhook, which is disabled.
 func (b *Bench) Pending(ctx context.Context, world *product.World, address string, count int) (uuid.UUID, error) {
 	return PendingWith(ctx, world, address, peers.Connections, count)
 }
 
-// PendingWith is the same with so many attempts at a time.
+// PendingWith is the same with a number of concurrent attempts.
 func PendingWith(ctx context.Context, world *product.World, address string, concurrent, count int) (uuid.UUID, error) {
 	hook, err := world.Hook(ctx, address, concurrent, false)
 	if err != nil {
@@ -34,7 +34,7 @@ func PendingWith(ctx context.Context, world *product.World, address string, conc
 	return hook, world.Exec(ctx, "analyze")
 }
 
-// Wait waits.
+// Wait waits for d, or until ctx ends.
 func Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -36,7 +36,7 @@ func health(ctx context.Context, b bench) ([]report.Result, error) {
 	return []report.Result{r}, nil
 }
 
-// outageEvents are what an outage led to.
+// outageEvents are the consequences of an outage.
 type outageEvents struct {
 	failing, recovered                                  time.Duration
 	alerts, failingMessages, recoveredMessages, ofRules int64

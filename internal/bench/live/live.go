@@ -1,6 +1,6 @@
-// Package live holds the workloads that measure what users notice: how soon a message
-// reaches receivers as they really are, how Tocsin recovers from an outage and a restart,
-// and what many tenants, webhooks and rules cost (L1 to L8).
+// Package live contains the workloads that measure what users notice: how soon a message reaches
+// realistic receivers, how Tocsin recovers from an outage and a restart, and what many tenants,
+// webhooks and rules cost (L1 to L8).
 package live
 
 import (
@@ -36,10 +36,10 @@ func Workloads() []lab.Workload {
 	}
 }
 
-// farHooks is the number of webhooks that answer; one more hangs.
+// farHooks is the number of webhooks that respond; one more hangs.
 const farHooks = 200
 
-// template is a body as people write it.
+// template is a realistic body template.
 const template = `{"text": "*{{alert.title}}* in {{exchange.application}} / {{exchange.route}}: {{exchange.errorType}}: {{exchange.errorMessage}}",
  "severity": "{{alert.severity}}", "alert": "{{alert.id}}", "executionId": "{{exchange.executionId}}",
  "customer": "{{exchange.attributes.customer}}", "startedAt": "{{exchange.startTime}}"}`
@@ -47,8 +47,8 @@ const template = `{"text": "*{{alert.title}}* in {{exchange.application}} / {{ex
 // about describes the receivers of [bench.far].
 const about = "200 webhooks at hosts of their own, over TLS, signed and with a body template, that answer within 20 to 500 ms (log-normal, median 100 ms), 1 % with an error; one more never answers."
 
-// far stores the webhooks, and for each a rule about an application of its own: app-0 to
-// app-199, and app-200 that of the one that hangs.
+// far stores the webhooks, and for each a rule about an application of its own: app-0 to app-199,
+// and app-200 for the one that hangs.
 func (b bench) far(ctx context.Context, world *product.World, book string, like notify.Webhook) error {
 	like.Enabled, like.BodyTemplate = true, template
 	for n := range farHooks + 1 {

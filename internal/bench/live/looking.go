@@ -53,7 +53,7 @@ func looking(ctx context.Context, b bench) ([]report.Result, error) {
 	return []report.Result{r}, nil
 }
 
-// looked is how long looks took, in milliseconds.
+// looked are the durations of looks, in milliseconds.
 type looked struct{ whole, named []float64 }
 
 func (b bench) looks(ctx context.Context, size int) (l looked, err error) {
@@ -85,7 +85,7 @@ func (b bench) looks(ctx context.Context, size int) (l looked, err error) {
 		if err != nil {
 			return l, err
 		}
-		// Each connection plans a statement anew at first.
+		// Each connection plans a statement again at first.
 		if nth >= 10 {
 			l.whole, l.named = append(l.whole, whole), append(l.named, named)
 		}
@@ -93,7 +93,7 @@ func (b bench) looks(ctx context.Context, size int) (l looked, err error) {
 	return l, nil
 }
 
-// look looks once, and returns how long that took, in milliseconds.
+// look looks once, and returns its duration in milliseconds.
 func look(ctx context.Context, world *product.World, want int, named ...uuid.UUID) (float64, error) {
 	found := 0
 	began := time.Now()
@@ -111,7 +111,7 @@ func look(ctx context.Context, world *product.World, want int, named ...uuid.UUI
 	return took.Seconds() * 1000, err
 }
 
-// manyHooks stores so many webhooks.
+// manyHooks stores the given number of webhooks.
 func manyHooks(ctx context.Context, world *product.World, count int) ([]uuid.UUID, error) {
 	hooks, errs := make([]uuid.UUID, count), make([]error, count)
 	numbers := make(chan int)

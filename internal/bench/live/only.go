@@ -18,7 +18,7 @@ import (
 // backlogHooks is the number of webhooks with backlogs.
 const backlogHooks = 100
 
-// only is L3: the only message of a webhook, beside others with backlogs.
+// only is L3: the only message of a webhook, while others have backlogs.
 func only(ctx context.Context, b bench) ([]report.Result, error) {
 	each := lab.Either(b.Quick, 60, 400)
 	r := report.Result{
@@ -54,8 +54,8 @@ func only(ctx context.Context, b bench) ([]report.Result, error) {
 	return []report.Result{r}, nil
 }
 
-// single returns how long after its commit each message of a webhook came, in
-// milliseconds, beside so many messages for each of the others.
+// single returns how long after its commit each message of a webhook arrived, in milliseconds, with
+// the given number of messages queued for each of the others.
 func (b bench) single(ctx context.Context, backlog, count int) (latencies []float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b bench) single(ctx context.Context, backlog, count int) (latencies []floa
 	return b.Latencies(ctx, book, from)
 }
 
-// backlog has so many messages wait for each of the other webhooks.
+// backlog queues the given number of messages for each of the other webhooks.
 func (b bench) backlog(ctx context.Context, world *product.World, book string, each int) error {
 	hooks := make([]uuid.UUID, backlogHooks)
 	var err error

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// outageRate is how many messages a second each receiver takes.
+	// outageRate is how many messages per second each receiver accepts.
 	outageRate = 5
-	// failedEvery is of how many exchanges of the outage one failed.
+	// failedEvery means that one in so many exchanges of the outage failed.
 	failedEvery = 20
 )
 
@@ -51,9 +51,9 @@ func outage(ctx context.Context, b bench) ([]report.Result, error) {
 // comeback is what was measured of an outage's end, from there on.
 type comeback struct {
 	first, raised, delivered time.Duration
-	// fresh is how long after it was visible each new failure was alerted, in seconds.
+	// fresh is how long after it became visible each new failure was alerted, in seconds.
 	fresh []float64
-	// most is the number of messages of the webhook that has most.
+	// most is the number of messages of the webhook with the most.
 	most int64
 }
 
@@ -105,14 +105,14 @@ func (b bench) comeback(ctx context.Context, count int) (c comeback, err error) 
 	return c, b.account(ctx, world, &c, reckoning{book: book, back: back, visible: visible})
 }
 
-// reckoning is what is known of an outage's end without the product.
+// reckoning is what is known about the end of an outage without the product.
 type reckoning struct {
 	book    string
 	back    time.Time
 	visible map[string]int64
 }
 
-// account reads when what was committed and received.
+// account reads when alerts were committed and messages received.
 func (b bench) account(ctx context.Context, world *product.World, c *comeback, r reckoning) error {
 	commits, err := world.Commits(ctx)
 	if err != nil {

@@ -40,8 +40,8 @@ func restart(ctx context.Context, b bench) ([]report.Result, error) {
 // second is what was measured of the second process, from its start on.
 type second struct {
 	held, first, done time.Duration
-	// fresh is how long after it was visible each failure was alerted that was written
-	// after the partition was taken, in seconds.
+	// fresh is how long after it became visible each failure was alerted that was written after the
+	// partition was taken, in seconds.
 	fresh []float64
 }
 
@@ -86,7 +86,7 @@ func (b bench) restarted(ctx context.Context, count int64) (s second, err error)
 			}
 			return false, err
 		}
-		// The first commit after a start stores what it has to look at as the backfill mark.
+		// The first commit after a start stores what is to be judged as the backfill mark.
 		caughtUp, err := world.CaughtUp(ctx, held.UnixNano())
 		if caughtUp {
 			done = time.Now()

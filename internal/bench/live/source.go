@@ -46,8 +46,8 @@ func source(ctx context.Context, b bench) ([]report.Result, error) {
 
 const sourceNew, sourceFailed = 1000, 10
 
-// costs are what passes cost ClickHouse: processor time in milliseconds a second, queries
-// and rows of a pass.
+// costs are what passes cost ClickHouse: CPU time in milliseconds per second, and queries and rows
+// per pass.
 type costs struct {
 	idleCPU, withoutCPU, idleQueries, idleRows, idleOver float64
 	busy                                                 []lab.Pass
@@ -90,7 +90,7 @@ func (b bench) cost(ctx context.Context, history int64) (c costs, err error) {
 	return c, err
 }
 
-// resting returns the processor time that ClickHouse uses in a second, in milliseconds.
+// resting returns the CPU time of ClickHouse per second, in milliseconds.
 func (b bench) resting(ctx context.Context, lasting time.Duration) (float64, error) {
 	used, err := lab.Metered(map[string]int{"ClickHouse": b.Engines.ClickHousePID})
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// steadyRate is the number of failures a second, which come in so many inserts.
+	// steadyRate is the number of failures per second, which are written in so many inserts.
 	steadyRate, insertsPerSecond = 200, 20
-	// retryQuickly has messages that were answered with an error arrive within the run.
+	// retryQuickly is a setting with which messages that got an error are delivered within the run.
 	retryQuickly = "TOCSIN_RETRY_SCHEDULE=1s,1s,1s,1s"
 )
 
-// steady is L1: from visible in ClickHouse to answered by the receiver.
+// steady is L1: from visibility in ClickHouse to the receiver's response.
 func steady(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "L1", Title: "Steady: from visible in ClickHouse to delivered, 200 alerts a second", Unit: "an exchange that failed, with a message to one of 200 receivers",
@@ -57,8 +57,8 @@ func steady(ctx context.Context, b bench) ([]report.Result, error) {
 
 // stream is what was measured of steady traffic.
 type stream struct {
-	// latencies are in milliseconds, micros is the processor time of an alert, again the
-	// percentage of messages that were sent again.
+	// latencies are in milliseconds, micros is the CPU time per alert, again the percentage of
+	// messages that were sent again.
 	latencies     []float64
 	micros, again float64
 }
@@ -77,7 +77,7 @@ func (b bench) stream(ctx context.Context, tick, lasting time.Duration) (s strea
 	if err != nil {
 		return s, err
 	}
-	// What hangs keeps an orderly end waiting for its timeout.
+	// A hanging call delays an orderly end until its timeout.
 	defer replica.Kill()
 	if _, err := world.AwaitCaughtUp(ctx); err != nil {
 		return s, err
@@ -109,8 +109,8 @@ func (b bench) stream(ctx context.Context, tick, lasting time.Duration) (s strea
 	return s, err
 }
 
-// feed writes failures in small inserts, and returns when each that is not for the
-// receiver which hangs became visible.
+// feed writes failures in small inserts, and returns when each became visible, except those for the
+// hanging receiver.
 func (b bench) feed(ctx context.Context, world *product.World, lasting time.Duration) (map[string]int64, error) {
 	const each = steadyRate / insertsPerSecond
 	visible := map[string]int64{}

@@ -17,7 +17,7 @@ const (
 	tenantExchanges = 1000
 )
 
-// tenants is L5: the same traffic of ever more tenants.
+// tenants is L5: the same traffic of more and more tenants.
 func tenants(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "L5", Title: "Tenants: the same 1,000 new exchanges of ever more tenants, 10 rules each", Unit: "a pass over one partition",
@@ -40,8 +40,8 @@ func tenants(ctx context.Context, b bench) ([]report.Result, error) {
 	return []report.Result{r}, err
 }
 
-// tenantPasses measures passes over ever more tenants. Mixed says that four of the rules of each are
-// over a window, one of each mode.
+// tenantPasses measures passes over more and more tenants. Mixed says that each has four window
+// rules, one of each mode.
 func (b bench) tenantPasses(ctx context.Context, sizes []int, mixed bool) (figures []report.Figure, err error) {
 	kinds := ""
 	if mixed {
@@ -126,7 +126,7 @@ func (b bench) passesOver(ctx context.Context, size int, mixed bool) (passes []l
 	return passes, nil
 }
 
-// shares has one, two and four replicas share the partitions of many tenants.
+// shares lets one, two and four replicas share the partitions of many tenants.
 func (b bench) shares(ctx context.Context, size int) (figures []report.Figure, err error) {
 	const partitions = 8
 	world, err := b.tenantWorld(ctx, size, partitions, 0)
@@ -168,8 +168,8 @@ func (b bench) shares(ctx context.Context, size int) (figures []report.Figure, e
 	return figures, nil
 }
 
-// second returns the processor time, in milliseconds, of the passes of a second that find
-// new exchanges, and of all that is done beside them.
+// second returns the CPU time, in milliseconds, of the passes of a second that find new exchanges,
+// and of everything else that is done meanwhile.
 func (b bench) second(ctx context.Context, world *product.World, processes map[string]int, size int) (float64, error) {
 	before, err := world.Number(ctx, "select count(*) from alert")
 	if err != nil {

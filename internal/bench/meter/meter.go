@@ -1,8 +1,8 @@
 // Package meter reads what processes use of the machine, from Linux's /proc.
 //
-// A process counts with all that it started: what its living descendants have
-// used, and what the ended ones used, which the kernel adds to whoever waited for
-// them. A server that works in a process for each connection is so counted whole.
+// A process counts with everything that it started: what its living descendants have used, and what
+// the ended ones used, which the kernel adds to the process that waited for them. So a server with
+// a process per connection is counted as a whole.
 package meter
 
 import (
@@ -32,7 +32,7 @@ func parseStat(text string) (stat, error) {
 	if open < 1 || closed < open {
 		return stat{}, fmt.Errorf("read process status: %q", text)
 	}
-	// The name, in brackets, may hold anything; the third field comes after it.
+	// The name, in brackets, may contain anything; the third field follows it.
 	fields := strings.Fields(text[closed+1:])
 	const parent, user, children = 1, 11, 14
 	if len(fields) <= children {
@@ -71,7 +71,7 @@ func processes() (map[int]stat, error) {
 	return all, nil
 }
 
-// below says whether a process is root or descends from it.
+// below reports whether a process is root or descends from it.
 func below(all map[int]stat, pid, root int) bool {
 	for pid > 1 {
 		if pid == root {
@@ -82,11 +82,11 @@ func below(all map[int]stat, pid, root int) bool {
 	return false
 }
 
-// Reading is the processor time that processes had used at an instant, by name.
+// Reading is the CPU time that processes had used at an instant, by name.
 type Reading map[string]time.Duration
 
-// Read reads named processes, each with its descendants. A descendant that has a
-// name of its own is not counted twice.
+// Read reads named processes, each with its descendants. A descendant that has a name itself is not
+// counted twice.
 func Read(named map[string]int) (Reading, error) {
 	all, err := processes()
 	if err != nil {
@@ -106,7 +106,7 @@ func Read(named map[string]int) (Reading, error) {
 	return reading, nil
 }
 
-// owner returns the nearest named process above a process or itself, 0 where there is none.
+// owner returns the nearest named process among a process and its ancestors, or 0.
 func owner(named map[string]int, all map[int]stat, pid int) int {
 	for ; pid > 1; pid = all[pid].parent {
 		for _, root := range named {
@@ -143,8 +143,8 @@ func Resident(pid int) (int64, error) {
 	return 0, fmt.Errorf("read memory: process %d tells none", pid)
 }
 
-// Listener returns the process that listens on a TCP port of this machine; of
-// several that share the socket, the one that the others descend from.
+// Listener returns the process that listens on a TCP port of this machine; if several share the
+// socket, the one from which the others descend.
 func Listener(port int) (int, error) {
 	sockets, err := listening(port)
 	if err != nil {

@@ -25,8 +25,8 @@ type Alertmanager struct {
 	client    *http.Client
 }
 
-// FindAlertmanager returns where Alertmanager is on this machine, and its
-// version; "" where it is not.
+// FindAlertmanager returns the path of Alertmanager on this machine, and its version; "" if there
+// is none.
 func FindAlertmanager(ctx context.Context) (path, version string) {
 	for _, name := range []string{"prometheus-alertmanager", "alertmanager"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -38,7 +38,7 @@ func FindAlertmanager(ctx context.Context) (path, version string) {
 	return "", ""
 }
 
-// configuration has each alert be a group of its own, told at once and only once.
+// configuration makes each alert a group of its own, notified at once and only once.
 const configuration = `
 route:
   receiver: bench
@@ -54,7 +54,8 @@ receivers:
         max_alerts: 1
 `
 
-// StartAlertmanager starts one with an empty store, in memory and alone, that sends to a URL.
+// StartAlertmanager starts an Alertmanager with an empty store, in memory and without peers, that
+// sends to a URL.
 func StartAlertmanager(ctx context.Context, path, target string) (_ *Alertmanager, err error) {
 	dir, err := os.MkdirTemp("", "tocsin-bench-alertmanager-")
 	if err != nil {

@@ -15,29 +15,28 @@ import (
 	"tocsin/internal/bench/child"
 )
 
-// Outbox is a queue in Postgres that writes for each message the least that one
-// has to write which loses none and repeats none but after a crash, and which can
-// say what was sent: a claim and the body, committed before the call, and the
-// outcome, committed after it, with which the row leaves the queue. It has one
-// webhook and one process in mind and nothing else: no index but the queue's own,
-// no rules, no templates, no signature, no limits, no retries. What it makes of the
-// floor is what a row for each message costs at the least.
+// Outbox is a queue in Postgres that writes the minimum per message with which none is lost, none
+// is repeated except after a crash, and what was sent is on record: a claim and the body, committed
+// before the call, and the outcome, committed after it, with which the row leaves the queue. It
+// supports a single webhook and process, and nothing else: no index but the queue's own, no rules,
+// no templates, no signature, no limits, no retries. Its rate relative to the floor shows what a
+// row per message costs at least.
 type Outbox struct {
 	// Database is the URL of an empty database.
 	Database string
 	Post     Post
-	// Leased has the messages born as claimed as they are bodied, in pages of
-	// [outboxPage] committed by the same process, instead of claimed from a queue
-	// that is full at the beginning.
+	// Leased creates the messages already claimed and with bodies, in pages of [outboxPage]
+	// committed by the same process, instead of claiming them from a queue that is full at the
+	// beginning.
 	Leased bool
 }
 
 const (
 	outboxPage = 1000
-	// outboxBatch is how many are claimed, or settled, at most at a time: with it the
-	// queue was fastest.
+	// outboxBatch is the largest number that is claimed, or settled, at a time: with it the queue
+	// was fastest.
 	outboxBatch = 256
-	// outboxLinger is how long outcomes are gathered, as Tocsin gathers them.
+	// outboxLinger is how long outcomes are gathered, as Tocsin does.
 	outboxLinger = 2 * time.Millisecond
 )
 
@@ -47,7 +46,7 @@ create table body (id bigint primary key, content bytea not null);
 create table attempt (id bigint, token bigint, status int, duration_us bigint, finished_at timestamptz default now());
 create sequence token;`
 
-// outboxClaim begins where the last claim ended, so that it passes over none that is claimed.
+// outboxClaim begins where the last claim ended, so that it does not skip over claimed rows.
 const outboxClaim = `
 update queue set leased_until = now() + interval '30 s', token = nextval('token')
 where id = any(array(
@@ -84,8 +83,8 @@ type outboxRun struct {
 	ready, sent chan outboxMessage
 }
 
-// RunOutbox is the queue in its own process: it is ready, waits for its parent,
-// works, tells when it began and ended, and waits to end.
+// RunOutbox is the queue in its own process: it signals that it is ready, waits for its parent,
+// works, reports when it began and ended, and waits to end.
 func RunOutbox(ctx context.Context, parent *child.Parent, o Outbox) error {
 	pool, err := pgxpool.New(ctx, o.Database)
 	if err != nil {
@@ -146,7 +145,7 @@ func (r *outboxRun) work(ctx context.Context) error {
 		settlers.Go(func() {
 			if err := r.settle(ctx); err != nil {
 				cancel(err)
-				for range r.sent { // nobody else reads it
+				for range r.sent { // nothing else reads it
 					continue
 				}
 			}
@@ -164,7 +163,7 @@ func (r *outboxRun) work(ctx context.Context) error {
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// claim takes what is in the queue.
+// claim claims what is in the queue.
 func (r *outboxRun) claim(ctx context.Context) error {
 	var last int64
 	for {
@@ -195,7 +194,7 @@ func (r *outboxRun) claim(ctx context.Context) error {
 	}
 }
 
-// bear commits pages of messages that are claimed already.
+// bear commits pages of messages that are already claimed.
 func (r *outboxRun) bear(ctx context.Context) error {
 	for first := 1; first <= r.Post.Count; first += outboxPage {
 		page := make([]outboxMessage, min(outboxPage, r.Post.Count-first+1))
@@ -240,7 +239,7 @@ func (r *outboxRun) offer(ctx context.Context, messages []outboxMessage) error {
 	return nil
 }
 
-// settle records outcomes, as many at once as come within [outboxLinger].
+// settle records outcomes, as many together as arrive within [outboxLinger].
 func (r *outboxRun) settle(ctx context.Context) error {
 	for first := range r.sent {
 		batch := []outboxMessage{first}
@@ -267,7 +266,7 @@ func (r *outboxRun) settle(ctx context.Context) error {
 	return nil
 }
 
-// StartOutbox starts the queue in a process of its own, full, if it is to be.
+// StartOutbox starts the queue in a process of its own, full unless it is leased.
 func StartOutbox(ctx context.Context, o Outbox) (*child.Process, error) {
 	return startWith(ctx, "outbox", o)
 }

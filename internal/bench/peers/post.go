@@ -1,6 +1,6 @@
-// Package peers holds what Tocsin is compared with: the floor, a loop that does
-// nothing but POST, and the nearest relatives, River and Alertmanager, each set
-// up as its documentation advises for speed.
+// Package peers contains what Tocsin is compared with: the floor, a loop that does nothing but
+// POST, and the comparable programs River and Alertmanager, each configured as its documentation
+// recommends for speed.
 package peers
 
 import (
@@ -21,10 +21,10 @@ import (
 	"tocsin/internal/bench/receiver"
 )
 
-// Connections is how many connections to the receiver everybody may use.
+// Connections is how many connections to the receiver each side may use.
 const Connections = 64
 
-// Post is what the floor does: Count times the same message.
+// Post is the work of the floor: Count times the same message.
 type Post struct {
 	URL    string
 	Count  int
@@ -37,7 +37,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// one sends a message under an id.
+// one sends a message with an id.
 func (p *Post) one(ctx context.Context, client *http.Client, id string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(p.Sample.Body))
 	if err != nil {
@@ -66,8 +66,8 @@ type Span struct {
 // Elapsed is the time between.
 func (s Span) Elapsed() time.Duration { return time.Duration(s.EndedNS - s.BeganNS) }
 
-// RunPost is the floor in its own process: it is ready, waits for its parent,
-// posts, tells when it began and ended, and waits to end.
+// RunPost is the floor in its own process: it signals that it is ready, waits for its parent,
+// posts, reports when it began and ended, and waits to end.
 func RunPost(ctx context.Context, parent *child.Parent, p Post) error {
 	client := newClient()
 	if err := parent.Say(struct{}{}); err != nil {
@@ -101,7 +101,7 @@ func RunPost(ctx context.Context, parent *child.Parent, p Post) error {
 	return untilEnd(parent)
 }
 
-// untilEnd waits until the parent has seen enough.
+// untilEnd waits until the parent ends it.
 func untilEnd(parent *child.Parent) error {
 	if err := parent.Wait(); err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -114,7 +114,8 @@ func StartPost(ctx context.Context, p Post) (*child.Process, error) {
 	return startWith(ctx, "post", p)
 }
 
-// startWith starts a half of this program that reads what to do from a file, and waits until it is ready.
+// startWith starts a part of this program that reads its task from a file, and waits until it is
+// ready.
 func startWith(ctx context.Context, name string, what any) (*child.Process, error) {
 	path, err := writeTask(what)
 	if err != nil {

@@ -16,12 +16,13 @@ import (
 	"tocsin/internal/bench/child"
 )
 
-// River is the job queue in Postgres, whose every job is the same POST.
+// River is the job queue in Postgres; each of its jobs is the same POST.
 type River struct {
 	// Database is the URL of an empty database.
 	Database string
 	Post     Post
-	// Workers is how many jobs may run at once; connections are as many as everybody's.
+	// Workers is how many jobs may run at once; the number of connections is the same as for all
+	// sides.
 	Workers int
 }
 

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// writeTask writes what a child is to do to a file of its own.
+// writeTask writes the task of a child to a file.
 func writeTask(what any) (string, error) {
 	text, err := json.Marshal(what)
 	if err != nil {

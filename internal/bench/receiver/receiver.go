@@ -1,16 +1,14 @@
-// Package receiver is the other end of every webhook that is measured: a server,
-// run in a process of its own, that counts messages and notices repeats.
+// Package receiver is the receiver of every webhook that is measured: a server, run in a process of
+// its own, that counts messages and notices repetitions.
 //
-// A path begins with how a message is told from others: /id/ by its header
-// webhook-id, /execution/ by the exchange that its body names, as Tocsin's
-// messages and the alerts given to Alertmanager do. What follows is the name of
-// a book, kept apart from others. /slow/ is /id/ with an answer that takes [SlowFor];
-// /hang/ reads messages and never answers. /far/ is /execution/ at the far end of a
-// network: see [Latency]; one answer of a hundred is an error.
+// A path begins with how messages are distinguished: /id/ by their header webhook-id, /execution/
+// by the exchange that their body contains, as in Tocsin's messages and the alerts given to
+// Alertmanager. The name of a book follows; books are counted separately. /slow/ is /id/ with a
+// response that takes [SlowFor]; /hang/ reads messages and never responds. /far/ is /execution/ at
+// the far end of a network: see [Latency]; one response of a hundred is an error.
 //
-// The instants are those of the machine's clock when the head of a request had
-// been read; for /far/ when it was answered. All that is asked of it beside goes to
-// paths under /control/.
+// Instants are those of the machine's clock when the header of a request had been read; for /far/
+// when the response was sent. All other requests use paths below /control/.
 package receiver
 
 import (
@@ -29,42 +27,42 @@ import (
 	"time"
 )
 
-// Count is what a book holds.
+// Count is what a book contains.
 type Count struct {
-	// Distinct is the number of different messages, Repeats how many came again.
+	// Distinct is the number of different messages, Repeats how many were repeated.
 	Distinct int `json:"distinct"`
 	Repeats  int `json:"repeats"`
-	// Unknown is how many could not be told from others.
+	// Unknown is how many could not be distinguished from others.
 	Unknown int `json:"unknown"`
-	// FirstNS and LastNS are when the first and the last different one came, in
-	// nanoseconds since the Unix epoch.
+	// FirstNS and LastNS are when the first and the last different message arrived, in nanoseconds
+	// since the Unix epoch.
 	FirstNS int64 `json:"firstNs"`
 	LastNS  int64 `json:"lastNs"`
 }
 
-// Sample is a message as it came.
+// Sample is a message as it arrived.
 type Sample struct {
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
 }
 
-// SlowFor is how long a slow answer takes.
+// SlowFor is how long a slow response takes.
 const SlowFor = 10 * time.Millisecond
 
-// Latency draws how long an answer of a far receiver takes: log-normal, with a median of
-// 100 ms, and 98 of 100 from 20 to 500 ms, to which the others are cut.
+// Latency draws how long a response of a far receiver takes: log-normal, with a median of 100 ms,
+// and 98 of 100 from 20 to 500 ms, to which the others are limited.
 func Latency() time.Duration {
 	const median, sigma = 100 * time.Millisecond, 0.692                          // ln 5 / 2.326
 	drawn := time.Duration(float64(median) * math.Exp(sigma*rand.NormFloat64())) //nolint:gosec // not a secret
 	return min(max(drawn, 20*time.Millisecond), 500*time.Millisecond)
 }
 
-// errorsOf is of how many answers of a far receiver one is an error.
+// errorsOf means that one in so many responses of a far receiver is an error.
 const errorsOf = 100
 
 const shards = 64
 
-// book keeps when each message first came.
+// book records when each message first arrived.
 type book struct {
 	seed   maphash.Seed
 	shards [shards]struct {
@@ -74,12 +72,12 @@ type book struct {
 	distinct, repeats, unknown, first, last atomic.Int64
 	sample                                  atomic.Pointer[Sample]
 	awaited                                 atomic.Pointer[awaited]
-	// failed holds the messages that were answered with an error.
+	// failed are the messages that got an error as the response.
 	failed sync.Map
 }
 
-// awaited is a number of messages that somebody waits for. Nobody looks again and
-// again, because the receiver's processor time is part of what is measured.
+// awaited is the number of messages for which a request waits. It is not polled, because the
+// receiver's CPU time is part of what is measured.
 type awaited struct {
 	count   int64
 	reached chan struct{}
@@ -112,19 +110,19 @@ func (b *book) note(id string, at int64) {
 			break
 		}
 	}
-	// Last, so that who sees the number sees the instants.
+	// Last, so that a reader of the number also sees the instants.
 	if n, a := b.distinct.Add(1), b.awaited.Load(); a != nil && n == a.count {
 		close(a.reached)
 	}
 }
 
-// await returns a channel that is closed when the book holds so many messages. At
-// most one may wait at a time.
+// await returns a channel that is closed when the book contains n messages. At most one request may
+// wait at a time.
 func (b *book) await(count int64) <-chan struct{} {
 	a := &awaited{count, make(chan struct{})}
 	b.awaited.Store(a)
-	// What came before this was known found nobody waiting. The number below is
-	// read after the store, so it holds every message that found nobody waiting.
+	// Messages that arrived before this store found nobody waiting. The number below is read after
+	// the store, so it includes all of them.
 	if b.distinct.Load() >= count {
 		b.awaited.Store(nil)
 		reached := make(chan struct{})
@@ -194,7 +192,7 @@ func (s *Server) book(name string) *book {
 	return b.(*book) //nolint:forcetypeassert // nothing else is stored
 }
 
-// ServeHTTP receives a message, or answers what is asked.
+// ServeHTTP receives a message, or answers a control request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := s.now().UnixNano()
 	kind, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -216,8 +214,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// taken is what becomes of a message: who it is, when it counts as received, and whether
-// it is answered with an error instead.
+// taken is how a message is handled: what identifies it, when it counts as received, and whether it
+// gets an error instead.
 type taken func(r *http.Request, body []byte) (id string, at int64, failed bool)
 
 func byID(at int64) taken {
@@ -239,7 +237,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, take t
 	defer s.buffers.Put(buffer)
 	buffer.Reset()
 	if _, err := buffer.ReadFrom(r.Body); err != nil {
-		// A message that was cut short was not received.
+		// A truncated message was not received.
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -260,7 +258,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, take t
 	w.WriteHeader(http.StatusOK)
 }
 
-// executionOf finds the exchange that a body names, "" where it names none.
+// executionOf returns the exchange that a body contains, or "".
 func executionOf(body []byte) string {
 	const mark = `"executionId":"`
 	_, rest, found := bytes.Cut(body, []byte(mark))
@@ -274,8 +272,7 @@ func executionOf(body []byte) string {
 	return string(id)
 }
 
-// answerCount answers at once, or when the book holds as many as ?atLeast= asks
-// for, or when ?within= has passed.
+// answerCount answers at once, or when the book contains ?atLeast= messages or ?within= has passed.
 func (s *Server) answerCount(w http.ResponseWriter, r *http.Request) {
 	b := s.book(r.PathValue("book"))
 	least, _ := strconv.Atoi(r.URL.Query().Get("atLeast"))

@@ -1,9 +1,8 @@
-// Package report says what was measured: as a table for a terminal and for
-// Markdown, as JSON, and as plots.
+// Package report presents the results: as a table for a terminal and for Markdown, as JSON, and as
+// plots.
 //
-// A figure that has a bound is reached or it is not, and is shown as it is. A
-// workload that was refused shows its reason, and whatever had been measured
-// until then is shown beside as not to be trusted.
+// A figure with a bound either reaches it or does not, and is shown as it is. A refused workload
+// shows its reason, together with what was measured until then, marked as not to be trusted.
 package report
 
 import (
@@ -29,7 +28,7 @@ type Run struct {
 	Results []Result `json:"results"`
 }
 
-// Machine says where, when and of what.
+// Machine says where, when and of which commit the run was made.
 type Machine struct {
 	Date       time.Time `json:"date"`
 	Commit     string    `json:"commit"`
@@ -46,25 +45,25 @@ type Machine struct {
 	Durable bool `json:"durable"`
 	// Load is the load average of the last minute before the run.
 	Load float64 `json:"load"`
-	// Quick says that the run was short, and shows that everything works.
+	// Quick says that the run was short, and only shows that everything works.
 	Quick  bool `json:"quick"`
 	Trials int  `json:"trials"`
 }
 
-// Result is what a workload found.
+// Result is the result of a workload.
 type Result struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	// Unit is what an operation is.
 	Unit string `json:"unit"`
-	// Floor and Peer are what it is measured by; empty where there is none.
+	// Floor and Peer are what it is compared with; empty if there is none.
 	Floor   string   `json:"floor,omitempty"`
 	Peer    string   `json:"peer,omitempty"`
 	Figures []Figure `json:"figures"`
-	// Measured tells of the run that found this, where it is another one than that
-	// which it is in.
+	// Measured names the run that measured this, if it is another one than the one that contains
+	// it.
 	Measured *Machine `json:"measured,omitempty"`
-	// Refused says why the figures are worth nothing.
+	// Refused says why the figures are worthless.
 	Refused string   `json:"refused,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
 	// Bars are for the plot of this workload, in the unit of the bars.
@@ -90,7 +89,7 @@ type Figure struct {
 // Bound is what a figure should reach.
 type Bound struct {
 	Value float64 `json:"value"`
-	// AtMost has less be better; otherwise more is.
+	// AtMost means that less is better; otherwise more is.
 	AtMost bool `json:"atMost"`
 }
 
@@ -110,7 +109,7 @@ func One(name, unit string, value float64, bound *Bound) Figure {
 	return Of(name, unit, []float64{value}, bound)
 }
 
-// Reached says whether the median is within the bound; a figure without bound is.
+// Reached reports whether the median is within the bound; without a bound it is true.
 func (f *Figure) Reached() bool {
 	switch {
 	case f.Bound == nil:
@@ -153,7 +152,7 @@ func suffix(unit string) string {
 	return " " + unit
 }
 
-// Number shows a value with three digits that mean something, thousands apart.
+// Number formats a value with three significant digits, with separated thousands.
 func Number(v float64) string {
 	switch {
 	case v == float64(int64(v)) && v < 1000 && v > -1000:
@@ -179,13 +178,12 @@ func (f *Figure) spread() string {
 	return Number(f.Low) + " to " + Number(f.High)
 }
 
-// measured returns the figures that have a value; a refused workload may not have come to all.
+// measured returns the figures that have a value; a refused workload may lack some.
 func (r *Result) measured() []Figure {
 	return slices.DeleteFunc(slices.Clone(r.Figures), func(f Figure) bool { return f.Count == 0 })
 }
 
-// Sort puts the results in the order of their letters and numbers, those without a
-// number last.
+// Sort orders the results by letters and numbers, those without a number last.
 func (r *Run) Sort() {
 	slices.SortStableFunc(r.Results, func(a, b Result) int {
 		letterOfA, numberOfA := split(a.ID)
@@ -203,8 +201,8 @@ func split(id string) (letter string, number int) {
 	return id[:1], n
 }
 
-// Keep adds the results of a former run but for the workloads that are measured
-// again, and has each say of which run it is.
+// Keep adds the results of a former run, except those of the workloads that are measured again, and
+// lets each say of which run it is.
 func (r *Run) Keep(former *Run, again []string) {
 	for i := range former.Results {
 		kept := former.Results[i]

@@ -1,5 +1,5 @@
-// Package speed holds the workloads that ask how fast Tocsin is: what it writes,
-// sends, hands over and finds, alone and with others of its kind (B1 to B6, B12).
+// Package speed contains the workloads that measure how fast Tocsin is: what it writes, sends,
+// hands over and finds, with one process and with several (B1 to B6, B12).
 package speed
 
 import (

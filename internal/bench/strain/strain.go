@@ -1,6 +1,5 @@
-// Package strain holds the workloads that ask what becomes of Tocsin when much is
-// asked of it: many rules, long histories, receivers that hang, crashes, long
-// runs, large backlogs (B7 to B11, M).
+// Package strain contains the workloads that measure Tocsin under strain: many rules, long
+// histories, receivers that hang, crashes, long runs, large backlogs (B7 to B11, M).
 package strain
 
 import (

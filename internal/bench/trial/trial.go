@@ -1,15 +1,13 @@
-// Package trial runs things that are to be compared, and says what the
-// comparison is worth.
+// Package trial runs the sides of a comparison, and says what the comparison is worth.
 //
-// Sides are run in alternation: forwards in one trial, backwards in the next
-// (ABBA), so that a machine which grows slower or faster favours none. The first
-// trial warms everything up and is thrown away. Ratios are taken within a trial,
-// between neighbours in time, and only then summed up by their median.
+// Sides are run in alternation: forwards in one trial, backwards in the next (ABBA), so that a
+// machine that becomes slower or faster favours none. The first trial warms everything up and is
+// discarded. Ratios are calculated within a trial, between neighbours in time, and only then summed
+// up by their median.
 //
-// Two things make a comparison worthless, and are refused: work that was not
-// complete (sent, recorded and asked for must be the same number, without a
-// repeat), and a floor that varied by more than a fifth, since then the machine
-// was measured and not the program.
+// Two things make a comparison worthless, and it is refused: work that was not complete (the
+// numbers sent, recorded and requested must be equal, without a repetition), and a floor that
+// varied by more than a fifth, since then the machine was measured and not the program.
 package trial
 
 import (
@@ -20,24 +18,23 @@ import (
 	"time"
 )
 
-// MostSpread is how far the rates of a floor may lie apart, as a part of their median.
+// MostSpread is the largest difference between the rates of a floor, relative to their median.
 const MostSpread = 0.20
 
-// ErrNotQuiet says that a floor varied by more than [MostSpread]. Another time it may not.
+// ErrNotQuiet says that a floor varied by more than [MostSpread]. Another run may succeed.
 var ErrNotQuiet = errors.New("the machine was not quiet")
 
-// Measure is what one run of one side did.
+// Measure is the result of one run of one side.
 type Measure struct {
-	// Asked is how many operations there were to do, Sent how many different ones
-	// the receiver got, Recorded how many are recorded as done. They are the same
-	// in a complete run.
+	// Asked is how many operations there were, Sent how many different ones the receiver got,
+	// Recorded how many are recorded as done. They are equal in a complete run.
 	Asked    int `json:"asked"`
 	Sent     int `json:"sent"`
 	Recorded int `json:"recorded"`
 	// Repeats is how many the receiver got again.
 	Repeats int           `json:"repeats"`
 	Elapsed time.Duration `json:"elapsedNs"`
-	// CPU is the processor time of each process.
+	// CPU is the CPU time of each process.
 	CPU map[string]time.Duration `json:"cpuNs,omitempty"`
 }
 
@@ -62,7 +59,7 @@ func (m *Measure) Check() error {
 // Rate is operations per second.
 func (m *Measure) Rate() float64 { return float64(m.Asked) / m.Elapsed.Seconds() }
 
-// Micros is processor time per operation in microseconds, of all processes.
+// Micros is the CPU time per operation in microseconds, of all processes.
 func (m *Measure) Micros() float64 {
 	var all time.Duration
 	for _, used := range m.CPU {
@@ -74,7 +71,7 @@ func (m *Measure) Micros() float64 {
 // Side is one of the things that are compared.
 type Side struct {
 	Name string
-	// Floor says that the side is what others are measured by.
+	// Floor says that other sides are compared with this one.
 	Floor bool
 	// Run does the work once; nth counts from 0, which warms up.
 	Run func(ctx context.Context, nth int) (Measure, error)
@@ -83,7 +80,7 @@ type Side struct {
 // Runs holds the measures of each side, in the order of the trials.
 type Runs map[string][]Measure
 
-// Alternate runs the sides in so many trials and one to warm up. Tell is called with
+// Alternate runs the sides in the given number of trials and one to warm up. Tell is called with
 // each run. It ends with the first run that fails or is not complete.
 func Alternate(ctx context.Context, sides []Side, trials int, tell func(string)) (Runs, error) {
 	runs := make(Runs, len(sides))
@@ -109,7 +106,7 @@ func Alternate(ctx context.Context, sides []Side, trials int, tell func(string))
 	return runs, CheckFloors(sides, runs)
 }
 
-// CheckFloors returns an error, an [ErrNotQuiet], that names the floors whose rates lie too far apart.
+// CheckFloors returns an [ErrNotQuiet] with the floors whose rates differ too much.
 func CheckFloors(sides []Side, runs Runs) error {
 	for _, side := range sides {
 		if !side.Floor {
@@ -164,7 +161,7 @@ func Summarise(values []float64) Summary {
 	return Summary{Median: median, Low: sorted[0], High: sorted[len(sorted)-1], Count: len(sorted)}
 }
 
-// Spread is how far the values lie apart, as a part of their median.
+// Spread is the difference between the extreme values, relative to their median.
 func (s Summary) Spread() float64 {
 	if s.Median == 0 {
 		return 0
@@ -172,8 +169,8 @@ func (s Summary) Spread() float64 {
 	return (s.High - s.Low) / s.Median
 }
 
-// Quantile returns the value at or below which the part q of the values lies,
-// the nearest rank; 0 of no values.
+// Quantile returns the value at or below which the part q of the values is, by nearest rank; 0
+// without values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

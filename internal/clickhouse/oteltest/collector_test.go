@@ -40,8 +40,8 @@ import (
 	"tocsin/rules"
 )
 
-// configuration is a Collector's, as its operators write it, but for the socket
-// in place of a port, which another process could take first.
+// configuration is a Collector's configuration as its operators write it, except that it listens on
+// a socket: another process could take a port first.
 const configuration = `
 receivers:
   otlp:
@@ -77,7 +77,7 @@ func factories() (otelcol.Factories, error) {
 	}, errors.Join(receiversErr, processorsErr, exportersErr)
 }
 
-// newCollector returns a Collector that a file configures.
+// newCollector returns a Collector that is configured by a file.
 func newCollector(t *testing.T, file string) *otelcol.Collector {
 	t.Helper()
 	collector, err := otelcol.NewCollector(otelcol.CollectorSettings{
@@ -93,8 +93,8 @@ func newCollector(t *testing.T, file string) *otelcol.Collector {
 	return collector
 }
 
-// TestTheCollectorTakesTheConfigurationOfTheComposeFile has a real Collector judge deploy/collector.yaml, and one with a key
-// that there is not.
+// TestTheCollectorTakesTheConfigurationOfTheComposeFile checks that a real Collector accepts
+// deploy/collector.yaml, and rejects it with an unknown key.
 func TestTheCollectorTakesTheConfigurationOfTheComposeFile(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/collector.yaml")
 	if err != nil {
@@ -115,8 +115,8 @@ func TestTheCollectorTakesTheConfigurationOfTheComposeFile(t *testing.T) {
 	}
 }
 
-// collect runs a Collector that writes to a database until the test ends, and
-// returns the socket at which it takes spans. What it logs is what it complains of.
+// collect runs a Collector that writes to a database until the test ends, and returns the socket on
+// which it receives spans. It only logs problems.
 func collect(t *testing.T, server, database string) (socket string) {
 	t.Helper()
 	directory := t.TempDir()
@@ -140,11 +140,11 @@ func collect(t *testing.T, server, database string) (socket string) {
 	return socket
 }
 
-// instrumented returns the tracer of a service that sends its spans to a socket,
-// and what sends all that has ended.
+// instrumented returns the tracer of a service that sends its spans to a socket, and a function
+// that sends all ended spans.
 func instrumented(ctx context.Context, t *testing.T, socket string) (tracer trace.Tracer, flush func()) {
 	t.Helper()
-	// A call waits until the Collector listens, as long as ctx lasts.
+	// A call waits until the Collector listens, at most until ctx ends.
 	connection, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
@@ -168,14 +168,14 @@ func instrumented(ctx context.Context, t *testing.T, socket string) (tracer trac
 	}
 }
 
-// sent is what the test knows of a span that it sent.
+// sent is what the test knows about a span that it sent.
 type sent struct {
 	id, correlation, route string
 	status                 rules.Status
 	startNS, durationNS    int64
 }
 
-// send makes a span of a kind that begins and ends as the test says, and has ended.
+// send creates a span of a kind with the given begin and duration, and ends it.
 func send(ctx context.Context, tracer trace.Tracer, name string, kind trace.SpanKind, startNS, durationNS int64, finish func(trace.Span)) (sent, context.Context) {
 	within, s := tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithTimestamp(time.Unix(0, startNS)))
 	if finish != nil {
@@ -219,8 +219,8 @@ func traffic(ctx context.Context, tracer trace.Tracer) []sent {
 	return all
 }
 
-// everything reads all exchanges in pages of one, so that each is a position
-// that the next follows.
+// everything reads all exchanges in pages of one, so that each becomes the position of the next
+// page.
 func everything(ctx context.Context, t *testing.T, source *clickhouse.Source) []rules.Exchange {
 	t.Helper()
 	var all []rules.Exchange
@@ -284,8 +284,8 @@ func TestACollectorWritesWhatThePresetReads(t *testing.T) {
 	agree(ctx, t, source, got)
 }
 
-// agree holds the matcher to what ClickHouse finds by the predicate of the same
-// condition, and to how many each is to find.
+// agree compares the matcher with what ClickHouse finds by the predicate of the same condition, and
+// with the number that is expected.
 func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []rules.Exchange) {
 	t.Helper()
 	second := int64(1500)
@@ -331,7 +331,7 @@ func agree(ctx context.Context, t *testing.T, source *clickhouse.Source, all []r
 	}
 }
 
-// read opens a database that an exporter writes.
+// read opens a database to which an exporter writes.
 func read(t *testing.T, server, database string, mapping clickhouse.Mapping) *clickhouse.Source {
 	t.Helper()
 	u, err := url.Parse(server)

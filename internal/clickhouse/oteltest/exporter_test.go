@@ -1,12 +1,10 @@
-// Package oteltest holds the preset otel_traces to the OpenTelemetry Collector
-// itself. One test drives its ClickHouse exporter alone: the exporter creates its
-// table and writes spans, Tocsin checks the table, reads the spans and judges
-// them. The other runs a Collector, assembled from the OTLP receiver, the batch
-// processor and that exporter, to which OpenTelemetry's SDK sends spans.
+// Package oteltest tests the preset otel_traces with the OpenTelemetry Collector itself. One test
+// uses only its ClickHouse exporter: the exporter creates its table and writes spans, Tocsin checks
+// the table, reads the spans and judges them. The other runs a Collector, assembled from the OTLP
+// receiver, the batch processor and that exporter, to which OpenTelemetry's SDK sends spans.
 //
-// It is a module of its own, because the Collector brings more than a hundred
-// modules along, of which the product needs none. `make test-go` runs it; alone
-// it runs with
+// It is a module of its own, because the Collector requires more than a hundred modules, none of
+// which the product needs. `make test-go` runs it; by itself it runs with
 //
 //	bin/devstack run -- go -C internal/clickhouse/oteltest test ./...
 package oteltest
@@ -46,7 +44,7 @@ func span(spans ptrace.SpanSlice, id byte, code ptrace.StatusCode) ptrace.Span {
 	return s
 }
 
-// target returns the server to write to, and a database that is the test's own.
+// target returns the server to write to, and a new database.
 func target(t *testing.T) (server, database string) {
 	t.Helper()
 	server = os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
@@ -102,7 +100,7 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 	}
 
 	mapping := clickhouse.OtelTraces()
-	// As docs/sources.md proposes.
+	// As docs/sources.md recommends.
 	mapping.Terminal = "SpanKind IN ('Server', 'Consumer')"
 	source := read(t, server, database, mapping)
 	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: 24 * 365 * 100 * time.Hour})
@@ -112,7 +110,7 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 	if report.Broken() || report.Sample.Rows != 3 {
 		t.Errorf("%+v", report)
 	}
-	// Some versions of the exporter have Timestamp as a fourth.
+	// Some versions of the exporter have Timestamp as the fourth column.
 	if want := "ServiceName, SpanName, toDateTime(Timestamp)"; !strings.HasPrefix(report.Layout.SortKey, want) {
 		t.Errorf("the exporter sorts by (%s), the preset is made for (%s)", report.Layout.SortKey, want)
 	}

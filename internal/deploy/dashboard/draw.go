@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// shown is what the picture takes from the dashboard.
+// shown is the part of the dashboard that the picture uses.
 type shown struct {
 	Panels []struct {
 		Type, Title string
@@ -45,10 +45,11 @@ polyline.line { fill: none } text.legend { stroke: none }
 </style>
 `
 
-// hues is how many colours lines have.
+// hues is the number of colours for lines.
 const hues = 8
 
-// draw asks a Prometheus all queries of the dashboard and draws their answers where Grafana would.
+// draw sends all queries of the dashboard to a Prometheus and draws the answers where Grafana
+// would.
 func draw(ctx context.Context, prometheus string, span time.Duration) ([]byte, error) {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
@@ -113,7 +114,7 @@ func legend(format string, labels map[string]string) string {
 	return regexp.MustCompile(`{{(\w+)}}`).ReplaceAllStringFunc(format, func(name string) string { return labels[strings.Trim(name, "{}")] })
 }
 
-// figure draws the last value of a line, and says so when it is bad.
+// figure draws the last value of a line, and marks a bad value.
 func figure(out *bytes.Buffer, lines []line, x, y float64, say func(float64) string, bad *float64) {
 	text, class := "No data", "quiet"
 	if len(lines) > 0 && len(lines[0].points) > 0 {
@@ -126,7 +127,7 @@ func figure(out *bytes.Buffer, lines []line, x, y float64, say func(float64) str
 	fmt.Fprintf(out, "<text class=%q x=\"%g\" y=\"%g\">%s</text>\n", class, x+14, y+3*unit, html.EscapeString(text))
 }
 
-// plot is where lines are drawn, and the time that it shows.
+// plot is the area where lines are drawn, and the time range that it shows.
 type plot struct{ x, y, w, h, from, to float64 }
 
 func graph(out *bytes.Buffer, lines []line, p plot, say func(float64) string) {
@@ -168,7 +169,7 @@ func graph(out *bytes.Buffer, lines []line, p plot, say func(float64) string) {
 	}
 }
 
-// nice returns a step of an axis that has about four of them.
+// nice returns the step of an axis for about four steps.
 func nice(top float64) float64 {
 	const steps = 4
 	if top <= 0 {
@@ -183,7 +184,7 @@ func nice(top float64) float64 {
 	return base * 10
 }
 
-// sayings returns how a value of one of Grafana's units is said.
+// sayings returns a function that formats values of one of Grafana's units.
 func sayings(grafana string) func(float64) string {
 	number := func(v float64) string {
 		if v == math.Trunc(v) {

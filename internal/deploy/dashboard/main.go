@@ -1,8 +1,8 @@
-// Command dashboard writes the Grafana dashboard of Tocsin to standard output. Panels are described here in a few words
-// each; everything that Grafana wants beside that is filled in.
+// Command dashboard writes the Grafana dashboard of Tocsin to standard output. Panels are described
+// here briefly; everything else that Grafana requires is filled in.
 //
-// With -picture it draws the dashboard instead, with the answers of a real Prometheus to its queries. The picture is
-// not Grafana's.
+// With -picture it draws the dashboard instead, with the answers of a real Prometheus to its
+// queries. The picture is not made by Grafana.
 package main
 
 import (
@@ -26,13 +26,13 @@ type panel struct {
 	// width is in 24ths of the page.
 	width   int
 	queries []query
-	// red is the value from which on a figure is bad; 0 is none.
+	// red is the value from which a figure is bad; 0 means none.
 	red float64
 }
 
 type query struct{ expr, legend string }
 
-// row is a headed group of panels.
+// row is a group of panels with a heading.
 type row struct {
 	title  string
 	panels []panel
@@ -154,7 +154,7 @@ func run(ctx context.Context) error {
 	return os.WriteFile(*picture, text, 0o644)
 }
 
-// write writes the dashboard as Grafana reads it.
+// write writes the dashboard in Grafana's format.
 func write(out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
@@ -163,9 +163,9 @@ func write(out io.Writer) error {
 }
 
 const (
-	// pageWidth is that of a dashboard.
+	// pageWidth is the width of a dashboard.
 	pageWidth = 24
-	// statHeight and graphHeight are those of panels.
+	// statHeight and graphHeight are the heights of panels.
 	statHeight, graphHeight = 4, 8
 )
 

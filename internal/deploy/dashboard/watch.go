@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// scrapeEvery is how often the own Prometheus asks Tocsin.
+// scrapeEvery is how often the Prometheus scrapes Tocsin.
 const scrapeEvery = 5 * time.Second
 
-// watch has a Prometheus scrape an address for a time, and returns where it answers.
+// watch makes a Prometheus scrape an address for a time, and returns the address of the Prometheus.
 func watch(ctx context.Context, target string, span time.Duration) (address string, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func watch(ctx context.Context, target string, span time.Duration) (address stri
 	}
 }
 
-// line is the answer to a query: what a legend says of it, and its values by time.
+// line is an answer to a query: its legend, and its values by time.
 type line struct {
 	labels map[string]string
 	points []point
@@ -110,7 +110,7 @@ func asked(ctx context.Context, prometheus, query string, from, to time.Time) ([
 			if p.value, err = strconv.ParseFloat(text, 64); err != nil {
 				return nil, fmt.Errorf("%s: %w", query, err)
 			}
-			// A quantile of nothing is no number.
+			// A quantile without observations is not a number.
 			if !math.IsNaN(p.value) {
 				l.points = append(l.points, p)
 			}

@@ -23,7 +23,8 @@ with sessions as (
 delete from sign_in_failure where last_at <= now() - interval '24 hours'
 `
 
-// Deletes what is over. Nobody else deletes or needs it, so that one statement may.
+// Deletes what has expired. Nothing else deletes or needs these rows, so one statement may delete
+// all of them.
 func (q *Queries) AccessPurge(ctx context.Context, idle time.Duration) error {
 	_, err := q.db.Exec(ctx, accessPurge, idle)
 	return err
@@ -437,8 +438,8 @@ order by account_id
 for update
 `
 
-// Holds every administrator of a tenant, in one order for everybody, so that
-// two cannot each take the other one for the last.
+// Locks all administrators of a tenant, in a fixed order. Otherwise two transactions could each
+// remove one of the last two, and each believe that the other remains.
 func (q *Queries) AdminsLock(ctx context.Context, tenantID string) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, adminsLock, tenantID)
 	if err != nil {
@@ -645,7 +646,8 @@ const setUpLock = `-- name: SetUpLock :exec
 select pg_advisory_xact_lock(hashtext('tocsin first account'))
 `
 
-// Lets one at a time see whether there is an account or an administrator, and make the first one.
+// Lets only one transaction at a time check whether there is an account or an administrator, and
+// make the first one.
 func (q *Queries) SetUpLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, setUpLock)
 	return err
@@ -703,7 +705,7 @@ select s from unnest($1::bytea[]) as s order by s
 on conflict (subject) do nothing
 `
 
-// Makes a row for each subject, in one order for everybody.
+// Makes a row for each subject, in a fixed order.
 func (q *Queries) SignInFailureMake(ctx context.Context, subjects [][]byte) error {
 	_, err := q.db.Exec(ctx, signInFailureMake, subjects)
 	return err

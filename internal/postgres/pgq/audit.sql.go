@@ -13,7 +13,7 @@ const auditActor = `-- name: AuditActor :exec
 select set_config('tocsin.actor', $1::text, true)
 `
 
-// Says in whose name the transaction at hand acts.
+// Sets the actor on whose behalf the transaction acts.
 func (q *Queries) AuditActor(ctx context.Context, actor string) error {
 	_, err := q.db.Exec(ctx, auditActor, actor)
 	return err

@@ -41,8 +41,8 @@ type BreakerLockRow struct {
 	At          time.Time
 }
 
-// The breakers of webhooks, in one order, held until the transaction ends, and which
-// claims are those of their probes.
+// Returns the breakers of webhooks and the claims of their probes. Locks them in a fixed order
+// until the transaction ends.
 func (q *Queries) BreakerLock(ctx context.Context, webhookIds []uuid.UUID) ([]BreakerLockRow, error) {
 	rows, err := q.db.Query(ctx, breakerLock, webhookIds)
 	if err != nil {
@@ -86,7 +86,7 @@ set failures = 0, openings = 0, opened_at = null, open_until = null, last_error 
 where webhook_id = $1
 `
 
-// Forgets what attempts have shown; what the rate allows stays.
+// Forgets what attempts have shown. The use of the rate is kept.
 func (q *Queries) BreakerReset(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, breakerReset, webhookID)
 	return err
@@ -117,8 +117,8 @@ type BreakerWriteParams struct {
 	Version     int64
 }
 
-// A breaker that is written after its probe, or has closed, has no probe any more. Nothing
-// is written where the webhook was edited, which waits for the lock, since the attempt.
+// Writes a breaker. A breaker that is written after its probe, or has closed, has no probe any
+// more. Nothing is written if the webhook was edited since the attempt; an edit waits for the lock.
 func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) error {
 	_, err := q.db.Exec(ctx, breakerWrite,
 		arg.Failures,
@@ -142,7 +142,7 @@ select webhook_id from webhook_state
 where webhook_id = any($1::uuid[]) and (failures > 0 or opened_at is not null or holds > 0)
 `
 
-// Those of some webhooks that have something to forget after an answer.
+// Returns those of some webhooks that have a failure to forget after an answer.
 func (q *Queries) BreakersTroubled(ctx context.Context, webhookIds []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, breakersTroubled, webhookIds)
 	if err != nil {
@@ -193,8 +193,8 @@ type OutboxExpireParams struct {
 	Most   int32
 }
 
-// Ends some messages that have waited for so long for webhooks whose receivers have asked for
-// pauses for as long, and do so still, the oldest of each first.
+// Ends some messages that have waited at least as long as given, for webhooks whose receivers have
+// asked for pauses for as long and still do. The oldest of each webhook come first.
 func (q *Queries) OutboxExpire(ctx context.Context, arg OutboxExpireParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, outboxExpire, arg.Expire, arg.Most)
 	if err != nil {
@@ -282,7 +282,7 @@ const webhooksToHold = `-- name: WebhooksToHold :exec
 select from webhook where webhook_id = any($1::uuid[]) order by webhook_id for no key update
 `
 
-// Locks webhooks in one order, before their states, as an edit does.
+// Locks webhooks in a fixed order and before their states, as an edit does.
 func (q *Queries) WebhooksToHold(ctx context.Context, webhookIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, webhooksToHold, webhookIds)
 	return err

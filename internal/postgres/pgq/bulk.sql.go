@@ -27,7 +27,7 @@ type ActionBeginParams struct {
 	Selection []byte
 }
 
-// Enters an action under a number of its own; no row where it is entered already.
+// Stores an action under a number of its own. Returns no row if the action is already stored.
 func (q *Queries) ActionBegin(ctx context.Context, arg ActionBeginParams) (int64, error) {
 	row := q.db.QueryRow(ctx, actionBegin,
 		arg.TenantID,
@@ -195,7 +195,7 @@ type AlertAnnotationsRow struct {
 	QuietUntil    time.Time
 }
 
-// What a list shows beside the alerts of a page.
+// Returns what a list shows beside the alerts of a page.
 func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsParams) ([]AlertAnnotationsRow, error) {
 	rows, err := q.db.Query(ctx, alertAnnotations,
 		arg.ReadUpTo,
@@ -283,10 +283,13 @@ type AlertRestoreParams struct {
 	RestoredChange int64
 }
 
-// Puts back what bears the number of an action. A counting alert stays resolved
-// where another one of its group is open or held, one about a rule's health where the
-// rule has recovered, one about a webhook that was switched off where it is not
-// off any more. Who enables that webhook waits, and so resolves what is put back.
+// Restores the alerts that have the change number of an action. These alerts stay resolved:
+//
+// - a counting alert, if another alert of its group is open or held;
+// - an alert about a rule's health, if the rule has recovered;
+// - an alert about a webhook that was switched off, if it is not switched off any more.
+//
+// An edit that enables the webhook waits for the lock, and so resolves what is restored here.
 func (q *Queries) AlertRestore(ctx context.Context, arg AlertRestoreParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertRestore, arg.TenantID, arg.Change, arg.RestoredChange)
 	if err != nil {
@@ -351,7 +354,7 @@ type AssignmentRestoreParams struct {
 	ActionID       uuid.UUID
 }
 
-// Puts back who handled what an action assigned and nothing has changed since.
+// Restores the former assignees of alerts that an action assigned and that were not changed since.
 func (q *Queries) AssignmentRestore(ctx context.Context, arg AssignmentRestoreParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, assignmentRestore, arg.RestoredChange, arg.TenantID, arg.ActionID)
 	if err != nil {
@@ -383,7 +386,7 @@ type ReadForgetParams struct {
 	UpTo     time.Time
 }
 
-// What the mark of a reader tells needs no row of its own.
+// Deletes the rows that the mark of a reader makes redundant.
 func (q *Queries) ReadForget(ctx context.Context, arg ReadForgetParams) error {
 	_, err := q.db.Exec(ctx, readForget, arg.TenantID, arg.Actor, arg.UpTo)
 	return err

@@ -25,8 +25,8 @@ type AlertClearParams struct {
 	Counts   [][]byte
 }
 
-// Resolves alerts; their texts stay those of the time when they fired, and what was counted then
-// stays beside what is counted now.
+// Resolves alerts. Their texts stay as they were when the alerts fired, and the count of that time
+// is kept beside the present one.
 func (q *Queries) AlertClear(ctx context.Context, arg AlertClearParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertClear, arg.AlertIds, arg.Counts)
 	if err != nil {
@@ -75,7 +75,8 @@ const alertDropPending = `-- name: AlertDropPending :exec
 delete from alert where rule_id = $1 and state = 'PENDING'
 `
 
-// Nobody was notified of them, and nobody will decide on them any more.
+// Deletes the pending alerts of a rule: nobody was notified of them, and nothing will decide on
+// them any more.
 func (q *Queries) AlertDropPending(ctx context.Context, ruleID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertDropPending, ruleID)
 	return err
@@ -89,7 +90,7 @@ set state = 'RESOLVED', held = false, held_until = case when held then now() end
 where alert_id = any($1::uuid[])
 `
 
-// Resolves them, and ends what they hold.
+// Resolves alerts, and ends their hold.
 func (q *Queries) AlertEndUncounted(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertEndUncounted, alertIds)
 	return err
@@ -125,8 +126,8 @@ type AlertFireParams struct {
 	Routings     [][]byte
 }
 
-// Makes pending alerts fire, and reminds of those that do, but of none that is snoozed. One
-// that was routed keeps its route.
+// Makes pending alerts fire, and reminds of firing alerts that are not snoozed. An alert that was
+// routed keeps its routing.
 func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertFire,
 		arg.AlertIds,
@@ -162,7 +163,7 @@ const alertLockMany = `-- name: AlertLockMany :exec
 select from alert where alert_id = any($1::uuid[]) order by alert_id for update
 `
 
-// Holds alerts in the order of their ids, as whoever acts on many does.
+// Locks alerts in the order of their ids, as every change of several alerts does.
 func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertLockMany, alertIds)
 	return err
@@ -193,7 +194,8 @@ type AlertOpenRow struct {
 	DurationMs  int64
 }
 
-// The open and the held alerts of window rules. Its condition is that of alert_open_once.
+// Returns the open and the held alerts of window rules. Its condition is that of the index
+// alert_open_once.
 func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOpenRow, error) {
 	rows, err := q.db.Query(ctx, alertOpen, ruleIds)
 	if err != nil {
@@ -265,7 +267,7 @@ type AlertRaiseParams struct {
 	Routings     [][]byte
 }
 
-// Opens alerts, but for groups of which one is open or held.
+// Opens alerts, except for groups that have an open or a held alert.
 func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertRaise,
 		arg.AlertIds,
@@ -306,7 +308,7 @@ const alertRelease = `-- name: AlertRelease :many
 update alert set held = false, held_until = now() where alert_id = any($1::uuid[]) and held returning alert_id
 `
 
-// Ends the hold of alerts, and notes when. What a person did to them can be undone as before.
+// Ends the hold of alerts, and stores when. Actions of people on them can be undone as before.
 func (q *Queries) AlertRelease(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertRelease, alertIds)
 	if err != nil {
@@ -348,8 +350,8 @@ type AlertUncountedRow struct {
 	State   string
 }
 
-// Holds the alerts of a window rule that are open or held, and about groups of another kind than
-// those by which it counts; all of them where it does not count any more.
+// Locks the open and the held alerts of a window rule about groups of another kind than those that
+// it counts by now. If the rule does not count any more, these are all its open and held alerts.
 func (q *Queries) AlertUncounted(ctx context.Context, arg AlertUncountedParams) ([]AlertUncountedRow, error) {
 	rows, err := q.db.Query(ctx, alertUncounted,
 		arg.RuleID,

@@ -35,7 +35,7 @@ type NotificationNthRow struct {
 	NotificationID uuid.UUID
 }
 
-// The notification after so many others, newest first, from a mark on.
+// Returns the place of the notification a number of rows after a mark, newest first.
 func (q *Queries) NotificationNth(ctx context.Context, arg NotificationNthParams) (NotificationNthRow, error) {
 	row := q.db.QueryRow(ctx, notificationNth,
 		arg.TenantID,
@@ -76,7 +76,8 @@ type NotificationsEndedRow struct {
 	Messages int64
 }
 
-// Messages that were delivered, discarded or suppressed, among the newest so many of the tenant.
+// Counts messages that were delivered, discarded or suppressed, among a number of the tenant's
+// newest.
 func (q *Queries) NotificationsEnded(ctx context.Context, arg NotificationsEndedParams) ([]NotificationsEndedRow, error) {
 	rows, err := q.db.Query(ctx, notificationsEnded,
 		arg.TenantID,
@@ -133,7 +134,8 @@ type NotificationsOpenRow struct {
 	Messages int64
 }
 
-// Messages in the outbox by status, as the view notification_status tells it, each up to a number.
+// Counts messages in the outbox by the status that the view notification_status gives them, each up
+// to a number.
 func (q *Queries) NotificationsOpen(ctx context.Context, arg NotificationsOpenParams) ([]NotificationsOpenRow, error) {
 	rows, err := q.db.Query(ctx, notificationsOpen,
 		arg.TenantID,
@@ -182,7 +184,8 @@ type NotificationsUndeliveredRow struct {
 	Messages int64
 }
 
-// Messages that were refused or exhausted, which an index holds: few, and none too old to be counted.
+// Counts messages that were refused or exhausted. An index finds them: they are few, and no age
+// excludes one.
 func (q *Queries) NotificationsUndelivered(ctx context.Context, arg NotificationsUndeliveredParams) ([]NotificationsUndeliveredRow, error) {
 	rows, err := q.db.Query(ctx, notificationsUndelivered,
 		arg.TenantID,
@@ -248,9 +251,9 @@ type WebhookFlowRow struct {
 	LastSuccessAt time.Time
 }
 
-// Attempts at the messages of the last 24 hours by the hours in which they began; one row
-// without attempts where there are none. A tenant with more messages than are looked at
-// has only its newest.
+// Counts attempts at the messages of the last 24 hours by the hour in which they began. Returns one
+// row without attempts if there are none. Of a tenant with more messages than the limit, only the
+// newest count.
 func (q *Queries) WebhookFlow(ctx context.Context, arg WebhookFlowParams) ([]WebhookFlowRow, error) {
 	rows, err := q.db.Query(ctx, webhookFlow, arg.TenantID, arg.Walked, arg.WebhookID)
 	if err != nil {

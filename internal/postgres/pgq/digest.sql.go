@@ -25,7 +25,7 @@ type DigestAlertsParams struct {
 	Most     int32
 }
 
-// The alerts of the members, one for each, in the order in which they were written.
+// Returns the alerts of the members, one for each, in the order in which they were written.
 func (q *Queries) DigestAlerts(ctx context.Context, arg DigestAlertsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, digestAlerts, arg.DigestID, arg.Most)
 	if err != nil {
@@ -76,7 +76,7 @@ type DigestEndsRow struct {
 	RuleAbout []byte
 }
 
-// The exchanges that started first and last.
+// Returns the exchanges that started first and last.
 func (q *Queries) DigestEnds(ctx context.Context, digestID uuid.UUID) ([]DigestEndsRow, error) {
 	rows, err := q.db.Query(ctx, digestEnds, digestID)
 	if err != nil {
@@ -161,8 +161,8 @@ type DigestErrorsRow struct {
 	OfAll     int64
 }
 
-// The commonest errors, numbers in their messages apart; of rules that cannot be
-// evaluated, why not; of webhooks that are switched off, why they are.
+// Returns the most frequent errors, ignoring numbers in their messages. For rules that cannot be
+// evaluated and webhooks that are switched off, the error is the reason.
 func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]DigestErrorsRow, error) {
 	rows, err := q.db.Query(ctx, digestErrors, arg.DigestID, arg.Most)
 	if err != nil {
@@ -227,10 +227,11 @@ type DigestGatherParams struct {
 	DigestID  uuid.UUID
 }
 
-// Gathers what waits un-attempted for a webhook into a digest, oldest first,
-// unless it is no more than the webhook's bound: what another replica holds just
-// now is not counted, nor what became ready before the given instant. A row is in the digest or still waits, never both: this is
-// one statement. Returns the size, 0 when nothing was gathered.
+// Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,
+// unless there are no more of them than the webhook's bound. Messages that another replica holds at
+// the moment do not count, nor do those that became ready before the given instant. This is one
+// statement, so a row is either in the digest or still waits, never both. Returns the size; 0 if
+// nothing was gathered.
 func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (int32, error) {
 	row := q.db.QueryRow(ctx, digestGather,
 		arg.WebhookID,
@@ -349,7 +350,7 @@ type DigestRulesRow struct {
 	OfAll    int64
 }
 
-// The rules with the most notifications, the most severe first, and how many rules there are.
+// Returns the rules with the most notifications, the most severe first, and the number of rules.
 func (q *Queries) DigestRules(ctx context.Context, arg DigestRulesParams) ([]DigestRulesRow, error) {
 	rows, err := q.db.Query(ctx, digestRules, arg.DigestID, arg.Most)
 	if err != nil {
@@ -422,8 +423,8 @@ type DigestWaitingRow struct {
 	Gather    bool
 }
 
-// Of webhooks: how many digests are due, and whether more waits un-attempted than their
-// bounds.
+// Returns for webhooks how many digests are due, and whether more messages wait without an attempt
+// than their bounds allow.
 func (q *Queries) DigestWaiting(ctx context.Context, arg DigestWaitingParams) ([]DigestWaitingRow, error) {
 	rows, err := q.db.Query(ctx, digestWaiting, arg.WebhookIds, arg.FirstAt, arg.Above)
 	if err != nil {

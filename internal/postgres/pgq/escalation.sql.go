@@ -63,7 +63,7 @@ type EscalationDueRow struct {
 	DueAt   time.Time
 }
 
-// Alerts whose next step is due, the longest first, that come after one.
+// Returns alerts whose next step is due, those that have waited longest first, that come after one.
 func (q *Queries) EscalationDue(ctx context.Context, arg EscalationDueParams) ([]EscalationDueRow, error) {
 	rows, err := q.db.Query(ctx, escalationDue,
 		arg.Now,
@@ -117,9 +117,9 @@ type EscalationMoveParams struct {
 	Voids        []bool
 }
 
-// Moves alerts, which the transaction holds, on to their next steps; 0 is none, and the row stays for
-// an undo. Where steps are overdue, each has its time before the next one, five minutes at the most. Of
-// void steps those since one was taken are kept.
+// Moves alerts that the transaction has locked to their next steps. 0 means that there is none; the
+// row remains for an undo. If steps are overdue, each gets its own time before the next one, at
+// most five minutes. The void steps since the last step that was taken are kept.
 func (q *Queries) EscalationMove(ctx context.Context, arg EscalationMoveParams) error {
 	_, err := q.db.Exec(ctx, escalationMove,
 		arg.Now,
@@ -142,7 +142,8 @@ type EscalationResumeParams struct {
 	AlertIds []uuid.UUID
 }
 
-// Has firing alerts, which the transaction holds, take the first step that was void since an instant.
+// Makes firing alerts that the transaction has locked take the first step that was void since an
+// instant.
 func (q *Queries) EscalationResume(ctx context.Context, arg EscalationResumeParams) error {
 	_, err := q.db.Exec(ctx, escalationResume, arg.Since, arg.AlertIds)
 	return err
@@ -157,8 +158,8 @@ where a.alert_id = any($1::uuid[]) and a.state = 'FIRING' and f.after_minutes is
 on conflict (alert_id) do nothing
 `
 
-// Has the first step of alerts that have begun to fire wait for its time, where how they were
-// routed has steps.
+// Starts the escalation of alerts that have begun to fire: their first step waits for its time.
+// Alerts whose routing has no steps are left out.
 func (q *Queries) EscalationStart(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, escalationStart, alertIds)
 	return err
@@ -188,9 +189,9 @@ type EscalationStepsRow struct {
 	Waits        bool
 }
 
-// Which steps of alerts, which the transaction holds, are due still, and which of them are void:
-// while the alert is snoozed, and where its rule is deleted. Waits tells that quiet hours hold messages
-// about the alert.
+// Returns which steps of alerts that the transaction has locked are still due, and which of them
+// are void, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
+// messages about the alert.
 func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams) ([]EscalationStepsRow, error) {
 	rows, err := q.db.Query(ctx, escalationSteps, arg.Now, arg.AlertIds)
 	if err != nil {
@@ -266,8 +267,8 @@ type EscalationWaitParams struct {
 	AlertIds []uuid.UUID
 }
 
-// Has the minutes of alerts, which the transaction holds, count from the end of the quiet hours that hold
-// messages about them.
+// Makes the minutes of alerts that the transaction has locked count from the end of the quiet hours
+// that hold messages about them.
 func (q *Queries) EscalationWait(ctx context.Context, arg EscalationWaitParams) error {
 	_, err := q.db.Exec(ctx, escalationWait, arg.Now, arg.AlertIds)
 	return err
@@ -280,7 +281,8 @@ order by webhook_id
 for key share
 `
 
-// Those of some webhooks that are there. None can be deleted before the transaction ends.
+// Returns those of some webhooks that exist. None of them can be deleted before the transaction
+// ends.
 func (q *Queries) EscalationWebhooks(ctx context.Context, webhookIds []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, escalationWebhooks, webhookIds)
 	if err != nil {

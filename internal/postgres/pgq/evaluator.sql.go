@@ -47,8 +47,8 @@ type AlertInsertParams struct {
 	Routings     [][]byte
 }
 
-// Inserts alerts, or fails where one of them exists. No join stands here: it
-// would turn the order of the rows around, and indexes grow best when ids ascend.
+// Inserts alerts, or fails if one of them exists. There must be no join here: it would change the
+// order of the rows, and indexes grow best if ids ascend.
 func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) error {
 	_, err := q.db.Exec(ctx, alertInsert,
 		arg.AlertIds,
@@ -108,8 +108,8 @@ type AlertInsertMissingParams struct {
 	Routings     [][]byte
 }
 
-// Inserts the alerts that do not exist yet, and returns those; so much dearer
-// that it is for where some exist.
+// Inserts the alerts that do not exist yet, and returns those. This costs so much more that it is
+// only for batches in which some may exist.
 func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissingParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertInsertMissing,
 		arg.AlertIds,
@@ -157,7 +157,7 @@ type BackfillBeginParams struct {
 	Position string
 }
 
-// Has a rule read from a position on what its partition has judged.
+// Makes a rule read again, from a position, what its partition has judged.
 func (q *Queries) BackfillBegin(ctx context.Context, arg BackfillBeginParams) error {
 	_, err := q.db.Exec(ctx, backfillBegin, arg.RuleID, arg.Position)
 	return err
@@ -239,9 +239,9 @@ type CheckpointCommitParams struct {
 	RulesRevision    int64
 }
 
-// The first statement of a commit: compare-and-set. Without a row, the checkpoint is
-// another one than the batch was made from, and nothing is written. The row stays
-// locked until the transaction ends, which orders commits, changes of rules, and moves.
+// The first statement of a commit: compare-and-set. If it returns no row, the checkpoint is not the
+// one that the batch was made from, and nothing is written. The row stays locked until the
+// transaction ends, which puts commits, changes of rules, and moves of tenants in order.
 func (q *Queries) CheckpointCommit(ctx context.Context, arg CheckpointCommitParams) (int64, error) {
 	row := q.db.QueryRow(ctx, checkpointCommit,
 		arg.Cursor,
@@ -285,7 +285,7 @@ type CheckpointReleaseParams struct {
 	Ends       bool
 }
 
-// Gives up partitions, and the share of a replica that does not evaluate any more.
+// Releases partitions, and gives up the share of a replica that does not evaluate any more.
 func (q *Queries) CheckpointRelease(ctx context.Context, arg CheckpointReleaseParams) error {
 	_, err := q.db.Exec(ctx, checkpointRelease, arg.Partitions, arg.Replica, arg.Ends)
 	return err
@@ -311,7 +311,7 @@ type CheckpointRenewParams struct {
 	Replica    string
 }
 
-// Renews leases that nobody else has taken.
+// Renews leases that no other replica has taken.
 func (q *Queries) CheckpointRenew(ctx context.Context, arg CheckpointRenewParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, checkpointRenew, arg.LeaseFor, arg.Partitions, arg.Replica)
 	if err != nil {
@@ -361,8 +361,8 @@ type CheckpointTakeRow struct {
 	Checkpoint Checkpoint
 }
 
-// Takes partitions that are still free. Another replica that takes one at the same
-// moment, or a commit under way, is not waited for.
+// Takes partitions that are still free. It does not wait for a replica that takes one at the same
+// moment, nor for a commit under way.
 func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) ([]CheckpointTakeRow, error) {
 	rows, err := q.db.Query(ctx, checkpointTake,
 		arg.Replica,
@@ -459,9 +459,9 @@ type CheckpointsForRow struct {
 	Now              time.Time
 }
 
-// The partitions that a replica holds or may take, at least one row in any case, with
-// what it needs to know of the others: those who asked for partitions within the length
-// of a lease. Owners that are silent hold nothing.
+// Returns the partitions that a replica holds or may take, and what it needs to know of the other
+// replicas: those that asked for partitions within the length of a lease. Returns at least one row.
+// A silent owner holds nothing.
 func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
 	rows, err := q.db.Query(ctx, checkpointsFor,
 		arg.Replica,
@@ -540,8 +540,8 @@ type NotificationInsertParams struct {
 	CommitSpans     [][]byte
 }
 
-// Records notifications and puts them into the outbox, in the order given, for webhooks
-// that cannot be deleted before the transaction ends; none where one of them is gone.
+// Records notifications and puts them into the outbox, in the given order, for webhooks that cannot
+// be deleted before the transaction ends. Writes nothing if one of the webhooks is deleted.
 func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (int64, error) {
 	result, err := q.db.Exec(ctx, notificationInsert,
 		arg.HeldIds,
@@ -617,7 +617,7 @@ type RuleProblemsParams struct {
 	Problems []string
 }
 
-// Records what went wrong with rules; an empty problem is none.
+// Stores the problems of rules; an empty problem means none.
 func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) error {
 	_, err := q.db.Exec(ctx, ruleProblems, arg.RuleIds, arg.Problems)
 	return err
@@ -646,7 +646,7 @@ type RulesChangedRow struct {
 	WebhookIds   []uuid.UUID
 }
 
-// The enabled rules of a partition that changed after a rules revision.
+// Returns the enabled rules of a partition that changed after a rules revision.
 func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]RulesChangedRow, error) {
 	rows, err := q.db.Query(ctx, rulesChanged, arg.Partition, arg.After)
 	if err != nil {
@@ -709,7 +709,8 @@ from rule r
 where s.rule_id = any($1::uuid[]) and r.rule_id = s.rule_id
 `
 
-// A rule pauses where it misses three evaluations, and ten seconds more.
+// Stores that rules were evaluated. A rule counts as interrupted if it missed three evaluations and
+// ten seconds more.
 func (q *Queries) RulesEvaluated(ctx context.Context, ruleIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, rulesEvaluated, ruleIds)
 	return err
@@ -729,7 +730,8 @@ type RulesRemovedParams struct {
 	After     int64
 }
 
-// The others that changed: disabled, deleted, or of another partition now.
+// Returns the other rules that changed: those that are disabled, deleted, or now in another
+// partition.
 func (q *Queries) RulesRemoved(ctx context.Context, arg RulesRemovedParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, rulesRemoved, arg.Partition, arg.After)
 	if err != nil {
@@ -779,10 +781,10 @@ type RulesSweptBeforeRow struct {
 	Quiet         bool
 }
 
-// The start times before which rules raise nothing any more, because retention may have
-// deleted their alerts of that time. None moves until the transaction ends. Each row also
-// tells whether any silence has begun and is not over, and whether any webhook has quiet hours, which saves
-// looks for those.
+// Returns the start times before which rules raise nothing any more, because retention may have
+// deleted their alerts of that time. They cannot change until the transaction ends. Each row also
+// says whether any silence has begun and not ended, and whether any webhook has quiet hours. This
+// saves separate queries for both.
 func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]RulesSweptBeforeRow, error) {
 	rows, err := q.db.Query(ctx, rulesSweptBefore, ruleIds)
 	if err != nil {

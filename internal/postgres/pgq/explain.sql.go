@@ -25,7 +25,7 @@ type AlertedStartParams struct {
 	TenantID     string
 }
 
-// When the exchange of an execution id began, where it has an alert.
+// Returns when the exchange with an execution id began, if it has an alert.
 func (q *Queries) AlertedStart(ctx context.Context, arg AlertedStartParams) ([]int64, error) {
 	rows, err := q.db.Query(ctx, alertedStart, arg.ExecutionKey, arg.TenantID)
 	if err != nil {
@@ -80,7 +80,7 @@ type RulesStandingRow struct {
 	State            *string
 }
 
-// Every rule of a tenant, how far it has come, and its alert about an exchange.
+// Returns every rule of a tenant, its progress, and its alert about an exchange.
 func (q *Queries) RulesStanding(ctx context.Context, arg RulesStandingParams) ([]RulesStandingRow, error) {
 	rows, err := q.db.Query(ctx, rulesStanding, arg.ExecutionKey, arg.TenantID)
 	if err != nil {

@@ -16,7 +16,7 @@ const alertReminded = `-- name: AlertReminded :exec
 update alert set notified_at = case when notified_at is not null then now() end, change = nextval('alert_change') where alert_id = $1
 `
 
-// The next reminder of a window rule counts from here on.
+// The next reminder of a window rule counts from now.
 func (q *Queries) AlertReminded(ctx context.Context, alertID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertReminded, alertID)
 	return err
@@ -26,7 +26,7 @@ const alertTouch = `-- name: AlertTouch :exec
 update alert set change = nextval('alert_change') where alert_id = $1
 `
 
-// Lets open pages know that something beside the alert has changed.
+// Makes open pages notice that something beside the alert has changed.
 func (q *Queries) AlertTouch(ctx context.Context, alertID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertTouch, alertID)
 	return err
@@ -42,7 +42,7 @@ type AssigneeGetParams struct {
 	Email    string
 }
 
-// A user who may act on alerts.
+// Returns a user who may act on alerts.
 func (q *Queries) AssigneeGet(ctx context.Context, arg AssigneeGetParams) (string, error) {
 	row := q.db.QueryRow(ctx, assigneeGet, arg.TenantID, arg.Email)
 	var email string
@@ -140,7 +140,7 @@ type SnoozeCancelRow struct {
 	Undone    bool
 }
 
-// Cancels a snooze; no row where there is none. Undone is one that was set lately.
+// Cancels a snooze. Returns no row if there is none. undone says that the snooze was set recently.
 func (q *Queries) SnoozeCancel(ctx context.Context, arg SnoozeCancelParams) (SnoozeCancelRow, error) {
 	row := q.db.QueryRow(ctx, snoozeCancel, arg.AlertID, arg.UndoWithin)
 	var i SnoozeCancelRow
@@ -168,7 +168,7 @@ type SnoozeDueRow struct {
 	Until    time.Time
 }
 
-// Alerts whose snooze is over, the longest first, that come after one.
+// Returns alerts whose snooze is over, those that have waited longest first, that come after one.
 func (q *Queries) SnoozeDue(ctx context.Context, arg SnoozeDueParams) ([]SnoozeDueRow, error) {
 	rows, err := q.db.Query(ctx, snoozeDue,
 		arg.Now,
@@ -203,8 +203,8 @@ type SnoozeEndParams struct {
 	Now     *time.Time
 }
 
-// Ends the snooze of an alert, which the transaction holds, unless somebody was first or has
-// snoozed it anew.
+// Ends the snooze of an alert that the transaction has locked, unless another transaction ended it
+// first or somebody has set it anew.
 func (q *Queries) SnoozeEnd(ctx context.Context, arg SnoozeEndParams) (int64, error) {
 	result, err := q.db.Exec(ctx, snoozeEnd, arg.AlertID, arg.Now)
 	if err != nil {
@@ -228,7 +228,7 @@ type SnoozeSetParams struct {
 	Longest   time.Duration
 }
 
-// Snoozes an alert, which the transaction holds, until an instant that is still to come.
+// Snoozes an alert that the transaction has locked until an instant in the future.
 func (q *Queries) SnoozeSet(ctx context.Context, arg SnoozeSetParams) (int64, error) {
 	result, err := q.db.Exec(ctx, snoozeSet,
 		arg.AlertID,
@@ -254,8 +254,8 @@ order by w.webhook_id
 for key share of w
 `
 
-// The webhooks that were notified of an alert when it was raised or escalated. None can be deleted before
-// the transaction ends.
+// Returns the webhooks that were notified of an alert when it was raised or escalated. None can be
+// deleted before the transaction ends.
 func (q *Queries) SnoozeTargets(ctx context.Context, alertID uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, snoozeTargets, alertID)
 	if err != nil {

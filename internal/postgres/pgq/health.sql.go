@@ -32,7 +32,7 @@ type AlertRaiseHealthParams struct {
 	Messages     []string
 }
 
-// Raises alerts about rules or, where a source is named, about that.
+// Raises alerts about rules or, if a source is named, about the source.
 func (q *Queries) AlertRaiseHealth(ctx context.Context, arg AlertRaiseHealthParams) error {
 	_, err := q.db.Exec(ctx, alertRaiseHealth,
 		arg.Source,
@@ -64,7 +64,7 @@ type AlertRecoverSourceRow struct {
 	AlertID  uuid.UUID
 }
 
-// Resolves the alerts that an announcement raised, whoever has resolved some before.
+// Resolves the alerts that an announcement raised. People may have resolved some before.
 func (q *Queries) AlertRecoverSource(ctx context.Context, arg AlertRecoverSourceParams) ([]AlertRecoverSourceRow, error) {
 	rows, err := q.db.Query(ctx, alertRecoverSource, arg.Source, arg.Since)
 	if err != nil {
@@ -120,7 +120,8 @@ type AnnouncementEndParams struct {
 	DeadAfter time.Duration
 }
 
-// Ends what this replica announced, or one that is dead or evaluates no rule any more.
+// Ends the announcement of this replica, or of one that is dead or does not evaluate any rule any
+// more.
 func (q *Queries) AnnouncementEnd(ctx context.Context, arg AnnouncementEndParams) ([]time.Time, error) {
 	rows, err := q.db.Query(ctx, announcementEnd, arg.Subject, arg.Replica, arg.DeadAfter)
 	if err != nil {
@@ -162,7 +163,8 @@ type OperatorWebhooksRow struct {
 	WebhookID uuid.UUID
 }
 
-// Those of some tenants that are not deleted, nor can be before the transaction ends.
+// Returns the operator webhooks of some tenants that are not deleted. None can be deleted before
+// the transaction ends.
 func (q *Queries) OperatorWebhooks(ctx context.Context, tenantIds []string) ([]OperatorWebhooksRow, error) {
 	rows, err := q.db.Query(ctx, operatorWebhooks, tenantIds)
 	if err != nil {
@@ -212,8 +214,8 @@ type RuleFailingClaimRow struct {
 	Name     string
 }
 
-// Claims the announcement of rules that cannot be evaluated, and returns what it says, with
-// the ids of their alerts; those already announced are left out.
+// Claims the announcement of rules that cannot be evaluated. Returns what the announcement says,
+// with the ids of the alerts. Rules already announced are left out.
 func (q *Queries) RuleFailingClaim(ctx context.Context, ruleIds []uuid.UUID) ([]RuleFailingClaimRow, error) {
 	rows, err := q.db.Query(ctx, ruleFailingClaim, ruleIds)
 	if err != nil {
@@ -257,8 +259,8 @@ type RuleFailingEndRow struct {
 	AlertID  uuid.UUID
 }
 
-// Ends the failing of rules and resolves their alerts. It returns those that were
-// announced as failing.
+// Ends the failure of rules and resolves their alerts. Returns the rules that were announced as
+// failing.
 func (q *Queries) RuleFailingEnd(ctx context.Context, ruleIds []uuid.UUID) ([]RuleFailingEndRow, error) {
 	rows, err := q.db.Query(ctx, ruleFailingEnd, ruleIds)
 	if err != nil {
@@ -302,8 +304,8 @@ type TenantsAffectedRow struct {
 	AlertID  uuid.UUID
 }
 
-// The tenants with enabled rules, one of these rules each, and the id of the alert that is
-// raised about the source.
+// Returns the tenants with enabled rules, with one of these rules each, and the id of the alert to
+// raise about the source.
 func (q *Queries) TenantsAffected(ctx context.Context) ([]TenantsAffectedRow, error) {
 	rows, err := q.db.Query(ctx, tenantsAffected)
 	if err != nil {

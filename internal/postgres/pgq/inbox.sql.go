@@ -56,8 +56,8 @@ type AlertActivityRow struct {
 	Alerts int64
 }
 
-// Alerts by rule and minute, of the hour that ends with the present minute; one
-// row without a rule where there are none. Of very many, only the newest.
+// Counts alerts by rule and minute, in the hour that ends with the present minute. Returns one row
+// without a rule if there are none. Of very many alerts, only the newest count.
 func (q *Queries) AlertActivity(ctx context.Context, arg AlertActivityParams) ([]AlertActivityRow, error) {
 	rows, err := q.db.Query(ctx, alertActivity, arg.TenantID, arg.Most)
 	if err != nil {
@@ -138,8 +138,8 @@ type AlertDayRow struct {
 	Alerts int64
 }
 
-// Alerts of a rule by steps of 15 minutes, of the 24 hours that end with the present
-// step; one row without alerts where there are none. Of very many, only the newest.
+// Counts alerts of a rule by steps of 15 minutes, in the 24 hours that end with the present step.
+// Returns one row without alerts if there are none. Of very many alerts, only the newest count.
 func (q *Queries) AlertDay(ctx context.Context, arg AlertDayParams) ([]AlertDayRow, error) {
 	rows, err := q.db.Query(ctx, alertDay, arg.TenantID, arg.RuleID, arg.Most)
 	if err != nil {
@@ -310,7 +310,7 @@ type AttemptVerdictsRow struct {
 	Claimed        bool
 }
 
-// As AttemptsOf, without what was sent and answered.
+// Like AttemptsOf, without the request and the answer.
 func (q *Queries) AttemptVerdicts(ctx context.Context, notificationIds []uuid.UUID) ([]AttemptVerdictsRow, error) {
 	rows, err := q.db.Query(ctx, attemptVerdicts, notificationIds)
 	if err != nil {
@@ -352,8 +352,7 @@ type AttemptsOfRow struct {
 	Claimed        bool
 }
 
-// An attempt without outcome is under way as long as the claim under which it
-// was begun stands.
+// An attempt without an outcome is under way while its claim is valid.
 func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) ([]AttemptsOfRow, error) {
 	rows, err := q.db.Query(ctx, attemptsOf, notificationIds)
 	if err != nil {
@@ -599,8 +598,8 @@ type StatusProgressRow struct {
 	NowNs            int64
 }
 
-// How far the enabled rules have come. Those without progress of their own are one row
-// for each look-back, as all that they tell is their partition's.
+// Returns the progress of the enabled rules. Rules without a backfill of their own have the
+// progress of their partition, so they are one row for each look-back.
 func (q *Queries) StatusProgress(ctx context.Context, tenantID string) ([]StatusProgressRow, error) {
 	rows, err := q.db.Query(ctx, statusProgress, tenantID)
 	if err != nil {

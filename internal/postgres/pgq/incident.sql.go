@@ -33,8 +33,8 @@ type AlertRaiseWebhookParams struct {
 	NotificationID uuid.UUID
 }
 
-// Raises an alert about a webhook. Its rule is that of a message for the webhook, or of
-// one that a digest tells; no row where there is none.
+// Raises an alert about a webhook. Its rule is that of a message for the webhook, or of a message
+// in a digest. Returns no row if there is none.
 func (q *Queries) AlertRaiseWebhook(ctx context.Context, arg AlertRaiseWebhookParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, alertRaiseWebhook,
 		arg.AlertID,
@@ -68,8 +68,8 @@ type BreakersOpenForRow struct {
 	NotificationID uuid.UUID
 }
 
-// The enabled webhooks whose breaker has been open for so long, of which operators have
-// not been notified, with a message that waits for each.
+// Returns the enabled webhooks whose breaker has been open for at least a time and of which
+// operators were not notified, with a message that waits for each.
 func (q *Queries) BreakersOpenFor(ctx context.Context, openFor time.Duration) ([]BreakersOpenForRow, error) {
 	rows, err := q.db.Query(ctx, breakersOpenFor, openFor)
 	if err != nil {
@@ -116,8 +116,8 @@ type IncidentClaimParams struct {
 	Kind      string
 }
 
-// Enters an incident of a webhook, and returns the id of its alert; no row where it is
-// entered already.
+// Stores an incident of a webhook, and returns the id of its alert. Returns no row if it is already
+// stored.
 func (q *Queries) IncidentClaim(ctx context.Context, arg IncidentClaimParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, incidentClaim, arg.WebhookID, arg.Kind)
 	var alert_id uuid.UUID
@@ -148,8 +148,8 @@ type IncidentEndRow struct {
 	AlertID  uuid.UUID
 }
 
-// Ends incidents of webhooks, and resolves their alerts; of one kind, or of all. Returns
-// what was resolved.
+// Ends incidents of webhooks, of one kind or of all, and resolves their alerts. Returns what was
+// resolved.
 func (q *Queries) IncidentEnd(ctx context.Context, arg IncidentEndParams) ([]IncidentEndRow, error) {
 	rows, err := q.db.Query(ctx, incidentEnd, arg.WebhookIds, arg.Kind)
 	if err != nil {
@@ -190,7 +190,7 @@ type UndeliveredInsertParams struct {
 	Abouts          []uuid.UUID
 }
 
-// Notifies of messages, once: their ids are derived.
+// Writes notifications about messages, once each, because their ids are derived.
 func (q *Queries) UndeliveredInsert(ctx context.Context, arg UndeliveredInsertParams) (int64, error) {
 	result, err := q.db.Exec(ctx, undeliveredInsert,
 		arg.NotificationIds,
@@ -225,9 +225,9 @@ type UndeliveredReadRow struct {
 	Generation     int32
 }
 
-// What messages that ended are about: of a digest, one of its alerts. Notifications of
-// operators about messages are left out: they would go on for ever. Generation is how often a
-// person has sent the message again.
+// Returns what messages that ended are about; for a digest, one of its alerts. Notifications of
+// operators about messages are left out, because they would lead to endless notifications.
+// generation is how often a person has sent the message again.
 func (q *Queries) UndeliveredRead(ctx context.Context, notificationIds []uuid.UUID) ([]UndeliveredReadRow, error) {
 	rows, err := q.db.Query(ctx, undeliveredRead, notificationIds)
 	if err != nil {

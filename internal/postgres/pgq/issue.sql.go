@@ -35,7 +35,7 @@ type IssueHoursRow struct {
 	Alerts int64
 }
 
-// Alerts by the hours since they fired.
+// Counts alerts by hours since they fired.
 func (q *Queries) IssueHours(ctx context.Context, arg IssueHoursParams) ([]IssueHoursRow, error) {
 	rows, err := q.db.Query(ctx, issueHours,
 		arg.TenantID,
@@ -125,7 +125,7 @@ type IssuePlacesRow struct {
 	Places      int64
 }
 
-// Where exchanges fail alike, most alerts first.
+// Returns where exchanges fail in the same way, most alerts first.
 func (q *Queries) IssuePlaces(ctx context.Context, arg IssuePlacesParams) ([]IssuePlacesRow, error) {
 	rows, err := q.db.Query(ctx, issuePlaces, arg.TenantID, arg.Signature, arg.Most)
 	if err != nil {
@@ -185,8 +185,8 @@ type IssueRegressionsRow struct {
 	Regressions int64
 }
 
-// The newest alerts that fired when every alert before them had been resolved, with the
-// last of those resolutions, and how many such alerts there are.
+// Returns the newest alerts that fired when every earlier alert had been resolved, with the time of
+// the last of those resolutions, and the number of such alerts.
 func (q *Queries) IssueRegressions(ctx context.Context, arg IssueRegressionsParams) ([]IssueRegressionsRow, error) {
 	rows, err := q.db.Query(ctx, issueRegressions,
 		arg.Most,
@@ -251,8 +251,8 @@ type IssueRulesRow struct {
 	NewestAt     time.Time
 }
 
-// An issue is the alerts of one signature in one application and route. Its statements
-// read the part of the index alert_listed that is the tenant's, and the rows of its own alerts.
+// An issue is the alerts of one signature in one application and route. The statements in this file
+// read only the tenant's part of the index alert_listed, and the rows of the issue's alerts.
 func (q *Queries) IssueRules(ctx context.Context, arg IssueRulesParams) ([]IssueRulesRow, error) {
 	rows, err := q.db.Query(ctx, issueRules,
 		arg.TenantID,

@@ -77,7 +77,7 @@ type IssueNoteInsertParams struct {
 	Text        string
 }
 
-// Writes a note on an issue that has alerts, once by its id.
+// Writes a note on an issue that has alerts, once for each id.
 func (q *Queries) IssueNoteInsert(ctx context.Context, arg IssueNoteInsertParams) (time.Time, error) {
 	row := q.db.QueryRow(ctx, issueNoteInsert,
 		arg.TenantID,
@@ -122,7 +122,7 @@ type IssueNoteListRow struct {
 	WrittenAt time.Time
 }
 
-// The notes of an issue before a place in the list, newest first.
+// Returns the notes of an issue before a place in the list, newest first.
 func (q *Queries) IssueNoteList(ctx context.Context, arg IssueNoteListParams) ([]IssueNoteListRow, error) {
 	rows, err := q.db.Query(ctx, issueNoteList,
 		arg.TenantID,

@@ -31,8 +31,8 @@ type EventTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Which of some alerts each of these webhooks was notified of when they were raised or escalated; not
-// where the message was of no use any more when quiet hours were over.
+// Returns which of some alerts each of these webhooks was notified of when they were raised or
+// escalated. It leaves out messages that were of no use any more when quiet hours ended.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
 	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {
@@ -65,7 +65,7 @@ type EventWebhooksParams struct {
 	Event     string
 }
 
-// The webhooks that chose an event. None can be deleted before the transaction ends.
+// Returns the webhooks that chose an event. None can be deleted before the transaction ends.
 func (q *Queries) EventWebhooks(ctx context.Context, arg EventWebhooksParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, eventWebhooks, arg.TenantIds, arg.Event)
 	if err != nil {
@@ -99,9 +99,9 @@ type FollowedLockParams struct {
 	WebhookIds []uuid.UUID
 }
 
-// Locks the open messages of some alerts for some webhooks, so that none is gathered into a
-// digest any more, nor settled, before the transaction ends. What is gathered by now,
-// [NotificationFollow] finds in its digest.
+// Locks the open messages of some alerts for some webhooks, so that none is gathered into a digest
+// or settled before the transaction ends. Messages that are already in a digest are found there by
+// [NotificationFollow].
 func (q *Queries) FollowedLock(ctx context.Context, arg FollowedLockParams) error {
 	_, err := q.db.Exec(ctx, followedLock, arg.AlertIds, arg.WebhookIds)
 	return err
@@ -116,8 +116,8 @@ where o.after_id is not null and not exists (select from outbox p where p.notifi
 returning o.webhook_id
 `
 
-// Makes due what waits for a message that is not in the outbox any more. The digests of a
-// replay wait for that.
+// Makes messages due that wait for a message that is not in the outbox any more, or for a replay
+// that has ended.
 func (q *Queries) FollowingFree(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, followingFree)
 	if err != nil {

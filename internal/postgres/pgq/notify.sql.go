@@ -55,7 +55,7 @@ type BodyReadRow struct {
 	Content        []byte
 }
 
-// The bodies of messages that have been rendered before.
+// Returns the bodies of messages that were rendered before.
 func (q *Queries) BodyRead(ctx context.Context, arg BodyReadParams) ([]BodyReadRow, error) {
 	rows, err := q.db.Query(ctx, bodyRead, arg.NotificationIds, arg.WrittenAt)
 	if err != nil {
@@ -95,9 +95,9 @@ type ClaimGrantRow struct {
 	Slots     int32
 }
 
-// How many messages may be claimed of webhooks with a rate, or to which a probe goes
-// first, under a lock on their state, which is read anew once it is held. What somebody
-// else holds is left to them.
+// Returns how many messages may be claimed for webhooks with a rate, or to which a probe goes
+// first. It locks their state and reads it under the lock. States that another transaction has
+// locked are skipped.
 func (q *Queries) ClaimGrant(ctx context.Context, webhookIds []uuid.UUID) ([]ClaimGrantRow, error) {
 	rows, err := q.db.Query(ctx, claimGrant, webhookIds)
 	if err != nil {
@@ -139,7 +139,7 @@ type ClaimGrantedParams struct {
 	Tokens          []int64
 }
 
-// Notes what was claimed under grants: the rate is used up, the probe is on its way.
+// Stores what was claimed under grants: the use of the rate, and the probes on their way.
 func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) error {
 	_, err := q.db.Exec(ctx, claimGranted,
 		arg.Lease,
@@ -183,8 +183,8 @@ type ClaimReadRow struct {
 	Thread         string
 }
 
-// What claimed messages are about. A digest comes with the alert of one of its members.
-// What is read is looked up row by row, whatever is believed of the sizes of the tables.
+// Returns what claimed messages are about. A digest comes with the alert of one of its members. The
+// rows are looked up one by one, whatever the planner believes about the sizes of the tables.
 func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([]ClaimReadRow, error) {
 	rows, err := q.db.Query(ctx, claimRead, notificationIds)
 	if err != nil {
@@ -306,10 +306,10 @@ type OutboxClaimRow struct {
 	Unknown        bool
 }
 
-// Takes at most the wanted number of due rows of each webhook that is as it was looked
-// at, oldest first, each under a token of its own, until the lease ends, and begins their
-// attempts. Of what a claimant before has begun without storing an outcome, the attempt
-// is recorded as it is. Granted are webhooks that [ClaimGrant] has admitted.
+// Takes due rows, oldest first, and begins their attempts. For each webhook whose version is the
+// one looked at, it takes at most the wanted number. Each row gets its own token and is leased
+// until the lease ends. If an earlier claimant began an attempt and stored no outcome, the attempt
+// is recorded as it is. granted are the webhooks that [ClaimGrant] has admitted.
 func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]OutboxClaimRow, error) {
 	rows, err := q.db.Query(ctx, outboxClaim,
 		arg.Replica,
@@ -411,11 +411,11 @@ type OutboxLookRow struct {
 	At            time.Time
 }
 
-// The enabled webhooks that have messages: their limits, whether any may be sent now
-// and, rounded up, the microseconds until the next may; 0 when there is none. None may
-// while the receiver has asked for a pause, nor while the breaker is open or a probe is
-// on its way. A whole look finds the webhooks in the queue, passing from one to the
-// next; another one looks at those named, each from its bound on.
+// Returns the enabled webhooks that have messages, with their limits, whether a message may be sent
+// now and, in microseconds rounded up, the time until the next one may be sent; 0 if there is none.
+// No message may be sent while the receiver has asked for a pause, the breaker is open, or a probe
+// is on its way. A whole look finds the webhooks in the queue, going from one to the next. Any
+// other look reads only the named webhooks, each from its bound.
 func (q *Queries) OutboxLook(ctx context.Context, arg OutboxLookParams) ([]OutboxLookRow, error) {
 	rows, err := q.db.Query(ctx, outboxLook, arg.Whole, arg.WebhookIds, arg.Bounds)
 	if err != nil {
@@ -480,9 +480,9 @@ type OutboxRenewRow struct {
 	LeftUs int64
 }
 
-// Extends leases that end before a fresh one would, and returns for how long each claim that
-// stands does so. A row that is locked just now, because it is being settled or passes to
-// somebody else, is left as it is.
+// Extends leases that end before a new one would. Returns how long each valid claim now lasts. A
+// row that is locked at the moment, because it is being settled or claimed by another replica, is
+// left as it is.
 func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]OutboxRenewRow, error) {
 	rows, err := q.db.Query(ctx, outboxRenew,
 		arg.NotificationIds,
@@ -524,8 +524,8 @@ type UndeliveredAboutRow struct {
 	Error          string
 }
 
-// The messages that others tell operators were not delivered. One that is sent again has
-// no status.
+// Returns the undelivered messages that notifications of operators are about. A message that is
+// being sent again has no status.
 func (q *Queries) UndeliveredAbout(ctx context.Context, notificationIds []uuid.UUID) ([]UndeliveredAboutRow, error) {
 	rows, err := q.db.Query(ctx, undeliveredAbout, notificationIds)
 	if err != nil {
@@ -626,7 +626,7 @@ type WebhookDisableRow struct {
 	Name     string
 }
 
-// No row when it is off already, or was edited since the attempt that tells so.
+// Returns no row if the webhook is already switched off, or was edited since the attempt.
 func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) (WebhookDisableRow, error) {
 	row := q.db.QueryRow(ctx, webhookDisable, arg.Reason, arg.WebhookID, arg.Version)
 	var i WebhookDisableRow
@@ -649,8 +649,9 @@ type WebhooksUnwantedParams struct {
 	Tokens     []int64
 }
 
-// The webhooks that do not want what was claimed for them under some tokens: edited since,
-// off or held, or they do not answer, and none of the tokens is the probe's.
+// Returns the webhooks that do not want what was claimed for them under some tokens: those that
+// were edited since, are switched off or held, and those whose breaker is open and none of whose
+// tokens is that of the probe.
 func (q *Queries) WebhooksUnwanted(ctx context.Context, arg WebhooksUnwantedParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, webhooksUnwanted, arg.WebhookIds, arg.Versions, arg.Tokens)
 	if err != nil {

@@ -13,7 +13,7 @@ const checkpointsHold = `-- name: CheckpointsHold :many
 select partition, share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, revision, rules_revision, owner, token, lease_until, clock_offset_ns, committed_at, watched_since_ns, watched_until_ns, late_ns, absence_judged_ns, watched_shown from checkpoint order by partition for update
 `
 
-// Waits for commits under way; later ones wait.
+// Waits for the commits under way; later ones wait.
 func (q *Queries) CheckpointsHold(ctx context.Context) ([]Checkpoint, error) {
 	rows, err := q.db.Query(ctx, checkpointsHold)
 	if err != nil {
@@ -90,7 +90,7 @@ type PartitionInsertParams struct {
 	ClockOffsetNs    int64
 }
 
-// Its revisions begin where no former partition's were.
+// The revisions of a new partition begin above those of all former partitions.
 func (q *Queries) PartitionInsert(ctx context.Context, arg PartitionInsertParams) (Checkpoint, error) {
 	row := q.db.QueryRow(ctx, partitionInsert,
 		arg.ShareIndex,
@@ -205,8 +205,8 @@ type PartitionSetParams struct {
 	Partition        int32
 }
 
-// Gives a partition other rules or other progress. Whoever holds it has to read both again:
-// the revision is none that it remembers, also where a failover took commits away.
+// Gives a partition other rules or another progress. The replica that holds it has to read both
+// again: the new revision is none that it can have seen, even if a failover has lost commits.
 func (q *Queries) PartitionSet(ctx context.Context, arg PartitionSetParams) (Checkpoint, error) {
 	row := q.db.QueryRow(ctx, partitionSet,
 		arg.Cursor,
@@ -243,7 +243,7 @@ const partitionsHold = `-- name: PartitionsHold :exec
 select pg_advisory_xact_lock(hashtext('tocsin partitions'), 0)
 `
 
-// Keeps everybody from changing rules, and from assigning and moving tenants.
+// Keeps others from changing rules, and from assigning and moving tenants.
 func (q *Queries) PartitionsHold(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, partitionsHold)
 	return err
@@ -253,7 +253,7 @@ const partitionsRetire = `-- name: PartitionsRetire :exec
 update checkpoint set share_index = 0, share_of = 0 where partition = any($1::integer[])
 `
 
-// Takes their shares away from partitions that are about to be deleted.
+// Takes the shares from partitions that are about to be deleted.
 func (q *Queries) PartitionsRetire(ctx context.Context, partitions []int32) error {
 	_, err := q.db.Exec(ctx, partitionsRetire, partitions)
 	return err
@@ -272,7 +272,7 @@ type RulesMovedParams struct {
 	Partition int32
 }
 
-// Has the rules of tenants read again by the holder of a partition that they left or joined.
+// Makes the replica that holds a partition read again the rules of tenants that left or joined it.
 func (q *Queries) RulesMoved(ctx context.Context, arg RulesMovedParams) error {
 	_, err := q.db.Exec(ctx, rulesMoved, arg.TenantIds, arg.Partition)
 	return err

@@ -75,7 +75,8 @@ type QuietDiscardParams struct {
 	Ids         []uuid.UUID
 }
 
-// Ends messages, which the transaction holds, that are of no use any more: the attempt is recorded as not made.
+// Ends messages that the transaction has locked and that are of no use any more. Their attempts are
+// recorded as not made.
 func (q *Queries) QuietDiscard(ctx context.Context, arg QuietDiscardParams) error {
 	_, err := q.db.Exec(ctx, quietDiscard, arg.DiscardedBy, arg.Why, arg.Ids)
 	return err
@@ -93,7 +94,8 @@ type QuietLockParams struct {
 	WebhookID uuid.UUID
 }
 
-// Locks what is held about alerts for a webhook, in the order in which others lock the messages of alerts.
+// Locks the held messages about alerts for a webhook, in the order in which other transactions lock
+// the messages of alerts.
 func (q *Queries) QuietLock(ctx context.Context, arg QuietLockParams) error {
 	_, err := q.db.Exec(ctx, quietLock, arg.AlertIds, arg.WebhookID)
 	return err
@@ -116,8 +118,8 @@ type QuietMoveParams struct {
 	Now       time.Time
 }
 
-// Moves the end of what is held for a webhook whose quiet hours were edited. What is locked just now is
-// moved the next time.
+// Moves the end of the quiet hours in the messages held for a webhook whose quiet hours were
+// edited. Rows that are locked at the moment are moved the next time.
 func (q *Queries) QuietMove(ctx context.Context, arg QuietMoveParams) error {
 	_, err := q.db.Exec(ctx, quietMove, arg.EndsAt, arg.WebhookID, arg.Now)
 	return err
@@ -138,7 +140,8 @@ type QuietOverParams struct {
 	Most      int32
 }
 
-// Alerts about which a webhook has messages whose quiet hours are over, each once, that come after one.
+// Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
+// that come after one.
 func (q *Queries) QuietOver(ctx context.Context, arg QuietOverParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, quietOver,
 		arg.WebhookID,
@@ -201,9 +204,9 @@ type QuietReadRow struct {
 	Notified       bool
 }
 
-// The messages about alerts, which the transaction holds, whose quiet hours are over, in the order in
-// which they were written; whether somebody looks after the alert, longer than that can be undone, and
-// whether the webhook was notified of it before.
+// Returns the messages about locked alerts whose quiet hours have ended, in the order in which they
+// were written. It also returns whether somebody has looked after the alert for so long that it
+// cannot be undone, and whether the webhook was notified of the alert before.
 func (q *Queries) QuietRead(ctx context.Context, arg QuietReadParams) ([]QuietReadRow, error) {
 	rows, err := q.db.Query(ctx, quietRead,
 		arg.Now,
@@ -249,8 +252,8 @@ type QuietReleaseParams struct {
 	Ids []uuid.UUID
 }
 
-// Puts messages, which the transaction holds, into the queue, or has them wait for an earlier one that is
-// still open. How old they may become counts from here on.
+// Puts messages that the transaction has locked into the queue, or makes them wait for an earlier
+// one that is still open. The age that they may reach counts from now.
 func (q *Queries) QuietRelease(ctx context.Context, arg QuietReleaseParams) error {
 	_, err := q.db.Exec(ctx, quietRelease, arg.Now, arg.Ids)
 	return err
@@ -275,8 +278,8 @@ type QuietTargetsRow struct {
 	Now        time.Time
 }
 
-// Which of some alerts (that are not critical, nor about Tocsin itself) a webhook with quiet hours would be
-// notified of, and the instant by which these are decided.
+// Returns which of some alerts a webhook with quiet hours would be notified of, and the instant by
+// which to decide. Alerts that are critical or about Tocsin itself are left out.
 func (q *Queries) QuietTargets(ctx context.Context, arg QuietTargetsParams) ([]QuietTargetsRow, error) {
 	rows, err := q.db.Query(ctx, quietTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {
@@ -315,7 +318,7 @@ type QuietWaitingRow struct {
 	Now        time.Time
 }
 
-// The webhooks for which quiet hours hold messages, and the present.
+// Returns the webhooks for which quiet hours hold messages, and the present instant.
 func (q *Queries) QuietWaiting(ctx context.Context, now *time.Time) ([]QuietWaitingRow, error) {
 	rows, err := q.db.Query(ctx, quietWaiting, now)
 	if err != nil {

@@ -81,8 +81,8 @@ type GaugesRow struct {
 	NowNs           int64
 }
 
-// What is measured of all tenants together, but for the outbox and the partitions. A
-// partition that was never committed has waited since the first of its rules was armed.
+// Returns the measurements over all tenants, except those of the outbox and the partitions. A
+// partition without a commit has waited since the first of its rules was armed.
 func (q *Queries) Gauges(ctx context.Context, deadAfter time.Duration) (GaugesRow, error) {
 	row := q.db.QueryRow(ctx, gauges, deadAfter)
 	var i GaugesRow
@@ -171,8 +171,8 @@ type LateDroppedWriteParams struct {
 	Exchanges []int64
 }
 
-// Counts what became visible beyond the look-back. An hour is counted again by each
-// comparison that covers it, and what retention has deleted since does not lower it.
+// Stores how many exchanges became visible beyond the look-back. Each comparison that covers an
+// hour counts it again. A row that retention has deleted since does not lower the number.
 func (q *Queries) LateDroppedWrite(ctx context.Context, arg LateDroppedWriteParams) error {
 	_, err := q.db.Exec(ctx, lateDroppedWrite, arg.RuleID, arg.HoursNs, arg.Exchanges)
 	return err
@@ -201,7 +201,7 @@ type ReconcileDoneParams struct {
 	Took      time.Duration
 }
 
-// Stores a pass. One after which nothing is left ends a round.
+// Stores a pass. A pass after which no rule is left ends a round.
 func (q *Queries) ReconcileDone(ctx context.Context, arg ReconcileDoneParams) error {
 	_, err := q.db.Exec(ctx, reconcileDone,
 		arg.Rules,
@@ -218,7 +218,7 @@ select coalesce((select next_after from reconciliation), '00000000-0000-0000-000
 where not exists (select from reconciliation where at > now() - $1::interval)
 `
 
-// The rule after which to begin; no row while the last pass is younger than that.
+// Returns the rule after which to begin. Returns no row while the last pass is younger than a time.
 func (q *Queries) ReconcileDue(ctx context.Context, every time.Duration) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, reconcileDue, every)
 	var next_after uuid.UUID
@@ -230,7 +230,7 @@ const reconcileTryLock = `-- name: ReconcileTryLock :one
 select pg_try_advisory_lock(hashtext('tocsin reconciliation'), 0) as locked
 `
 
-// Held by the session until it is given back or ends.
+// The session holds the lock until it releases the lock or ends.
 func (q *Queries) ReconcileTryLock(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, reconcileTryLock)
 	var locked bool
@@ -258,7 +258,7 @@ type ReconciliationReadRow struct {
 	WholeSince *time.Time
 }
 
-// How the comparisons of all rules with the source have ended; nothing before the first one.
+// Returns the result of the comparisons of all rules with the source; no row before the first one.
 func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadRow, error) {
 	rows, err := q.db.Query(ctx, reconciliationRead)
 	if err != nil {
@@ -377,7 +377,7 @@ type RulesReconcilableRow struct {
 	FireMode string
 }
 
-// The enabled rules, in a fixed order.
+// Returns the enabled rules, in a fixed order.
 func (q *Queries) RulesReconcilable(ctx context.Context, arg RulesReconcilableParams) ([]RulesReconcilableRow, error) {
 	rows, err := q.db.Query(ctx, rulesReconcilable, arg.After, arg.Most)
 	if err != nil {
@@ -426,9 +426,8 @@ type WindowAlertsRow struct {
 	HeldUntil   *time.Time
 }
 
-// The alerts of a window rule that are open or held, and those that were until then, the newest
-// first.
-// They have no execution id, by which the index finds them.
+// Returns the alerts of a window rule that are open or held, and those that were until an instant,
+// newest first. They have no execution id, by which an index finds them.
 func (q *Queries) WindowAlerts(ctx context.Context, arg WindowAlertsParams) ([]WindowAlertsRow, error) {
 	rows, err := q.db.Query(ctx, windowAlerts, arg.RuleID, arg.Since, arg.Most)
 	if err != nil {
@@ -483,8 +482,8 @@ type WindowProgressRow struct {
 	JudgedNs       int64
 }
 
-// How a window rule was evaluated, in nanoseconds by the source's clock but for what concerns
-// absence, which are watermarks; 0 where nobody knows.
+// Returns how a window rule was evaluated, in nanoseconds; 0 if unknown. The values about absence
+// are watermarks. The others are by the source's clock.
 func (q *Queries) WindowProgress(ctx context.Context, ruleID uuid.UUID) (WindowProgressRow, error) {
 	row := q.db.QueryRow(ctx, windowProgress, ruleID)
 	var i WindowProgressRow

@@ -56,9 +56,9 @@ type NotificationReplayParams struct {
 	ReplayID        uuid.UUID
 }
 
-// Records notifications in the digests of a replay, one for each webhook at a time, under the
-// conditions of [NotificationInsert]. A digest waits in the outbox until the replay ends. What
-// comes to one that was discarded is discarded with it.
+// Records notifications in the digests of a replay, one digest at a time for each webhook, under
+// the conditions of [NotificationInsert]. A digest waits in the outbox until the replay ends.
+// Notifications for a discarded digest are discarded with it.
 func (q *Queries) NotificationReplay(ctx context.Context, arg NotificationReplayParams) (int64, error) {
 	result, err := q.db.Exec(ctx, notificationReplay,
 		arg.HeldIds,
@@ -91,7 +91,7 @@ type ReplayAdvanceParams struct {
 	ReplayID uuid.UUID
 }
 
-// Notes how far a replay has come; no row where it is over.
+// Stores how far a replay has come. Returns no row if it has ended.
 func (q *Queries) ReplayAdvance(ctx context.Context, arg ReplayAdvanceParams) (int64, error) {
 	result, err := q.db.Exec(ctx, replayAdvance,
 		arg.Position,
@@ -110,7 +110,7 @@ const replayAlerts = `-- name: ReplayAlerts :one
 select alerts from replay where replay_id = $1
 `
 
-// How many alerts a replay has raised before.
+// Returns how many alerts a replay has raised before.
 func (q *Queries) ReplayAlerts(ctx context.Context, replayID uuid.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, replayAlerts, replayID)
 	var alerts int64
@@ -141,8 +141,8 @@ type ReplayEndParams struct {
 	RuleID  uuid.UUID
 }
 
-// Ends the replay of a rule that is under way, and makes its digests due: they wait for it.
-// There is a row for each, or one without a webhook; none where none is under way.
+// Ends the replay of a rule that is under way, and makes the digests due that wait for it. Returns
+// a row for each digest, or one without a webhook; no row if no replay is under way.
 func (q *Queries) ReplayEnd(ctx context.Context, arg ReplayEndParams) ([]*uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, replayEnd,
 		arg.State,
@@ -243,7 +243,7 @@ type ReplayListParams struct {
 	Most     int32
 }
 
-// The newest first: ids ascend.
+// The newest come first, because ids ascend.
 func (q *Queries) ReplayList(ctx context.Context, arg ReplayListParams) ([]Replay, error) {
 	rows, err := q.db.Query(ctx, replayList, arg.TenantID, arg.RuleID, arg.Most)
 	if err != nil {
@@ -298,7 +298,7 @@ type RuleReplaysRow struct {
 	Messages string
 }
 
-// What is under way in a partition.
+// Returns the replays under way in a partition.
 func (q *Queries) RuleReplays(ctx context.Context, partition int32) ([]RuleReplaysRow, error) {
 	rows, err := q.db.Query(ctx, ruleReplays, partition)
 	if err != nil {

@@ -25,7 +25,7 @@ type ReplicaBeatParams struct {
 	Roles     []string
 }
 
-// Enters the replica, or again when its row has been deleted meanwhile.
+// Inserts the replica, or inserts it again if its row was deleted.
 func (q *Queries) ReplicaBeat(ctx context.Context, arg ReplicaBeatParams) error {
 	_, err := q.db.Exec(ctx, replicaBeat,
 		arg.ReplicaID,
@@ -91,7 +91,7 @@ type ReplicaListRow struct {
 	ClaimedNotifications int64
 }
 
-// Leases that have expired are not counted: anybody may take what they were on.
+// Expired leases do not count: any replica may take what they were on.
 func (q *Queries) ReplicaList(ctx context.Context) ([]ReplicaListRow, error) {
 	rows, err := q.db.Query(ctx, replicaList)
 	if err != nil {
@@ -158,8 +158,8 @@ type ReplicaReleaseNotificationsRow struct {
 	Claims    int64
 }
 
-// The same for notifications, which are due at once. Nobody knows the outcomes of
-// attempts that were begun.
+// The same for notifications, which become due at once. The outcomes of attempts that were begun
+// are unknown.
 func (q *Queries) ReplicaReleaseNotifications(ctx context.Context, arg ReplicaReleaseNotificationsParams) ([]ReplicaReleaseNotificationsRow, error) {
 	rows, err := q.db.Query(ctx, replicaReleaseNotifications, arg.DeadAfter, arg.Self)
 	if err != nil {
@@ -250,8 +250,8 @@ type ReplicaReleasePartitionsRow struct {
 	Partitions int64
 }
 
-// Ends the leases of replicas that are dead by this statement's clock. What is locked
-// just now is left to the next time.
+// Ends the leases of replicas that are dead by this statement's clock. Rows that are locked at the
+// moment are left for the next time.
 func (q *Queries) ReplicaReleasePartitions(ctx context.Context, arg ReplicaReleasePartitionsParams) ([]ReplicaReleasePartitionsRow, error) {
 	rows, err := q.db.Query(ctx, replicaReleasePartitions, arg.DeadAfter, arg.Self)
 	if err != nil {
@@ -283,7 +283,7 @@ type ReplicaSilentParams struct {
 	Self      string
 }
 
-// Whether any other replica is dead by this statement's clock.
+// Returns whether another replica is dead by this statement's clock.
 func (q *Queries) ReplicaSilent(ctx context.Context, arg ReplicaSilentParams) (bool, error) {
 	row := q.db.QueryRow(ctx, replicaSilent, arg.DeadAfter, arg.Self)
 	var silent bool

@@ -38,7 +38,7 @@ type AlertResolveAgedParams struct {
 	Most     int32
 }
 
-// Resolves open alerts that are older than their rule says, the oldest first.
+// Resolves open alerts that are older than their rule allows, oldest first.
 func (q *Queries) AlertResolveAged(ctx context.Context, arg AlertResolveAgedParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertResolveAged, arg.TenantID, arg.RuleID, arg.Most)
 	if err != nil {
@@ -82,7 +82,7 @@ type AlertResolveProvenParams struct {
 	Resolution []byte
 }
 
-// Resolves alerts that are open still, by the evidence for each, unless the rule was changed.
+// Resolves alerts that are still open, by the evidence for each, unless the rule was changed.
 func (q *Queries) AlertResolveProven(ctx context.Context, arg AlertResolveProvenParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertResolveProven,
 		arg.AlertIds,
@@ -143,7 +143,7 @@ type AlertsResolvableRow struct {
 	Value       string
 }
 
-// The open alerts of a rule, the newest first, with what evidence is compared by.
+// Returns the open alerts of a rule, newest first, with the fields that evidence is compared by.
 func (q *Queries) AlertsResolvable(ctx context.Context, arg AlertsResolvableParams) ([]AlertsResolvableRow, error) {
 	rows, err := q.db.Query(ctx, alertsResolvable,
 		arg.Attribute,
@@ -214,8 +214,8 @@ type ResolutionReceiversParams struct {
 	Keyed    []string
 }
 
-// The webhooks of a tenant that chose the ends of alerts and whose receivers know alerts by a key. None
-// can be deleted before the transaction ends.
+// Returns the webhooks of a tenant that chose the end of alerts and whose receivers identify alerts
+// by a key. None can be deleted before the transaction ends.
 func (q *Queries) ResolutionReceivers(ctx context.Context, arg ResolutionReceiversParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, resolutionReceivers, arg.TenantID, arg.Keyed)
 	if err != nil {
@@ -263,7 +263,8 @@ type ResolutionTakeRow struct {
 	SearchedFor     []byte
 }
 
-// Takes on the rule that nobody has taken on for longest, nor for so long; no row is none.
+// Takes the rule that was taken the longest ago, if that is at least a given time ago. Returns no
+// row if there is none.
 func (q *Queries) ResolutionTake(ctx context.Context, every time.Duration) (ResolutionTakeRow, error) {
 	row := q.db.QueryRow(ctx, resolutionTake, every)
 	var i ResolutionTakeRow
@@ -304,8 +305,9 @@ type ResolutionTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Whom to tell that some alerts are resolved: each webhook that was notified of one when it was
-// raised or escalated, where their rule wants that. None can be deleted before the transaction ends.
+// Returns whom to notify that some alerts are resolved: each webhook that was notified of one when
+// it was raised or escalated, if the rule wants that. None can be deleted before the transaction
+// ends.
 func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
 	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)
 	if err != nil {

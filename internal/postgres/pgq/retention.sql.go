@@ -46,7 +46,7 @@ type LookBackLongestRow struct {
 	LookBackSeconds int32
 }
 
-// The rule that looks back the farthest.
+// Returns the rule with the longest look-back.
 func (q *Queries) LookBackLongest(ctx context.Context) (LookBackLongestRow, error) {
 	row := q.db.QueryRow(ctx, lookBackLongest)
 	var i LookBackLongestRow
@@ -94,8 +94,8 @@ type SweepAlertCandidatesRow struct {
 	NowNs           int64
 }
 
-// Alerts that came to their end long ago, in that order, after a place in it.
-// What of them may be deleted is the caller's to decide, but for open messages.
+// Returns alerts that ended long ago, in that order, that come after one. The caller decides which
+// of them may be deleted; alerts with open messages may not.
 func (q *Queries) SweepAlertCandidates(ctx context.Context, arg SweepAlertCandidatesParams) ([]SweepAlertCandidatesRow, error) {
 	rows, err := q.db.Query(ctx, sweepAlertCandidates,
 		arg.AfterAt,
@@ -154,7 +154,7 @@ type SweepAlertsParams struct {
 	Keep     time.Duration
 }
 
-// Deletes alerts with all that hangs on them, unless something is still open.
+// Deletes alerts with everything that belongs to them, unless something is still open.
 func (q *Queries) SweepAlerts(ctx context.Context, arg SweepAlertsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sweepAlerts, arg.AlertIds, arg.Keep)
 	if err != nil {
@@ -180,7 +180,7 @@ type SweepBodiesParams struct {
 	Most int32
 }
 
-// Deletes old bodies that are in no partition of their own, unless their messages are open.
+// Deletes old bodies that are in no dated partition, unless their messages are open.
 func (q *Queries) SweepBodies(ctx context.Context, arg SweepBodiesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sweepBodies, arg.Keep, arg.Most)
 	if err != nil {
@@ -205,7 +205,7 @@ type SweepDigestsParams struct {
 	Most int32
 }
 
-// Deletes digests that were settled long ago and of whose alerts none is left.
+// Deletes digests that were settled long ago and whose alerts are all deleted.
 func (q *Queries) SweepDigests(ctx context.Context, arg SweepDigestsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sweepDigests, arg.Keep, arg.Most)
 	if err != nil {
@@ -227,7 +227,7 @@ const sweepHold = `-- name: SweepHold :exec
 select from notification where alert_id = any($1::uuid[]) order by notification_id for update
 `
 
-// Keeps what waits from being made due anew while it is looked at.
+// Locks waiting notifications, so that none becomes due while the sweep looks at them.
 func (q *Queries) SweepHold(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, sweepHold, alertIds)
 	return err
@@ -242,7 +242,7 @@ order by d.notification_id
 for update
 `
 
-// The same for the digests that stand for it.
+// Does the same for their digests.
 func (q *Queries) SweepHoldDigests(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, sweepHoldDigests, alertIds)
 	return err
@@ -274,8 +274,8 @@ type SweepRaiseRow struct {
 	SweptBeforeNs int64
 }
 
-// Raises the start times before which rules raise nothing any more. A rule that
-// is locked just now, by a commit or an edit, is left to the next time.
+// Raises the start times before which rules raise nothing any more. A rule that a commit or an edit
+// has locked is left for the next time.
 func (q *Queries) SweepRaise(ctx context.Context, arg SweepRaiseParams) ([]SweepRaiseRow, error) {
 	rows, err := q.db.Query(ctx, sweepRaise, arg.RuleIds, arg.BeforeNs)
 	if err != nil {
@@ -322,8 +322,7 @@ type SweepTrailsParams struct {
 	Most int32
 }
 
-// Deletes the heads and answers of messages that were settled long ago, the oldest
-// first.
+// Deletes the requests and answers of messages that were settled long ago, oldest first.
 func (q *Queries) SweepTrails(ctx context.Context, arg SweepTrailsParams) (int64, error) {
 	row := q.db.QueryRow(ctx, sweepTrails, arg.Keep, arg.Most)
 	var count int64
@@ -335,7 +334,7 @@ const sweepTryLock = `-- name: SweepTryLock :one
 select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked
 `
 
-// Held until the transaction ends: one replica sweeps at a time.
+// The transaction holds the lock until it ends: one replica sweeps at a time.
 func (q *Queries) SweepTryLock(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, sweepTryLock)
 	var locked bool

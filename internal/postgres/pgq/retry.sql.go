@@ -51,7 +51,7 @@ type DiscardWaitingParams struct {
 	Ids   []uuid.UUID
 }
 
-// Gives up messages that wait. One that is being attempted is left alone.
+// Gives up messages that wait. A message that is being attempted stays as it is.
 func (q *Queries) DiscardWaiting(ctx context.Context, arg DiscardWaitingParams) (int64, error) {
 	result, err := q.db.Exec(ctx, discardWaiting, arg.Actor, arg.Ids)
 	if err != nil {
@@ -96,7 +96,8 @@ order by alert_id
 for no key update
 `
 
-// Holds the alerts of messages that are sent again, as whoever writes messages about them does.
+// Locks the alerts of messages that are sent again, as every transaction that writes messages about
+// them does.
 func (q *Queries) RetryHold(ctx context.Context, ids []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, retryHold, ids)
 	return err
@@ -135,10 +136,10 @@ from placed p
 where o.notification_id = p.notification_id and (p.followed and not o.followed or p.before is distinct from o.after_id and p.before is not null)
 `
 
-// Has open messages of the alerts and webhooks of some messages wait for each other, in the order in
-// which they were written. What is being attempted waits for nothing, and neither does a digest in
-// place of its messages. A claimant whose lease has lapsed may have begun an attempt, whose outcome
-// nobody knows.
+// Makes open messages wait for each other, in the order in which they were written, for the alerts
+// and webhooks of some messages. A message that is being attempted waits for nothing, and so does a
+// digest in the place of its messages. A claimant whose lease has lapsed may have begun an attempt;
+// its outcome is unknown.
 func (q *Queries) RetryInOrder(ctx context.Context, ids []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, retryInOrder, ids)
 	return err
@@ -172,7 +173,7 @@ type RetryLeaveParams struct {
 	Actor          string
 }
 
-// Takes a notification out of a digest that is settled, and makes it due by itself.
+// Takes a notification out of a settled digest, and makes it due by itself.
 func (q *Queries) RetryLeave(ctx context.Context, arg RetryLeaveParams) (int64, error) {
 	result, err := q.db.Exec(ctx, retryLeave, arg.DigestID, arg.NotificationID, arg.Actor)
 	if err != nil {
@@ -185,8 +186,8 @@ const retryLock = `-- name: RetryLock :exec
 select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext($1::text))
 `
 
-// One order for many at a time in a tenant: two that lock the same rows in
-// different orders would wait for each other.
+// Allows one retry of many messages at a time in a tenant: two that lock the same rows in different
+// orders would deadlock.
 func (q *Queries) RetryLock(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, retryLock, tenantID)
 	return err
@@ -242,13 +243,12 @@ type RetrySettledParams struct {
 	Actor      string
 }
 
-// Makes settled notifications due again, at once, with a new schedule, under the
-// next generation; their attempts go on counting, and the one that ended each is
-// recorded by itself. They are ready when they are
-// written, because the transaction may have begun long before. Retention cannot delete them
-// meanwhile. A body that was refused or a
-// fallback is rendered anew, any other one sent as it is. A digest that tells
-// nothing any more, because its members left it, stays as it is.
+// Makes settled notifications due again at once, with a new schedule, under the next generation.
+// Their attempts keep their numbering, and the attempt that ended each is recorded as its own row.
+// They are ready from the time of the write and not of the transaction, which may have begun long
+// before. Retention cannot delete them meanwhile. A body that was refused, or that is a fallback,
+// is rendered again; any other body is sent unchanged. A digest that is empty, because its members
+// left it, stays as it is.
 func (q *Queries) RetrySettled(ctx context.Context, arg RetrySettledParams) (int64, error) {
 	result, err := q.db.Exec(ctx, retrySettled,
 		arg.Alone,
@@ -288,8 +288,8 @@ type RetryTargetRow struct {
 	Deleted        interface{}
 }
 
-// A notification that a person wants to send again. Its webhook cannot be
-// deleted before the transaction ends.
+// Returns a notification that a person wants to send again. Its webhook cannot be deleted before
+// the transaction ends.
 func (q *Queries) RetryTarget(ctx context.Context, arg RetryTargetParams) (RetryTargetRow, error) {
 	row := q.db.QueryRow(ctx, retryTarget, arg.TenantID, arg.NotificationID)
 	var i RetryTargetRow
@@ -317,7 +317,8 @@ type RetryUnderWayRow struct {
 	Waits    bool
 }
 
-// Whether a notification is being attempted, or waits for an earlier one of its alert.
+// Returns whether a notification is being attempted, and whether it waits for an earlier one of its
+// alert.
 func (q *Queries) RetryUnderWay(ctx context.Context, notificationID uuid.UUID) (RetryUnderWayRow, error) {
 	row := q.db.QueryRow(ctx, retryUnderWay, notificationID)
 	var i RetryUnderWayRow
@@ -362,11 +363,15 @@ type RetryWaitingParams struct {
 	Alone      bool
 }
 
-// Makes notifications due that wait for their next attempt, with a new schedule
-// and under the next generation. One that is being attempted is left alone, and
-// one that has not been attempted since it was last sent again is due already, or
-// waits for an earlier one of its alert. One that quiet hours hold is due where it is chosen by itself.
-// A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
+// Makes notifications due that wait for their next attempt, with a new schedule, under the next
+// generation. These stay as they are:
+//
+//   - a notification that is being attempted;
+//   - one that was not attempted since it was last sent again: it is due already, or waits for an
+//     earlier one of its alert;
+//   - one that quiet hours hold, unless a person chose it by itself.
+//
+// A claimant that lost its lease may have begun an attempt; its outcome is unknown.
 func (q *Queries) RetryWaiting(ctx context.Context, arg RetryWaitingParams) (int64, error) {
 	result, err := q.db.Exec(ctx, retryWaiting,
 		arg.Actor,
@@ -386,7 +391,7 @@ where tenant_id = $1 and enabled and deleted_at is null
 for key share
 `
 
-// The webhooks that take messages; none can be deleted before the transaction ends.
+// Returns the webhooks that accept messages. None can be deleted before the transaction ends.
 func (q *Queries) RetryWebhooks(ctx context.Context, tenantID string) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, retryWebhooks, tenantID)
 	if err != nil {

@@ -94,7 +94,8 @@ type RoutingRulesChangedParams struct {
 	TenantID  string
 }
 
-// Has whoever evaluates the partition read the rules of a tenant again that use its policy.
+// Makes the replica that evaluates the partition read again the rules of a tenant that use its
+// policy.
 func (q *Queries) RoutingRulesChanged(ctx context.Context, arg RoutingRulesChangedParams) error {
 	_, err := q.db.Exec(ctx, routingRulesChanged, arg.Partition, arg.Changed, arg.TenantID)
 	return err
@@ -104,7 +105,7 @@ const routingRulesCount = `-- name: RoutingRulesCount :one
 select count(*) from rule where tenant_id = $1 and use_routing_policy and deleted_at is null
 `
 
-// How many rules of a tenant use its policy.
+// Returns how many rules of a tenant use its policy.
 func (q *Queries) RoutingRulesCount(ctx context.Context, tenantID string) (int64, error) {
 	row := q.db.QueryRow(ctx, routingRulesCount, tenantID)
 	var count int64
@@ -116,7 +117,7 @@ const webhooksGone = `-- name: WebhooksGone :many
 select webhook_id from webhook where webhook_id = any($1::uuid[]) and deleted_at is not null
 `
 
-// Those of some webhooks that are deleted.
+// Returns those of some webhooks that are deleted.
 func (q *Queries) WebhooksGone(ctx context.Context, webhookIds []uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, webhooksGone, webhookIds)
 	if err != nil {

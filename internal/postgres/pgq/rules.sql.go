@@ -30,10 +30,10 @@ type PartitionChangeRow struct {
 	NowNs            int64
 }
 
-// Begins a change of rules: holds their partition against commits and other changes, and
-// gives the change its rules revision. That is at least Postgres's clock in microseconds,
-// so that a failover which loses changes never leads to the same revision again. The
-// instant is by the source's clock, unless that is ahead.
+// Begins a change of rules. It locks their partition against commits and other changes, and gives
+// the change its rules revision. The revision is at least Postgres's clock in microseconds, so that
+// a failover that loses changes never leads to the same revision again. The instant is by the
+// source's clock, unless that is ahead.
 func (q *Queries) PartitionChange(ctx context.Context, tenantID string) (PartitionChangeRow, error) {
 	row := q.db.QueryRow(ctx, partitionChange, tenantID)
 	var i PartitionChangeRow
@@ -69,7 +69,7 @@ type RuleArmParams struct {
 	RuleID       uuid.UUID
 }
 
-// Arms a rule anew: what ended before that instant is history to it.
+// Arms a rule anew: exchanges that ended before that instant are not judged.
 func (q *Queries) RuleArm(ctx context.Context, arg RuleArmParams) error {
 	_, err := q.db.Exec(ctx, ruleArm, arg.ArmedSinceNs, arg.RuleID)
 	return err
@@ -436,7 +436,7 @@ type RuleLockRow struct {
 	Position        *string
 }
 
-// The lock on the rule lets foreign keys to it pass.
+// The lock on the rule does not block foreign keys that refer to it.
 func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow, error) {
 	row := q.db.QueryRow(ctx, ruleLock, arg.TenantID, arg.RuleID)
 	var i RuleLockRow
@@ -504,7 +504,7 @@ type RuleTurnParams struct {
 	RuleID       uuid.UUID
 }
 
-// Another condition judges what ends from now on.
+// Starts an era: another condition judges what ends from now on.
 func (q *Queries) RuleTurn(ctx context.Context, arg RuleTurnParams) error {
 	_, err := q.db.Exec(ctx, ruleTurn, arg.ArmedSinceNs, arg.Former, arg.RuleID)
 	return err
@@ -588,7 +588,7 @@ type RuleWebhookDeleteParams struct {
 	Keep   []uuid.UUID
 }
 
-// Unbinds all but some webhooks.
+// Removes all webhooks of a rule, except some.
 func (q *Queries) RuleWebhookDelete(ctx context.Context, arg RuleWebhookDeleteParams) error {
 	_, err := q.db.Exec(ctx, ruleWebhookDelete, arg.RuleID, arg.Keep)
 	return err
@@ -623,8 +623,8 @@ type TenantAssignParams struct {
 	Hash     string
 }
 
-// Assigns a tenant to the partition of its share, unless it has one. The hash is
-// xxHash64 of its name, in decimal.
+// Assigns a tenant to the partition of its share, unless it has one. The hash is the xxHash64 of
+// the tenant's name, in decimal.
 func (q *Queries) TenantAssign(ctx context.Context, arg TenantAssignParams) error {
 	_, err := q.db.Exec(ctx, tenantAssign, arg.TenantID, arg.Hash)
 	return err
@@ -641,7 +641,7 @@ type WebhookShareParams struct {
 	WebhookIds []uuid.UUID
 }
 
-// Holds the webhooks that a rule is about to bind, against their deletion.
+// Locks the webhooks that a rule is about to use, so that they cannot be deleted.
 func (q *Queries) WebhookShare(ctx context.Context, arg WebhookShareParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, webhookShare, arg.TenantID, arg.WebhookIds)
 	if err != nil {

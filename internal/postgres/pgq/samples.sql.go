@@ -42,7 +42,7 @@ type SampleHistoryRow struct {
 	OldestSeconds  float64
 }
 
-// The worst of each step of the last 24 hours; a step without a sample is left out.
+// Returns the worst values of each step of the last 24 hours. A step without a sample is left out.
 func (q *Queries) SampleHistory(ctx context.Context, arg SampleHistoryParams) ([]SampleHistoryRow, error) {
 	rows, err := q.db.Query(ctx, sampleHistory, arg.Step, arg.TenantID)
 	if err != nil {
@@ -103,7 +103,7 @@ const sampleMissing = `-- name: SampleMissing :one
 select not exists (select from system_sample where at = date_trunc('minute', now())) as missing
 `
 
-// Whether the present minute has no sample yet.
+// Returns whether the present minute has no sample yet.
 func (q *Queries) SampleMissing(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, sampleMissing)
 	var missing bool
@@ -127,8 +127,8 @@ group by n.tenant_id
 on conflict (tenant_id, at) do nothing
 `
 
-// Of a very long outbox a part is counted, and taken for the whole. What waits for another message, or for the
-// end of quiet hours, is not counted.
+// Samples the outbox. If it is very long, a part is counted and extrapolated. Messages that wait
+// for another message or for the end of quiet hours do not count.
 func (q *Queries) SampleOutbox(ctx context.Context, most int32) error {
 	_, err := q.db.Exec(ctx, sampleOutbox, most)
 	return err

@@ -22,7 +22,7 @@ type ReferenceForgetParams struct {
 	Reference string
 }
 
-// Forgets what a receiver does not know any more, unless it was named anew since.
+// Forgets a name that a receiver does not know any more, unless a new one was stored since.
 func (q *Queries) ReferenceForget(ctx context.Context, arg ReferenceForgetParams) error {
 	_, err := q.db.Exec(ctx, referenceForget, arg.AlertID, arg.WebhookID, arg.Reference)
 	return err
@@ -42,8 +42,8 @@ type ReferenceKeepParams struct {
 	Version   int64
 }
 
-// Keeps by what a receiver knows an alert; the last stands. A webhook that was edited since may be
-// for another receiver.
+// Stores the name by which a receiver knows an alert, in place of an earlier one. Nothing is stored
+// if the webhook was edited since, because it may have another receiver.
 func (q *Queries) ReferenceKeep(ctx context.Context, arg ReferenceKeepParams) error {
 	_, err := q.db.Exec(ctx, referenceKeep,
 		arg.Reference,
@@ -101,9 +101,9 @@ type SettleAgainRow struct {
 	ClaimToken     int64
 }
 
-// Makes messages due again later under their claims, and records the attempts. Returns
-// those whose claims stood. After a failover that lost a claim its outcome may be kept
-// under the same number: that of the claim that stands replaces it.
+// Makes messages due again later under their claims, and records the attempts. Returns those whose
+// claims are valid. After a failover that lost a claim, its outcome may be stored under the same
+// number; the outcome of the valid claim replaces it.
 func (q *Queries) SettleAgain(ctx context.Context, arg SettleAgainParams) ([]SettleAgainRow, error) {
 	rows, err := q.db.Query(ctx, settleAgain,
 		arg.Replica,
@@ -178,8 +178,8 @@ type SettleEndedRow struct {
 	ClaimToken     int64
 }
 
-// Ends messages under their claims: each leaves the outbox for a settlement that holds
-// the attempt. Returns those whose claims stood.
+// Ends messages under their claims: each moves from the outbox to a settlement that holds the
+// attempt. Returns those whose claims are valid.
 func (q *Queries) SettleEnded(ctx context.Context, arg SettleEndedParams) ([]SettleEndedRow, error) {
 	rows, err := q.db.Query(ctx, settleEnded,
 		arg.Replica,
@@ -241,7 +241,7 @@ type SettleFencedParams struct {
 	Durations []int64
 }
 
-// Keeps the outcomes of attempts whose claims stand no longer.
+// Stores the outcomes of attempts whose claims are not valid any more.
 func (q *Queries) SettleFenced(ctx context.Context, arg SettleFencedParams) error {
 	_, err := q.db.Exec(ctx, settleFenced,
 		arg.Replica,
@@ -281,9 +281,9 @@ type SettleLateParams struct {
 	Numbers []int32
 }
 
-// A success ends its message although the claim has passed to somebody else, because the
-// message has arrived; but not when a person has sent it again since the attempt was
-// begun. What the present claimant has begun is recorded without outcome.
+// Ends a message after a success, even if another replica has claimed it, because the message has
+// arrived. It does not end a message that a person has sent again since the attempt began. An
+// attempt that the present claimant has begun is recorded without an outcome.
 func (q *Queries) SettleLate(ctx context.Context, arg SettleLateParams) error {
 	_, err := q.db.Exec(ctx, settleLate, arg.Ids, arg.Numbers)
 	return err
@@ -311,8 +311,8 @@ type SettleNotMadeParams struct {
 	Errors      []string
 }
 
-// Ends claimed messages that cannot be sent, whatever is tried, or are of no use any more:
-// the attempt is recorded as not made. An empty name discards nothing.
+// Ends claimed messages that can never be sent or are of no use any more. The attempt is recorded
+// as not made. An empty name means that nobody discards them.
 func (q *Queries) SettleNotMade(ctx context.Context, arg SettleNotMadeParams) error {
 	_, err := q.db.Exec(ctx, settleNotMade,
 		arg.Status,

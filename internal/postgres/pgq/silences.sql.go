@@ -74,7 +74,7 @@ type SilenceAlertsRow struct {
 	Count    []byte
 }
 
-// What silences look at of alerts that are not about Tocsin itself.
+// Returns the properties of alerts that silences match on. Alerts about Tocsin itself are left out.
 func (q *Queries) SilenceAlerts(ctx context.Context, alertIds []uuid.UUID) ([]SilenceAlertsRow, error) {
 	rows, err := q.db.Query(ctx, silenceAlerts, alertIds)
 	if err != nil {
@@ -197,7 +197,7 @@ type SilenceInsertParams struct {
 	Actor      string
 }
 
-// None begins in the past: what is written was decided without it.
+// No silence begins in the past: existing messages were decided without it.
 func (q *Queries) SilenceInsert(ctx context.Context, arg SilenceInsertParams) (Silence, error) {
 	row := q.db.QueryRow(ctx, silenceInsert,
 		arg.SilenceID,
@@ -284,7 +284,7 @@ type SilenceNamedParams struct {
 	Other    uuid.UUID
 }
 
-// Whether another silence that is not over has a name.
+// Returns whether another silence that has not ended has the name.
 func (q *Queries) SilenceNamed(ctx context.Context, arg SilenceNamedParams) (bool, error) {
 	row := q.db.QueryRow(ctx, silenceNamed, arg.TenantID, arg.Name, arg.Other)
 	var exists bool
@@ -321,7 +321,7 @@ type SilencePreviewRow struct {
 	Messages    int64
 }
 
-// The newest alerts of the last day, with how many messages tell that they were raised.
+// Returns the newest alerts of the last day, and for each how many messages say that it was raised.
 func (q *Queries) SilencePreview(ctx context.Context, arg SilencePreviewParams) ([]SilencePreviewRow, error) {
 	rows, err := q.db.Query(ctx, silencePreview, arg.TenantID, arg.Most)
 	if err != nil {
@@ -366,7 +366,7 @@ type SilenceRulesRow struct {
 	About  []byte
 }
 
-// What rules say that silences look at.
+// Returns the properties of rules that silences match on.
 func (q *Queries) SilenceRules(ctx context.Context, ruleIds []uuid.UUID) ([]SilenceRulesRow, error) {
 	rows, err := q.db.Query(ctx, silenceRules, ruleIds)
 	if err != nil {
@@ -412,7 +412,7 @@ type SilenceUpdateParams struct {
 	SilenceID  uuid.UUID
 }
 
-// A silence that has begun keeps its beginning.
+// A silence that has begun keeps its start.
 func (q *Queries) SilenceUpdate(ctx context.Context, arg SilenceUpdateParams) (Silence, error) {
 	row := q.db.QueryRow(ctx, silenceUpdate,
 		arg.Name,
@@ -492,8 +492,8 @@ where t.tenant_id = $1
 for no key update of c
 `
 
-// Begins a change of a tenant's silences. No commit of its partition takes place until the
-// transaction ends: a message is written either before the change or by what it says.
+// Begins a change of a tenant's silences. Its partition commits nothing until the transaction ends:
+// a message is written either before the change, or according to it.
 func (q *Queries) SilencesHold(ctx context.Context, tenantID string) (int32, error) {
 	row := q.db.QueryRow(ctx, silencesHold, tenantID)
 	var partition int32
@@ -514,7 +514,7 @@ type SilencesLiveRow struct {
 	Now     time.Time
 }
 
-// The silences of the tenants of alerts that have begun and are not over, and the instant by
+// Returns the silences of the tenants of alerts that have begun and not ended, and the instant by
 // which their windows are decided.
 func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]SilencesLiveRow, error) {
 	rows, err := q.db.Query(ctx, silencesLive, alertIds)
@@ -573,7 +573,7 @@ type SilencesOpenRow struct {
 	Suppressed int64
 }
 
-// The silences of a tenant that are not over, by what they say themselves.
+// Returns the silences of a tenant that have not ended by their own definition.
 func (q *Queries) SilencesOpen(ctx context.Context, arg SilencesOpenParams) ([]SilencesOpenRow, error) {
 	rows, err := q.db.Query(ctx, silencesOpen, arg.TenantID, arg.Most)
 	if err != nil {
@@ -651,7 +651,7 @@ type SilencesPastRow struct {
 	Suppressed int64
 }
 
-// The others, those that were made last first.
+// Returns the silences that have ended, those made last first.
 func (q *Queries) SilencesPast(ctx context.Context, arg SilencesPastParams) ([]SilencesPastRow, error) {
 	rows, err := q.db.Query(ctx, silencesPast, arg.TenantID, arg.BeforeID, arg.Most)
 	if err != nil {

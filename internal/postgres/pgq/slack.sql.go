@@ -43,9 +43,9 @@ type SlackMessageAddParams struct {
 	Ts             string
 }
 
-// Enters the channel and ts of a message, under the lock on its alert, and requests an update where
-// the alert is not, or no longer, in the state that the message shows, and where somebody handles it
-// or it is snoozed, which a message does not show when it is posted.
+// Stores the channel and ts of a message, under the lock on its alert. It requests an update if the
+// alert is not in the state that the message shows. It also does so if the alert is assigned or
+// snoozed, because a message does not show this when it is posted.
 func (q *Queries) SlackMessageAdd(ctx context.Context, arg SlackMessageAddParams) error {
 	_, err := q.db.Exec(ctx, slackMessageAdd,
 		arg.Shown,
@@ -63,9 +63,9 @@ const slackMessageAlerts = `-- name: SlackMessageAlerts :exec
 select from alert where alert_id = any($1::uuid[]) order by alert_id for share
 `
 
-// Holds the alerts of messages that are about to be entered, in the order of their ids. That orders the entry
-// against whoever changes an alert, assigns or snoozes it: one of both sees the other. It is a statement of its own,
-// so that the one after it sees what was committed meanwhile.
+// Locks the alerts of messages that are about to be entered, in the order of their ids. The lock
+// orders the entry against a change, an assignment or a snooze of the alert: one of both sees the
+// other. It is a separate statement, so that the next one sees what was committed meanwhile.
 func (q *Queries) SlackMessageAlerts(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, slackMessageAlerts, alertIds)
 	return err
@@ -85,8 +85,7 @@ type SlackMessageFindParams struct {
 	Ts       string
 }
 
-// The webhook that posted a message; a tenant may have several webhooks of one
-// Slack app.
+// Returns the webhook that posted a message. A tenant may have several webhooks of one Slack app.
 func (q *Queries) SlackMessageFind(ctx context.Context, arg SlackMessageFindParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, slackMessageFind,
 		arg.TenantID,
@@ -114,7 +113,7 @@ type SlackPersonRow struct {
 	Disabled bool
 }
 
-// The user of a tenant who has an e-mail address.
+// Returns the user of a tenant with an e-mail address.
 func (q *Queries) SlackPerson(ctx context.Context, arg SlackPersonParams) (SlackPersonRow, error) {
 	row := q.db.QueryRow(ctx, slackPerson, arg.TenantID, arg.Email)
 	var i SlackPersonRow
@@ -131,7 +130,7 @@ type SlackThreadEndParams struct {
 	Ts        string
 }
 
-// Forgets a thread into which nothing can be posted.
+// Forgets a thread into which no message can be posted.
 func (q *Queries) SlackThreadEnd(ctx context.Context, arg SlackThreadEndParams) error {
 	_, err := q.db.Exec(ctx, slackThreadEnd, arg.WebhookID, arg.Ts)
 	return err
@@ -158,9 +157,9 @@ type SlackThreadsBeginParams struct {
 	Ts         []string
 }
 
-// Has the messages of issues that follow within a day posted into the threads of these ones. Of two
-// about one issue the first begins its thread, and where somebody has begun one meanwhile, that one
-// stays. Everybody goes through issues in one order.
+// Makes messages begin the threads of their issues: messages about the same issue within a day are
+// posted there. If two messages are about one issue, the first begins the thread. A thread that was
+// begun meanwhile remains. All transactions go through issues in the same order.
 func (q *Queries) SlackThreadsBegin(ctx context.Context, arg SlackThreadsBeginParams) error {
 	_, err := q.db.Exec(ctx, slackThreadsBegin, arg.WebhookIds, arg.Channels, arg.Ts)
 	return err
@@ -347,9 +346,9 @@ type SlackUpdateEndParams struct {
 	Generation int64
 }
 
-// Ends an update under its claim. One whose alert has changed meanwhile is due
-// at once. Where the claim has passed to somebody else, the two may have arrived
-// in either order, and the caller requests another one.
+// Ends an update under its claim. If the alert has changed meanwhile, the update is due again at
+// once. If another replica has taken the claim, both updates may have arrived in either order, and
+// the caller requests another one.
 func (q *Queries) SlackUpdateEnd(ctx context.Context, arg SlackUpdateEndParams) (bool, error) {
 	row := q.db.QueryRow(ctx, slackUpdateEnd, arg.MessageID, arg.Token, arg.Generation)
 	var own bool
@@ -432,8 +431,8 @@ type SlackUpdateWebhooksRow struct {
 	Due       bool
 }
 
-// The webhooks whose messages can be changed, and whether an update is due for
-// them that may be made now.
+// Returns the webhooks whose messages can be changed, and whether an update is due for them and may
+// be made now.
 func (q *Queries) SlackUpdateWebhooks(ctx context.Context) ([]SlackUpdateWebhooksRow, error) {
 	rows, err := q.db.Query(ctx, slackUpdateWebhooks)
 	if err != nil {
@@ -474,8 +473,7 @@ const slackWebhook = `-- name: SlackWebhook :one
 select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
 `
 
-// Finds a webhook before it is known whose it is. Only what proves a request is
-// read of it then.
+// Finds a webhook before its tenant is known. The caller only reads what proves a request.
 func (q *Queries) SlackWebhook(ctx context.Context, webhookID uuid.UUID) (Webhook, error) {
 	row := q.db.QueryRow(ctx, slackWebhook, webhookID)
 	var i Webhook

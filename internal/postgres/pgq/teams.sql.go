@@ -46,7 +46,7 @@ const teamListLock = `-- name: TeamListLock :exec
 select pg_advisory_xact_lock(hashtext('tocsin teams'), hashtext($1::text))
 `
 
-// Lets one at a time replace the teams of a tenant, also where there are none yet.
+// Lets one transaction at a time replace the teams of a tenant, even if there are none yet.
 func (q *Queries) TeamListLock(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, teamListLock, tenantID)
 	return err
@@ -90,7 +90,7 @@ type TeamsAroundRow struct {
 	Groups []string
 }
 
-// The teams of a tenant, and the groups of a user; none where there is no such user.
+// Returns the teams of a tenant, and the groups of a user; no groups if there is no such user.
 func (q *Queries) TeamsAround(ctx context.Context, arg TeamsAroundParams) (TeamsAroundRow, error) {
 	row := q.db.QueryRow(ctx, teamsAround, arg.Email, arg.TenantID)
 	var i TeamsAroundRow

@@ -38,7 +38,7 @@ type ViewGetParams struct {
 	Owner    string
 }
 
-// A view that somebody sees.
+// Returns a view that a person can see.
 func (q *Queries) ViewGet(ctx context.Context, arg ViewGetParams) (SavedView, error) {
 	row := q.db.QueryRow(ctx, viewGet, arg.TenantID, arg.ViewID, arg.Owner)
 	var i SavedView
@@ -67,7 +67,7 @@ type ViewListParams struct {
 	Most     int32
 }
 
-// Somebody's own views and those that are shared, by name.
+// Returns a person's own views and the shared ones, by name.
 func (q *Queries) ViewList(ctx context.Context, arg ViewListParams) ([]SavedView, error) {
 	rows, err := q.db.Query(ctx, viewList, arg.TenantID, arg.Owner, arg.Most)
 	if err != nil {
@@ -151,7 +151,7 @@ type ViewsCountRow struct {
 	Shared int64
 }
 
-// How many views somebody has and how many are shared, apart from the one of a name.
+// Returns how many views a person has and how many are shared, without the one of a name.
 func (q *Queries) ViewsCount(ctx context.Context, arg ViewsCountParams) (ViewsCountRow, error) {
 	row := q.db.QueryRow(ctx, viewsCount, arg.Owner, arg.TenantID, arg.Name)
 	var i ViewsCountRow

@@ -58,10 +58,11 @@ type WaitingCountRow struct {
 	OldestSeconds float64
 }
 
-// How many messages wait for a tenant or, without one, to all, counted up to a
-// number, and the age of the oldest. What a look would pass over is not counted, nor what waits for another message. Ids
-// ascend as time goes on: beyond the number the oldest is that with the least id
-// among the first so many rows that were counted, or the first so many of all tenants.
+// Counts the messages that wait for a tenant or, without one, for all tenants, up to a number, and
+// returns the age of the oldest. Messages before the bounds of looks, and those that wait for
+// another message, do not count. Ids ascend with time. If there are more messages than the number,
+// the oldest is the one with the least id, either among the counted rows or among that many first
+// rows of all tenants.
 func (q *Queries) WaitingCount(ctx context.Context, arg WaitingCountParams) (WaitingCountRow, error) {
 	row := q.db.QueryRow(ctx, waitingCount,
 		arg.WebhookIds,
@@ -88,8 +89,8 @@ type WaitingEstimateRow struct {
 	Own     int64
 }
 
-// How many rows the outbox has, as Postgres counts them beside their transactions,
-// and how many of those on a sample of its pages, always the same, are a tenant's.
+// Returns how many rows the outbox has, by the statistics of Postgres. Also returns how many rows
+// are on a fixed sample of its pages, and how many of these belong to a tenant.
 func (q *Queries) WaitingEstimate(ctx context.Context, tenantID string) (WaitingEstimateRow, error) {
 	row := q.db.QueryRow(ctx, waitingEstimate, tenantID)
 	var i WaitingEstimateRow

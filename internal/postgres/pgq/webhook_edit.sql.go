@@ -45,7 +45,8 @@ const webhookReferencesForget = `-- name: WebhookReferencesForget :exec
 delete from receiver_reference where webhook_id = $1
 `
 
-// Forgets what the receiver of a webhook knows alerts by: another one does not know it.
+// Forgets the names by which the receiver of a webhook knows alerts: another receiver does not know
+// them.
 func (q *Queries) WebhookReferencesForget(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, webhookReferencesForget, webhookID)
 	return err
@@ -62,7 +63,7 @@ type WebhookToEditParams struct {
 	WebhookID uuid.UUID
 }
 
-// Reads a webhook and keeps others from editing it.
+// Returns a webhook and keeps others from editing it.
 func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (Webhook, error) {
 	row := q.db.QueryRow(ctx, webhookToEdit, arg.TenantID, arg.WebhookID)
 	var i Webhook
@@ -135,7 +136,7 @@ type WebhookUpdateParams struct {
 	WebhookID         uuid.UUID
 }
 
-// Enabling clears why the webhook was switched off.
+// Enabling a webhook clears the reason why it was switched off.
 func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (Webhook, error) {
 	row := q.db.QueryRow(ctx, webhookUpdate,
 		arg.Name,

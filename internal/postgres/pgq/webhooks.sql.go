@@ -23,8 +23,8 @@ type DeadLettersAbandonParams struct {
 	WebhookID   uuid.UUID
 }
 
-// Discards what was refused or exhausted at a webhook that is being deleted: nobody can send
-// it again.
+// Discards the refused and exhausted messages of a webhook that is being deleted: nobody can send
+// them again.
 func (q *Queries) DeadLettersAbandon(ctx context.Context, arg DeadLettersAbandonParams) error {
 	_, err := q.db.Exec(ctx, deadLettersAbandon, arg.DiscardedBy, arg.WebhookID)
 	return err
@@ -50,9 +50,9 @@ type OutboxAbandonParams struct {
 	WebhookID   uuid.UUID
 }
 
-// Discards what still waits for a webhook that is being deleted. Attempts under way
-// are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
-// is indexed; the others wait for one.
+// Discards the messages that wait for a webhook that is being deleted. Attempts under way are
+// recorded; their outcomes follow. All rows in the queue have a ready_at, by which they are
+// indexed; the other rows wait for one of these.
 func (q *Queries) OutboxAbandon(ctx context.Context, arg OutboxAbandonParams) error {
 	_, err := q.db.Exec(ctx, outboxAbandon, arg.DiscardedBy, arg.WebhookID)
 	return err
@@ -68,7 +68,7 @@ type SecretKeysRow struct {
 	Secrets int64
 }
 
-// With which keys secrets are sealed, and how many.
+// Returns which keys secrets are sealed with, and how many secrets each key seals.
 func (q *Queries) SecretKeys(ctx context.Context) ([]SecretKeysRow, error) {
 	rows, err := q.db.Query(ctx, secretKeys)
 	if err != nil {
@@ -99,7 +99,8 @@ type SecretReplaceParams struct {
 	Was       []byte
 }
 
-// Replaces secrets by themselves, sealed anew, unless somebody has changed them meanwhile.
+// Replaces secrets by the same ones sealed with another key, unless somebody has changed them
+// meanwhile.
 func (q *Queries) SecretReplace(ctx context.Context, arg SecretReplaceParams) (int64, error) {
 	result, err := q.db.Exec(ctx, secretReplace, arg.Sealed, arg.WebhookID, arg.Was)
 	if err != nil {
@@ -125,7 +126,7 @@ type SecretsBehindRow struct {
 	Secrets   []byte
 }
 
-// Secrets that are sealed with another key than that of the given head, after an id.
+// Returns secrets that are sealed with another key than that of the given head, after an id.
 func (q *Queries) SecretsBehind(ctx context.Context, arg SecretsBehindParams) ([]SecretsBehindRow, error) {
 	rows, err := q.db.Query(ctx, secretsBehind, arg.Head, arg.AfterID)
 	if err != nil {

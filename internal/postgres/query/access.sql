@@ -1,5 +1,5 @@
 -- name: SignInFailureMake :exec
--- Makes a row for each subject, in one order for everybody.
+-- Makes a row for each subject, in a fixed order.
 insert into sign_in_failure (subject)
 select s from unnest(@subjects::bytea[]) as s order by s
 on conflict (subject) do nothing;
@@ -67,7 +67,8 @@ update api_token set used_at = now()
 where token_id = @token_id and (used_at is null or used_at < now() - interval '1 minute');
 
 -- name: SetUpLock :exec
--- Lets one at a time see whether there is an account or an administrator, and make the first one.
+-- Lets only one transaction at a time check whether there is an account or an administrator, and
+-- make the first one.
 select pg_advisory_xact_lock(hashtext('tocsin first account'));
 
 -- name: AccountsExist :one
@@ -96,7 +97,8 @@ update account set password_hash = @password_hash, password_changed_at = now(), 
 where account_id = @account_id;
 
 -- name: AccessPurge :exec
--- Deletes what is over. Nobody else deletes or needs it, so that one statement may.
+-- Deletes what has expired. Nothing else deletes or needs these rows, so one statement may delete
+-- all of them.
 with sessions as (
     delete from session where expires_at <= now() or seen_at <= now() - @idle::interval
 ), links as (
@@ -124,8 +126,8 @@ select * from account where tenant_id = @tenant_id and account_id = @account_id;
 select * from account where tenant_id = @tenant_id and account_id = @account_id for update;
 
 -- name: AdminsLock :many
--- Holds every administrator of a tenant, in one order for everybody, so that
--- two cannot each take the other one for the last.
+-- Locks all administrators of a tenant, in a fixed order. Otherwise two transactions could each
+-- remove one of the last two, and each believe that the other remains.
 select account_id from account
 where tenant_id = @tenant_id and role = 'admin' and not disabled
 order by account_id

@@ -1,5 +1,5 @@
 -- name: AuditActor :exec
--- Says in whose name the transaction at hand acts.
+-- Sets the actor on whose behalf the transaction acts.
 select set_config('tocsin.actor', @actor::text, true);
 
 -- name: AuditOperation :exec

@@ -1,6 +1,6 @@
 -- name: BreakerLock :many
--- The breakers of webhooks, in one order, held until the transaction ends, and which
--- claims are those of their probes.
+-- Returns the breakers of webhooks and the claims of their probes. Locks them in a fixed order
+-- until the transaction ends.
 select s.webhook_id, s.failures, s.openings, s.opened_at, s.open_until, s.last_error, s.last_error_at, s.holds, s.held_for,
        s.held_since, w.held_until,
        s.probe_id, s.probe_token, w.version, clock_timestamp()::timestamptz as at
@@ -11,8 +11,8 @@ order by s.webhook_id
 for update of s;
 
 -- name: BreakerWrite :exec
--- A breaker that is written after its probe, or has closed, has no probe any more. Nothing
--- is written where the webhook was edited, which waits for the lock, since the attempt.
+-- Writes a breaker. A breaker that is written after its probe, or has closed, has no probe any
+-- more. Nothing is written if the webhook was edited since the attempt; an edit waits for the lock.
 update webhook_state s
 set failures = @failures, openings = @openings, opened_at = sqlc.narg(opened_at), open_until = sqlc.narg(open_until),
     last_error = @last_error, last_error_at = sqlc.narg(last_error_at), holds = @holds, held_for = @held_for,
@@ -22,7 +22,7 @@ from webhook w
 where s.webhook_id = @webhook_id and w.webhook_id = s.webhook_id and w.version = @version;
 
 -- name: WebhooksToHold :exec
--- Locks webhooks in one order, before their states, as an edit does.
+-- Locks webhooks in a fixed order and before their states, as an edit does.
 select from webhook where webhook_id = any(@webhook_ids::uuid[]) order by webhook_id for no key update;
 
 -- name: WebhookHold :exec
@@ -31,8 +31,8 @@ set held_until = greatest(held_until, @until::timestamptz)
 where webhook_id = @webhook_id and version = @version;
 
 -- name: OutboxExpire :many
--- Ends some messages that have waited for so long for webhooks whose receivers have asked for
--- pauses for as long, and do so still, the oldest of each first.
+-- Ends some messages that have waited at least as long as given, for webhooks whose receivers have
+-- asked for pauses for as long and still do. The oldest of each webhook come first.
 with held as (
     select w.webhook_id from webhook_state s join webhook w using (webhook_id)
     where s.holds > 0 and s.held_since < now() - @expire::interval and w.held_until > now() and w.enabled
@@ -57,12 +57,12 @@ select n.notification_id, n.tenant_id, 'EXHAUSTED' from gone join notification n
 returning notification_id;
 
 -- name: BreakersTroubled :many
--- Those of some webhooks that have something to forget after an answer.
+-- Returns those of some webhooks that have a failure to forget after an answer.
 select webhook_id from webhook_state
 where webhook_id = any(@webhook_ids::uuid[]) and (failures > 0 or opened_at is not null or holds > 0);
 
 -- name: BreakerReset :exec
--- Forgets what attempts have shown; what the rate allows stays.
+-- Forgets what attempts have shown. The use of the rate is kept.
 update webhook_state
 set failures = 0, openings = 0, opened_at = null, open_until = null, last_error = '', last_error_at = null,
     holds = 0, held_for = '0', held_since = null, probe_id = null, probe_token = null

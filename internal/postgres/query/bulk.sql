@@ -1,5 +1,5 @@
 -- name: ActionBegin :one
--- Enters an action under a number of its own; no row where it is entered already.
+-- Stores an action under a number of its own. Returns no row if the action is already stored.
 insert into alert_action (tenant_id, action_id, actor, action, selection, change)
 select @tenant_id::text, @action_id::uuid, @actor::text, @deed::text, @selection::bytea, nextval('alert_change')
 on conflict do nothing
@@ -23,10 +23,13 @@ delete from alert_action where tenant_id = @tenant_id and at < now() - interval 
 update alert_action set undone_at = now(), restored = @restored where tenant_id = @tenant_id and action_id = @action_id;
 
 -- name: AlertRestore :many
--- Puts back what bears the number of an action. A counting alert stays resolved
--- where another one of its group is open or held, one about a rule's health where the
--- rule has recovered, one about a webhook that was switched off where it is not
--- off any more. Who enables that webhook waits, and so resolves what is put back.
+-- Restores the alerts that have the change number of an action. These alerts stay resolved:
+--
+-- - a counting alert, if another alert of its group is open or held;
+-- - an alert about a rule's health, if the rule has recovered;
+-- - an alert about a webhook that was switched off, if it is not switched off any more.
+--
+-- An edit that enables the webhook waits for the lock, and so resolves what is restored here.
 with candidate as materialized (
     select a.alert_id, a.rule_id, a.group_key, a.health, a.webhook_id, a.state
     from alert a
@@ -57,7 +60,7 @@ with candidate as materialized (
 select alert_id from restored;
 
 -- name: AssignmentRestore :many
--- Puts back who handled what an action assigned and nothing has changed since.
+-- Restores the former assignees of alerts that an action assigned and that were not changed since.
 with candidate as materialized (
     select a.alert_id, b.assignee, b.assigned_by, b.assigned_at
     from alert_assignment_before b join alert a using (alert_id)
@@ -93,12 +96,12 @@ values (@tenant_id, @actor, least(@up_to::timestamptz, now()))
 on conflict (tenant_id, actor) do update set read_up_to = greatest(reader.read_up_to, excluded.read_up_to);
 
 -- name: ReadForget :exec
--- What the mark of a reader tells needs no row of its own.
+-- Deletes the rows that the mark of a reader makes redundant.
 delete from alert_read x using alert a
 where x.tenant_id = @tenant_id and x.actor = @actor and a.alert_id = x.alert_id and a.fired_at <= @up_to;
 
 -- name: AlertAnnotations :many
--- What a list shows beside the alerts of a page.
+-- Returns what a list shows beside the alerts of a page.
 select a.alert_id,
        (not coalesce(x.read, a.fired_at <= @read_up_to::timestamptz))::boolean as unread,
        (exists (select from unnest(@mine::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))

@@ -1,5 +1,6 @@
 -- name: AlertOpen :many
--- The open and the held alerts of window rules. Its condition is that of alert_open_once.
+-- Returns the open and the held alerts of window rules. Its condition is that of the index
+-- alert_open_once.
 select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held, held_until, routing,
        start_time_ns, coalesce((exchange->>'endTimeNs')::bigint, start_time_ns)::bigint as ended_ns,
        coalesce((count->>'durationMs')::bigint, 0)::bigint as duration_ms
@@ -7,11 +8,11 @@ from alert
 where rule_id = any(@rule_ids::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held);
 
 -- name: AlertLockMany :exec
--- Holds alerts in the order of their ids, as whoever acts on many does.
+-- Locks alerts in the order of their ids, as every change of several alerts does.
 select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for update;
 
 -- name: AlertRaise :many
--- Opens alerts, but for groups of which one is open or held.
+-- Opens alerts, except for groups that have an open or a held alert.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
                    start_time_ns, application, route, exchange, signature, notified_at, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, i.state, i.title, i.message, i.group_key, i.count,
@@ -29,8 +30,8 @@ on conflict do nothing
 returning alert_id;
 
 -- name: AlertFire :many
--- Makes pending alerts fire, and reminds of those that do, but of none that is snoozed. One
--- that was routed keeps its route.
+-- Makes pending alerts fire, and reminds of firing alerts that are not snoozed. An alert that was
+-- routed keeps its routing.
 update alert a
 set state = 'FIRING', fired_at = case when i.remind then a.fired_at else now() end, notified_at = now(),
     reminders = a.reminders + i.remind::int, title = i.title, message = i.message, count = i.count,
@@ -47,8 +48,8 @@ where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' els
 returning a.alert_id;
 
 -- name: AlertClear :many
--- Resolves alerts; their texts stay those of the time when they fired, and what was counted then
--- stays beside what is counted now.
+-- Resolves alerts. Their texts stay as they were when the alerts fired, and the count of that time
+-- is kept beside the present one.
 update alert a
 set state = 'RESOLVED', resolved_at = now(), count = i.count || jsonb_build_object('fired', a.count), change = nextval('alert_change')
 from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@counts::jsonb[]) as count) i
@@ -56,19 +57,20 @@ where a.alert_id = i.alert_id and a.state in ('FIRING', 'ACKNOWLEDGED')
 returning a.alert_id;
 
 -- name: AlertRelease :many
--- Ends the hold of alerts, and notes when. What a person did to them can be undone as before.
+-- Ends the hold of alerts, and stores when. Actions of people on them can be undone as before.
 update alert set held = false, held_until = now() where alert_id = any(@alert_ids::uuid[]) and held returning alert_id;
 
 -- name: AlertDrop :many
 delete from alert where alert_id = any(@alert_ids::uuid[]) and state = 'PENDING' returning alert_id;
 
 -- name: AlertDropPending :exec
--- Nobody was notified of them, and nobody will decide on them any more.
+-- Deletes the pending alerts of a rule: nobody was notified of them, and nothing will decide on
+-- them any more.
 delete from alert where rule_id = @rule_id and state = 'PENDING';
 
 -- name: AlertUncounted :many
--- Holds the alerts of a window rule that are open or held, and about groups of another kind than
--- those by which it counts; all of them where it does not count any more.
+-- Locks the open and the held alerts of a window rule about groups of another kind than those that
+-- it counts by now. If the rule does not count any more, these are all its open and held alerts.
 select alert_id, state
 from alert
 where rule_id = @rule_id and group_key is not null and (state <> 'RESOLVED' or held)
@@ -77,7 +79,7 @@ order by alert_id
 for update;
 
 -- name: AlertEndUncounted :exec
--- Resolves them, and ends what they hold.
+-- Resolves alerts, and ends their hold.
 update alert
 set state = 'RESOLVED', held = false, held_until = case when held then now() end, change = nextval('alert_change'),
     resolved_at = case when state = 'RESOLVED' then resolved_at else now() end,

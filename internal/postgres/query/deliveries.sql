@@ -1,5 +1,5 @@
 -- name: NotificationNth :one
--- The notification after so many others, newest first, from a mark on.
+-- Returns the place of the notification a number of rows after a mark, newest first.
 select n.created_at, n.notification_id
 from notification n
 where n.tenant_id = @tenant_id
@@ -10,7 +10,8 @@ offset @most
 limit 1;
 
 -- name: NotificationsOpen :many
--- Messages in the outbox by status, as the view notification_status tells it, each up to a number.
+-- Counts messages in the outbox by the status that the view notification_status gives them, each up
+-- to a number.
 select case
            when c.attempts > 1 or c.attempts = 1 and not c.claimed then 'RETRYING'
            else 'PENDING'
@@ -27,7 +28,8 @@ from (
 group by 1;
 
 -- name: NotificationsUndelivered :many
--- Messages that were refused or exhausted, which an index holds: few, and none too old to be counted.
+-- Counts messages that were refused or exhausted. An index finds them: they are few, and no age
+-- excludes one.
 select s.status, count(*) as messages
 from settlement s join notification n using (notification_id)
 where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
@@ -37,7 +39,8 @@ where s.status in ('FAILED', 'EXHAUSTED') and s.tenant_id = @tenant_id
 group by s.status;
 
 -- name: NotificationsEnded :many
--- Messages that were delivered, discarded or suppressed, among the newest so many of the tenant.
+-- Counts messages that were delivered, discarded or suppressed, among a number of the tenant's
+-- newest.
 select s.status, count(*) as messages
 from (
     select n.notification_id, n.webhook_id from notification n
@@ -52,9 +55,9 @@ where s.status in ('DELIVERED', 'DISCARDED', 'SUPPRESSED')
 group by s.status;
 
 -- name: WebhookFlow :many
--- Attempts at the messages of the last 24 hours by the hours in which they began; one row
--- without attempts where there are none. A tenant with more messages than are looked at
--- has only its newest.
+-- Counts attempts at the messages of the last 24 hours by the hour in which they began. Returns one
+-- row without attempts if there are none. Of a tenant with more messages than the limit, only the
+-- newest count.
 with day as (
     select date_bin('1 hour', now(), 'epoch') - interval '23 hours' as since
 ), walked as materialized (

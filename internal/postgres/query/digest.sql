@@ -1,6 +1,6 @@
 -- name: DigestWaiting :many
--- Of webhooks: how many digests are due, and whether more waits un-attempted than their
--- bounds.
+-- Returns for webhooks how many digests are due, and whether more messages wait without an attempt
+-- than their bounds allow.
 select d.webhook_id::uuid as webhook_id,
        (select count(*) from outbox o
         where o.webhook_id = d.webhook_id and o.digest and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()) as digests,
@@ -13,10 +13,11 @@ select d.webhook_id::uuid as webhook_id,
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d;
 
 -- name: DigestGather :one
--- Gathers what waits un-attempted for a webhook into a digest, oldest first,
--- unless it is no more than the webhook's bound: what another replica holds just
--- now is not counted, nor what became ready before the given instant. A row is in the digest or still waits, never both: this is
--- one statement. Returns the size, 0 when nothing was gathered.
+-- Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,
+-- unless there are no more of them than the webhook's bound. Messages that another replica holds at
+-- the moment do not count, nor do those that became ready before the given instant. This is one
+-- statement, so a row is either in the digest or still waits, never both. Returns the size; 0 if
+-- nothing was gathered.
 with taken as (
     select o.notification_id, o.ready_at
     from outbox o
@@ -53,7 +54,7 @@ where m.digest_id = @digest_id
 group by n.reason;
 
 -- name: DigestRules :many
--- The rules with the most notifications, the most severe first, and how many rules there are.
+-- Returns the rules with the most notifications, the most severe first, and the number of rules.
 select r.rule_id, r.name, a.severity, count(*) as count, count(*) over () as of_all
 from digest_member m
 join notification n using (notification_id)
@@ -75,8 +76,8 @@ order by count(*) desc, a.application, a.route
 limit @most::int;
 
 -- name: DigestErrors :many
--- The commonest errors, numbers in their messages apart; of rules that cannot be
--- evaluated, why not; of webhooks that are switched off, why they are.
+-- Returns the most frequent errors, ignoring numbers in their messages. For rules that cannot be
+-- evaluated and webhooks that are switched off, the error is the reason.
 select e.error_type::text as error_type, min(e.message)::text as message, count(*) as count, count(*) over () as of_all
 from (
     select case when a.health then '' else coalesce(a.exchange ->> 'errorType', '') end as error_type,
@@ -100,7 +101,7 @@ where m.digest_id = @digest_id
 having count(*) > 0;
 
 -- name: DigestEnds :many
--- The exchanges that started first and last.
+-- Returns the exchanges that started first and last.
 (
     select sqlc.embed(a), r.name as rule_name, r.about as rule_about
     from digest_member m
@@ -124,7 +125,7 @@ union all
 );
 
 -- name: DigestAlerts :many
--- The alerts of the members, one for each, in the order in which they were written.
+-- Returns the alerts of the members, one for each, in the order in which they were written.
 select n.alert_id::uuid as alert_id
 from digest_member m join notification n using (notification_id)
 where m.digest_id = @digest_id

@@ -1,7 +1,7 @@
 -- name: CheckpointsFor :many
--- The partitions that a replica holds or may take, at least one row in any case, with
--- what it needs to know of the others: those who asked for partitions within the length
--- of a lease. Owners that are silent hold nothing.
+-- Returns the partitions that a replica holds or may take, and what it needs to know of the other
+-- replicas: those that asked for partitions within the length of a lease. Returns at least one row.
+-- A silent owner holds nothing.
 with known as (
     select count(*) filter (where r.replica_id <> @replica::text) as others,
            count(*) filter (where r.replica_id < @replica::text) as before,
@@ -35,8 +35,8 @@ order by c.partition;
 update replica set evaluated_at = now() where replica_id = @replica_id;
 
 -- name: CheckpointTake :many
--- Takes partitions that are still free. Another replica that takes one at the same
--- moment, or a commit under way, is not waited for.
+-- Takes partitions that are still free. It does not wait for a replica that takes one at the same
+-- moment, nor for a commit under way.
 with free as (
     select c.partition, t.token
     from (select unnest(@partitions::integer[]) as partition, unnest(@tokens::bigint[]) as token) t
@@ -53,7 +53,7 @@ where c.partition = free.partition
 returning sqlc.embed(c);
 
 -- name: CheckpointRenew :many
--- Renews leases that nobody else has taken.
+-- Renews leases that no other replica has taken.
 with mine as (
     select partition from checkpoint
     where partition = any(@partitions::integer[]) and owner = @replica::text
@@ -67,7 +67,7 @@ where c.partition = mine.partition
 returning c.partition;
 
 -- name: CheckpointRelease :exec
--- Gives up partitions, and the share of a replica that does not evaluate any more.
+-- Releases partitions, and gives up the share of a replica that does not evaluate any more.
 with mine as (
     select partition from checkpoint
     where partition = any(@partitions::integer[]) and owner = @replica::text
@@ -85,7 +85,7 @@ where c.partition = mine.partition;
 select rules_revision from checkpoint where partition = @partition;
 
 -- name: RulesChanged :many
--- The enabled rules of a partition that changed after a rules revision.
+-- Returns the enabled rules of a partition that changed after a rules revision.
 select sqlc.embed(r), s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from partition_rule p
@@ -95,7 +95,8 @@ join tenant_partition t on t.tenant_id = r.tenant_id and t.partition = p.partiti
 where p.partition = @partition and p.changed > @after::bigint and r.enabled and r.deleted_at is null;
 
 -- name: RulesRemoved :many
--- The others that changed: disabled, deleted, or of another partition now.
+-- Returns the other rules that changed: those that are disabled, deleted, or now in another
+-- partition.
 select p.rule_id
 from partition_rule p
 join rule r using (rule_id)
@@ -112,9 +113,9 @@ where t.partition = @partition and r.enabled and r.deleted_at is null
 order by b.rule_id;
 
 -- name: CheckpointCommit :one
--- The first statement of a commit: compare-and-set. Without a row, the checkpoint is
--- another one than the batch was made from, and nothing is written. The row stays
--- locked until the transaction ends, which orders commits, changes of rules, and moves.
+-- The first statement of a commit: compare-and-set. If it returns no row, the checkpoint is not the
+-- one that the batch was made from, and nothing is written. The row stays locked until the
+-- transaction ends, which puts commits, changes of rules, and moves of tenants in order.
 update checkpoint
 set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
     watched_since_ns = @watched_since_ns, watched_until_ns = @watched_until_ns, late_ns = @late_ns, absence_judged_ns = @absence_judged_ns,
@@ -125,10 +126,10 @@ where partition = @partition and token = @token::bigint and revision = @revision
 returning revision;
 
 -- name: RulesSweptBefore :many
--- The start times before which rules raise nothing any more, because retention may have
--- deleted their alerts of that time. None moves until the transaction ends. Each row also
--- tells whether any silence has begun and is not over, and whether any webhook has quiet hours, which saves
--- looks for those.
+-- Returns the start times before which rules raise nothing any more, because retention may have
+-- deleted their alerts of that time. They cannot change until the transaction ends. Each row also
+-- says whether any silence has begun and not ended, and whether any webhook has quiet hours. This
+-- saves separate queries for both.
 select rule_id, swept_before_ns, (select exists (
     select from silence i
     where i.ended_at is null and i.starts_at <= clock_timestamp() and (i.ends_at is null or i.ends_at > clock_timestamp())))::boolean as silences,
@@ -139,8 +140,8 @@ order by rule_id
 for key share;
 
 -- name: AlertInsert :exec
--- Inserts alerts, or fails where one of them exists. No join stands here: it
--- would turn the order of the rows around, and indexes grow best when ids ascend.
+-- Inserts alerts, or fails if one of them exists. There must be no join here: it would change the
+-- order of the rows, and indexes grow best if ids ascend.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
@@ -156,8 +157,8 @@ from (
 ) i;
 
 -- name: AlertInsertMissing :many
--- Inserts the alerts that do not exist yet, and returns those; so much dearer
--- that it is for where some exist.
+-- Inserts the alerts that do not exist yet, and returns those. This costs so much more that it is
+-- only for batches in which some may exist.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns, routing)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
@@ -175,8 +176,8 @@ on conflict (rule_id, execution_id) do nothing
 returning alert_id;
 
 -- name: NotificationInsert :execrows
--- Records notifications and puts them into the outbox, in the order given, for webhooks
--- that cannot be deleted before the transaction ends; none where one of them is gone.
+-- Records notifications and puts them into the outbox, in the given order, for webhooks that cannot
+-- be deleted before the transaction ends. Writes nothing if one of the webhooks is deleted.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
 ), recorded as (
@@ -207,7 +208,7 @@ where (b.position, b.until, b.failing, b.refused_from_ns, b.refused_to_ns)
       is distinct from (excluded.position, excluded.until, excluded.failing, excluded.refused_from_ns, excluded.refused_to_ns);
 
 -- name: BackfillBegin :exec
--- Has a rule read from a position on what its partition has judged.
+-- Makes a rule read again, from a position, what its partition has judged.
 insert into rule_backfill (rule_id, position, failing) values (@rule_id, @position, false)
 on conflict (rule_id) do update set position = excluded.position, until = null;
 
@@ -215,7 +216,7 @@ on conflict (rule_id) do update set position = excluded.position, until = null;
 delete from rule_backfill where rule_id = any(@rule_ids::uuid[]);
 
 -- name: RuleProblems :exec
--- Records what went wrong with rules; an empty problem is none.
+-- Stores the problems of rules; an empty problem means none.
 update rule_state s
 set problem = nullif(w.problem, ''),
     problem_at = case when w.problem = '' then null when s.problem is null then now() else s.problem_at end
@@ -223,7 +224,8 @@ from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@problems::text[]) as 
 where s.rule_id = w.rule_id and s.problem is distinct from nullif(w.problem, '');
 
 -- name: RulesEvaluated :exec
--- A rule pauses where it misses three evaluations, and ten seconds more.
+-- Stores that rules were evaluated. A rule counts as interrupted if it missed three evaluations and
+-- ten seconds more.
 update rule_state s
 set last_run_at = now(),
     evaluated_since = case when s.last_run_at > now() - (10 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end

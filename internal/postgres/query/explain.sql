@@ -1,5 +1,5 @@
 -- name: RulesStanding :many
--- Every rule of a tenant, how far it has come, and its alert about an exchange.
+-- Returns every rule of a tenant, its progress, and its alert about an exchange.
 select sqlc.embed(r), p.armed_since_ns, p.former, p.swept_before_ns, p.problem,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        exists (select from rule_failing f where f.rule_id = r.rule_id) as announced,
@@ -11,7 +11,7 @@ where r.tenant_id = @tenant_id and r.deleted_at is null
 order by r.name collate "C", r.rule_id;
 
 -- name: AlertedStart :many
--- When the exchange of an execution id began, where it has an alert.
+-- Returns when the exchange with an execution id began, if it has an alert.
 select distinct a.start_time_ns::bigint as start_time_ns
 from rule r
 join alert a on a.rule_id = r.rule_id and a.execution_id = (@execution_key::text) collate "C"

@@ -1,6 +1,6 @@
 -- name: RuleFailingClaim :many
--- Claims the announcement of rules that cannot be evaluated, and returns what it says, with
--- the ids of their alerts; those already announced are left out.
+-- Claims the announcement of rules that cannot be evaluated. Returns what the announcement says,
+-- with the ids of the alerts. Rules already announced are left out.
 with counted as (
     insert into incident_count as c (subject, raised)
     select 'rule ' || r.id, 1
@@ -21,8 +21,8 @@ from claimed join rule r using (rule_id)
 order by claimed.rule_id;
 
 -- name: RuleFailingEnd :many
--- Ends the failing of rules and resolves their alerts. It returns those that were
--- announced as failing.
+-- Ends the failure of rules and resolves their alerts. Returns the rules that were announced as
+-- failing.
 with ended as (
     delete from rule_failing where rule_id = any(@rule_ids::uuid[]) returning rule_id, alert_id
 )
@@ -36,7 +36,7 @@ returning a.tenant_id, a.rule_id, a.alert_id;
 update rule_backfill set failing = false where rule_id = @rule_id and failing;
 
 -- name: AlertRaiseHealth :exec
--- Raises alerts about rules or, where a source is named, about that.
+-- Raises alerts about rules or, if a source is named, about the source.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,
                    start_time_ns, application, route, exchange)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, 'WARNING', 'FIRING', i.title, i.message, true, nullif(@source::text, ''), 0, '', '', '{}'
@@ -46,7 +46,8 @@ from (
 ) i;
 
 -- name: OperatorWebhooks :many
--- Those of some tenants that are not deleted, nor can be before the transaction ends.
+-- Returns the operator webhooks of some tenants that are not deleted. None can be deleted before
+-- the transaction ends.
 select tenant_id, webhook_id from webhook
 where tenant_id = any(@tenant_ids::text[]) and operators and deleted_at is null
 order by webhook_id
@@ -56,7 +57,8 @@ for key share;
 insert into announcement (subject, replica) values (@subject, @replica) on conflict do nothing;
 
 -- name: AnnouncementEnd :many
--- Ends what this replica announced, or one that is dead or evaluates no rule any more.
+-- Ends the announcement of this replica, or of one that is dead or does not evaluate any rule any
+-- more.
 delete from announcement a
 where a.subject = @subject
   and (a.replica = @replica::text or not exists (
@@ -68,8 +70,8 @@ where a.subject = @subject
 returning a.since;
 
 -- name: TenantsAffected :many
--- The tenants with enabled rules, one of these rules each, and the id of the alert that is
--- raised about the source.
+-- Returns the tenants with enabled rules, with one of these rules each, and the id of the alert to
+-- raise about the source.
 with affected as (
     select distinct on (tenant_id) tenant_id, rule_id, version
     from rule
@@ -85,7 +87,7 @@ select a.tenant_id, a.rule_id, a.version, incident_id(counted.subject, counted.r
 from affected a join counted on counted.subject = 'source of ' || a.tenant_id;
 
 -- name: AlertRecoverSource :many
--- Resolves the alerts that an announcement raised, whoever has resolved some before.
+-- Resolves the alerts that an announcement raised. People may have resolved some before.
 update alert
 set state = 'RESOLVED', resolved_at = coalesce(resolved_at, now()), change = nextval('alert_change')
 where source = @source::text and fired_at = @since::timestamptz

@@ -49,15 +49,14 @@ where s.tenant_id = @tenant_id and s.alert_id = @alert_id::uuid
 order by s.created_at, s.notification_id;
 
 -- name: AttemptsOf :many
--- An attempt without outcome is under way as long as the claim under which it
--- was begun stands.
+-- An attempt without an outcome is under way while its claim is valid.
 select sqlc.embed(t), coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 
 -- name: AttemptVerdicts :many
--- As AttemptsOf, without what was sent and answered.
+-- Like AttemptsOf, without the request and the answer.
 select t.notification_id, t.attempt, t.verdict, t.finished_at, t.status_code, t.duration_us, t.error,
        coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt_history t left join outbox o using (notification_id)
@@ -77,8 +76,8 @@ order by b.notification_id, b.written_at desc;
 select notification_id, retried_at from retry where notification_id = any(@notification_ids::uuid[]) order by generation;
 
 -- name: AlertActivity :many
--- Alerts by rule and minute, of the hour that ends with the present minute; one
--- row without a rule where there are none. Of very many, only the newest.
+-- Counts alerts by rule and minute, in the hour that ends with the present minute. Returns one row
+-- without a rule if there are none. Of very many alerts, only the newest count.
 with hour as (
     select date_trunc('minute', now()) - interval '59 minutes' as since
 ), recent as (
@@ -94,8 +93,8 @@ from hour left join recent on true
 group by hour.since, recent.rule_id, recent.minute;
 
 -- name: AlertDay :many
--- Alerts of a rule by steps of 15 minutes, of the 24 hours that end with the present
--- step; one row without alerts where there are none. Of very many, only the newest.
+-- Counts alerts of a rule by steps of 15 minutes, in the 24 hours that end with the present step.
+-- Returns one row without alerts if there are none. Of very many alerts, only the newest count.
 with day as (
     select date_bin('15 minutes', now(), 'epoch') - interval '23 hours 45 minutes' as since
 ), recent as (
@@ -118,8 +117,8 @@ from rule r join rule_progress p using (rule_id)
 where r.tenant_id = @tenant_id and r.deleted_at is null;
 
 -- name: StatusProgress :many
--- How far the enabled rules have come. Those without progress of their own are one row
--- for each look-back, as all that they tell is their partition's.
+-- Returns the progress of the enabled rules. Rules without a backfill of their own have the
+-- progress of their partition, so they are one row for each look-back.
 select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, min(r.name)::text as name, r.look_back_seconds,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns

@@ -1,6 +1,6 @@
 -- name: IncidentClaim :one
--- Enters an incident of a webhook, and returns the id of its alert; no row where it is
--- entered already.
+-- Stores an incident of a webhook, and returns the id of its alert. Returns no row if it is already
+-- stored.
 with counted as (
     insert into incident_count as c (subject, raised)
     select 'webhook ' || @webhook_id::uuid || ' ' || @kind::text, 1
@@ -14,8 +14,8 @@ on conflict do nothing
 returning alert_id;
 
 -- name: IncidentEnd :many
--- Ends incidents of webhooks, and resolves their alerts; of one kind, or of all. Returns
--- what was resolved.
+-- Ends incidents of webhooks, of one kind or of all, and resolves their alerts. Returns what was
+-- resolved.
 with ended as (
     delete from webhook_incident i
     where i.webhook_id = any(@webhook_ids::uuid[]) and (@kind::text = '' or i.kind = @kind::text)
@@ -28,8 +28,8 @@ where a.alert_id = ended.alert_id and a.state <> 'RESOLVED'
 returning a.tenant_id, a.alert_id;
 
 -- name: AlertRaiseWebhook :one
--- Raises an alert about a webhook. Its rule is that of a message for the webhook, or of
--- one that a digest tells; no row where there is none.
+-- Raises an alert about a webhook. Its rule is that of a message for the webhook, or of a message
+-- in a digest. Returns no row if there is none.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, webhook_id,
                    start_time_ns, application, route, exchange)
 select @alert_id, n.tenant_id, r.rule_id, r.version, 'CRITICAL', 'FIRING', @title, @message, true, n.webhook_id, 0, '', '', '{}'
@@ -43,8 +43,8 @@ for key share of r
 returning rule_id;
 
 -- name: BreakersOpenFor :many
--- The enabled webhooks whose breaker has been open for so long, of which operators have
--- not been notified, with a message that waits for each.
+-- Returns the enabled webhooks whose breaker has been open for at least a time and of which
+-- operators were not notified, with a message that waits for each.
 select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz as opened_at, o.notification_id
 from webhook_state s
 join webhook w on w.webhook_id = s.webhook_id and w.enabled
@@ -56,9 +56,9 @@ where s.opened_at <= now() - @open_for::interval
 limit 100;
 
 -- name: UndeliveredRead :many
--- What messages that ended are about: of a digest, one of its alerts. Notifications of
--- operators about messages are left out: they would go on for ever. Generation is how often a
--- person has sent the message again.
+-- Returns what messages that ended are about; for a digest, one of its alerts. Notifications of
+-- operators about messages are left out, because they would lead to endless notifications.
+-- generation is how often a person has sent the message again.
 select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id,
        coalesce((select max(y.generation) from retry y where y.notification_id = n.notification_id), 0)::int as generation
 from notification n
@@ -68,7 +68,7 @@ where n.notification_id = any(@notification_ids::uuid[]) and n.reason <> 'UNDELI
 order by n.notification_id;
 
 -- name: UndeliveredInsert :execrows
--- Notifies of messages, once: their ids are derived.
+-- Writes notifications about messages, once each, because their ids are derived.
 with written as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, about)
     select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]), unnest(@rule_ids::uuid[]),

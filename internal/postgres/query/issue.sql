@@ -1,6 +1,6 @@
 -- name: IssueRules :many
--- An issue is the alerts of one signature in one application and route. Its statements
--- read the part of the index alert_listed that is the tenant's, and the rows of its own alerts.
+-- An issue is the alerts of one signature in one application and route. The statements in this file
+-- read only the tenant's part of the index alert_listed, and the rows of the issue's alerts.
 select a.rule_id, r.name,
        count(*) filter (where a.state = 'FIRING') as firing,
        count(*) filter (where a.state = 'ACKNOWLEDGED') as acknowledged,
@@ -15,7 +15,7 @@ group by a.rule_id, r.name
 order by count(*) desc, r.name;
 
 -- name: IssueHours :many
--- Alerts by the hours since they fired.
+-- Counts alerts by hours since they fired.
 select floor(extract(epoch from now() - a.fired_at) / 3600)::integer as hours, count(*) as alerts
 from alert a
 where a.tenant_id = @tenant_id and a.state <> 'PENDING' and a.signature = @signature and a.execution_id is not null
@@ -25,8 +25,8 @@ where a.tenant_id = @tenant_id and a.state <> 'PENDING' and a.signature = @signa
 group by 1;
 
 -- name: IssueRegressions :many
--- The newest alerts that fired when every alert before them had been resolved, with the
--- last of those resolutions, and how many such alerts there are.
+-- Returns the newest alerts that fired when every earlier alert had been resolved, with the time of
+-- the last of those resolutions, and the number of such alerts.
 with fired as (
     select a.alert_id, a.fired_at,
            max(case when a.state = 'RESOLVED' then a.resolved_at else 'infinity' end) over before as over_at
@@ -53,7 +53,7 @@ order by a.resolved_at desc, a.alert_id desc
 limit 1;
 
 -- name: IssuePlaces :many
--- Where exchanges fail alike, most alerts first.
+-- Returns where exchanges fail in the same way, most alerts first.
 select a.application, a.route, count(*) as alerts,
        count(*) filter (where a.state = 'FIRING') as firing,
        max(a.fired_at)::timestamptz as newest_at,

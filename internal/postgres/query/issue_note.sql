@@ -1,5 +1,5 @@
 -- name: IssueNoteInsert :one
--- Writes a note on an issue that has alerts, once by its id.
+-- Writes a note on an issue that has alerts, once for each id.
 insert into issue_note (tenant_id, note_id, application, route, signature, author, text)
 select @tenant_id, @note_id, @application, @route, @signature, @author, @text
 where exists (
@@ -18,7 +18,7 @@ select * from issue_note where tenant_id = @tenant_id and note_id = @note_id;
 delete from issue_note where tenant_id = @tenant_id and note_id = @note_id;
 
 -- name: IssueNoteList :many
--- The notes of an issue before a place in the list, newest first.
+-- Returns the notes of an issue before a place in the list, newest first.
 select note_id, author, text, written_at
 from issue_note
 where tenant_id = @tenant_id

@@ -1,13 +1,13 @@
 -- name: EventWebhooks :many
--- The webhooks that chose an event. None can be deleted before the transaction ends.
+-- Returns the webhooks that chose an event. None can be deleted before the transaction ends.
 select webhook_id from webhook
 where tenant_id = any(@tenant_ids::text[]) and deleted_at is null and @event::text = any(events)
 order by webhook_id
 for key share;
 
 -- name: EventTargets :many
--- Which of some alerts each of these webhooks was notified of when they were raised or escalated; not
--- where the message was of no use any more when quiet hours were over.
+-- Returns which of some alerts each of these webhooks was notified of when they were raised or
+-- escalated. It leaves out messages that were of no use any more when quiet hours ended.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null
@@ -16,9 +16,9 @@ where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::
                   where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin');
 
 -- name: FollowedLock :exec
--- Locks the open messages of some alerts for some webhooks, so that none is gathered into a
--- digest any more, nor settled, before the transaction ends. What is gathered by now,
--- [NotificationFollow] finds in its digest.
+-- Locks the open messages of some alerts for some webhooks, so that none is gathered into a digest
+-- or settled before the transaction ends. Messages that are already in a digest are found there by
+-- [NotificationFollow].
 select from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id) t
 join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
 join outbox o on o.notification_id = p.notification_id
@@ -77,8 +77,8 @@ with held as materialized (
 select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed, (silence_id is null and quiet_until is not null)::boolean as quiet from wanted;
 
 -- name: FollowingFree :many
--- Makes due what waits for a message that is not in the outbox any more. The digests of a
--- replay wait for that.
+-- Makes messages due that wait for a message that is not in the outbox any more, or for a replay
+-- that has ended.
 update outbox o
 set after_id = null, ready_at = case when o.quiet_until is null then clock_timestamp() end,
     due_at = case when o.quiet_until is null then clock_timestamp() end, since = clock_timestamp()

@@ -1,9 +1,9 @@
 -- name: OutboxLook :many
--- The enabled webhooks that have messages: their limits, whether any may be sent now
--- and, rounded up, the microseconds until the next may; 0 when there is none. None may
--- while the receiver has asked for a pause, nor while the breaker is open or a probe is
--- on its way. A whole look finds the webhooks in the queue, passing from one to the
--- next; another one looks at those named, each from its bound on.
+-- Returns the enabled webhooks that have messages, with their limits, whether a message may be sent
+-- now and, in microseconds rounded up, the time until the next one may be sent; 0 if there is none.
+-- No message may be sent while the receiver has asked for a pause, the breaker is open, or a probe
+-- is on its way. A whole look finds the webhooks in the queue, going from one to the next. Any
+-- other look reads only the named webhooks, each from its bound.
 with recursive found as (
     (select o.webhook_id from outbox o where @whole::boolean and o.ready_at >= '-infinity' order by o.webhook_id limit 1)
     union all
@@ -40,9 +40,9 @@ cross join lateral (
 cross join lateral (select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()) later;
 
 -- name: ClaimGrant :many
--- How many messages may be claimed of webhooks with a rate, or to which a probe goes
--- first, under a lock on their state, which is read anew once it is held. What somebody
--- else holds is left to them.
+-- Returns how many messages may be claimed for webhooks with a rate, or to which a probe goes
+-- first. It locks their state and reads it under the lock. States that another transaction has
+-- locked are skipped.
 select s.webhook_id, (s.opened_at is not null or s.holds > 0)::boolean as probe,
        case when w.rate_per_second = 0 then 1000
             else greatest(0, floor(rate_tokens(w.rate_per_second, s.next_send_at, now()))) end::int as slots
@@ -55,10 +55,10 @@ where s.webhook_id = any(@webhook_ids::uuid[])
 for update of s skip locked;
 
 -- name: OutboxClaim :many
--- Takes at most the wanted number of due rows of each webhook that is as it was looked
--- at, oldest first, each under a token of its own, until the lease ends, and begins their
--- attempts. Of what a claimant before has begun without storing an outcome, the attempt
--- is recorded as it is. Granted are webhooks that [ClaimGrant] has admitted.
+-- Takes due rows, oldest first, and begins their attempts. For each webhook whose version is the
+-- one looked at, it takes at most the wanted number. Each row gets its own token and is leased
+-- until the lease ends. If an earlier claimant began an attempt and stored no outcome, the attempt
+-- is recorded as it is. granted are the webhooks that [ClaimGrant] has admitted.
 with room as (
     select r.webhook_id, r.slots, r.first_at, w.version
     from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version, unnest(@slots::int[]) as slots,
@@ -89,7 +89,7 @@ returning o.notification_id, o.webhook_id, o.attempts, (o.attempts - o.begun_bef
           coalesce(o.notification_id in (select t.notification_id from due t where t.begun_at is not null and t.claim_token is not null), false)::boolean as unknown;
 
 -- name: ClaimGranted :exec
--- Notes what was claimed under grants: the rate is used up, the probe is on its way.
+-- Stores what was claimed under grants: the use of the rate, and the probes on their way.
 update webhook_state s
 set next_send_at = case when w.rate_per_second = 0 then s.next_send_at
         else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / w.rate_per_second end,
@@ -102,8 +102,8 @@ join webhook w using (webhook_id)
 where s.webhook_id = c.webhook_id;
 
 -- name: ClaimRead :many
--- What claimed messages are about. A digest comes with the alert of one of its members.
--- What is read is looked up row by row, whatever is believed of the sizes of the tables.
+-- Returns what claimed messages are about. A digest comes with the alert of one of its members. The
+-- rows are looked up one by one, whatever the planner believes about the sizes of the tables.
 select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span, sqlc.embed(a), r.name as rule_name, r.about as rule_about,
        coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference,
        coalesce((select t.ts from slack_thread t join webhook w on w.webhook_id = t.webhook_id
@@ -122,7 +122,7 @@ cross join lateral (select * from alert a where a.alert_id = n.alert offset 0) a
 cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r;
 
 -- name: BodyRead :many
--- The bodies of messages that have been rendered before.
+-- Returns the bodies of messages that were rendered before.
 select b.notification_id, b.content_type, b.content
 from (select unnest(@notification_ids::uuid[]) as id, unnest(@written_at::timestamptz[]) as at) c
 cross join lateral (
@@ -130,8 +130,8 @@ cross join lateral (
 ) b;
 
 -- name: UndeliveredAbout :many
--- The messages that others tell operators were not delivered. One that is sent again has
--- no status.
+-- Returns the undelivered messages that notifications of operators are about. A message that is
+-- being sent again has no status.
 select n.notification_id, w.name as webhook, coalesce(s.status, '')::text as status, coalesce(s.error, '')::text as error
 from unnest(@notification_ids::uuid[]) as c (id)
 cross join lateral (select * from notification n where n.notification_id = c.id offset 0) n
@@ -140,8 +140,9 @@ join webhook w on w.webhook_id = t.webhook_id
 left join settlement s on s.notification_id = t.notification_id;
 
 -- name: WebhooksUnwanted :many
--- The webhooks that do not want what was claimed for them under some tokens: edited since,
--- off or held, or they do not answer, and none of the tokens is the probe's.
+-- Returns the webhooks that do not want what was claimed for them under some tokens: those that
+-- were edited since, are switched off or held, and those whose breaker is open and none of whose
+-- tokens is that of the probe.
 select c.webhook_id::uuid
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@versions::bigint[]) as version) c
 where not exists (
@@ -154,9 +155,9 @@ insert into notification_body (notification_id, content_type, content, problem, 
 select unnest(@notification_ids::uuid[]), unnest(@content_types::text[]), unnest(@contents::bytea[]), unnest(@problems::text[]), unnest(@written_at::timestamptz[]);
 
 -- name: OutboxRenew :many
--- Extends leases that end before a fresh one would, and returns for how long each claim that
--- stands does so. A row that is locked just now, because it is being settled or passes to
--- somebody else, is left as it is.
+-- Extends leases that end before a new one would. Returns how long each valid claim now lasts. A
+-- row that is locked at the moment, because it is being settled or claimed by another replica, is
+-- left as it is.
 with held as (
     select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token
 ), free as (
@@ -175,7 +176,7 @@ where o.notification_id = any(@notification_ids::uuid[])
   and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true;
 
 -- name: WebhookDisable :one
--- No row when it is off already, or was edited since the attempt that tells so.
+-- Returns no row if the webhook is already switched off, or was edited since the attempt.
 update webhook
 set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
 where webhook_id = @webhook_id and version = @version and enabled and deleted_at is null

@@ -9,11 +9,11 @@ from checkpoint c
 order by c.share_of = 0, c.share_index, c.partition;
 
 -- name: PartitionsHold :exec
--- Keeps everybody from changing rules, and from assigning and moving tenants.
+-- Keeps others from changing rules, and from assigning and moving tenants.
 select pg_advisory_xact_lock(hashtext('tocsin partitions'), 0);
 
 -- name: CheckpointsHold :many
--- Waits for commits under way; later ones wait.
+-- Waits for the commits under way; later ones wait.
 select * from checkpoint order by partition for update;
 
 -- name: TenantPartition :one
@@ -26,15 +26,15 @@ select tenant_id, partition from tenant_partition order by tenant_id;
 select (exists (select from rule r where r.tenant_id = @tenant_id) or exists (select from tenant_partition t where t.tenant_id = @tenant_id))::boolean;
 
 -- name: PartitionInsert :one
--- Its revisions begin where no former partition's were.
+-- The revisions of a new partition begin above those of all former partitions.
 insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, revision, rules_revision)
 values (@share_index, @share_of, @cursor, @backfill_from_ns, @backfill_cursor_ns, @clock_offset_ns,
         (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 returning *;
 
 -- name: PartitionSet :one
--- Gives a partition other rules or other progress. Whoever holds it has to read both again:
--- the revision is none that it remembers, also where a failover took commits away.
+-- Gives a partition other rules or another progress. The replica that holds it has to read both
+-- again: the new revision is none that it can have seen, even if a failover has lost commits.
 update checkpoint
 set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
     clock_offset_ns = @clock_offset_ns, revision = greatest(revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
@@ -48,7 +48,7 @@ select unnest(@tenant_ids::text[]), unnest(@partitions::integer[])
 on conflict (tenant_id) do update set partition = excluded.partition;
 
 -- name: RulesMoved :exec
--- Has the rules of tenants read again by the holder of a partition that they left or joined.
+-- Makes the replica that holds a partition read again the rules of tenants that left or joined it.
 insert into partition_rule (partition, rule_id, changed)
 select c.partition, r.rule_id, c.rules_revision
 from rule r cross join checkpoint c
@@ -60,7 +60,7 @@ select coalesce(max(look_back_seconds), 0)::integer as seconds from rule
 where tenant_id = any(@tenant_ids::text[]) and enabled and deleted_at is null;
 
 -- name: PartitionsRetire :exec
--- Takes their shares away from partitions that are about to be deleted.
+-- Takes the shares from partitions that are about to be deleted.
 update checkpoint set share_index = 0, share_of = 0 where partition = any(@partitions::integer[]);
 
 -- name: PartitionDelete :exec

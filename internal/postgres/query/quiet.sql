@@ -1,6 +1,6 @@
 -- name: QuietTargets :many
--- Which of some alerts (that are not critical, nor about Tocsin itself) a webhook with quiet hours would be
--- notified of, and the instant by which these are decided.
+-- Returns which of some alerts a webhook with quiet hours would be notified of, and the instant by
+-- which to decide. Alerts that are critical or about Tocsin itself are left out.
 select t.alert_id::uuid as alert_id, t.webhook_id::uuid as webhook_id, w.quiet_hours, clock_timestamp()::timestamptz as now
 from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id) t
 join webhook w on w.webhook_id = t.webhook_id and w.quiet_hours is not null
@@ -25,15 +25,15 @@ select g.notification_id, g.webhook_id, null, null, g.quiet_until
 from recorded join given g using (notification_id);
 
 -- name: QuietWaiting :many
--- The webhooks for which quiet hours hold messages, and the present.
+-- Returns the webhooks for which quiet hours hold messages, and the present instant.
 select w.webhook_id, w.quiet_hours, coalesce(sqlc.narg(now)::timestamptz, now())::timestamptz as now
 from webhook w
 where exists (select from outbox o where o.webhook_id = w.webhook_id and o.quiet_until is not null)
 order by w.webhook_id;
 
 -- name: QuietMove :exec
--- Moves the end of what is held for a webhook whose quiet hours were edited. What is locked just now is
--- moved the next time.
+-- Moves the end of the quiet hours in the messages held for a webhook whose quiet hours were
+-- edited. Rows that are locked at the moment are moved the next time.
 with moved as (
     select o.notification_id from outbox o
     where o.webhook_id = @webhook_id and o.quiet_until > @now::timestamptz and o.quiet_until <> @ends_at::timestamptz
@@ -44,7 +44,8 @@ set quiet_until = @ends_at::timestamptz, expires_at = o.expires_at - o.quiet_unt
 where o.notification_id = any(array(select moved.notification_id from moved));
 
 -- name: QuietOver :many
--- Alerts about which a webhook has messages whose quiet hours are over, each once, that come after one.
+-- Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
+-- that come after one.
 select distinct n.alert_id::uuid as alert_id
 from outbox o join notification n using (notification_id)
 where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz and n.alert_id > @after_id::uuid
@@ -52,16 +53,17 @@ order by 1
 limit @most;
 
 -- name: QuietLock :exec
--- Locks what is held about alerts for a webhook, in the order in which others lock the messages of alerts.
+-- Locks the held messages about alerts for a webhook, in the order in which other transactions lock
+-- the messages of alerts.
 select from notification n join outbox o using (notification_id)
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = @webhook_id::uuid and o.quiet_until is not null
 order by o.notification_id
 for no key update of o;
 
 -- name: QuietRead :many
--- The messages about alerts, which the transaction holds, whose quiet hours are over, in the order in
--- which they were written; whether somebody looks after the alert, longer than that can be undone, and
--- whether the webhook was notified of it before.
+-- Returns the messages about locked alerts whose quiet hours have ended, in the order in which they
+-- were written. It also returns whether somebody has looked after the alert for so long that it
+-- cannot be undone, and whether the webhook was notified of the alert before.
 select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
        (a.state = 'ACKNOWLEDGED' and a.acknowledged_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
         or a.state = 'RESOLVED' and a.resolved_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
@@ -83,7 +85,8 @@ where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = @webhook_id::uuid
 order by n.alert_id, n.created_at, n.notification_id;
 
 -- name: QuietDiscard :exec
--- Ends messages, which the transaction holds, that are of no use any more: the attempt is recorded as not made.
+-- Ends messages that the transaction has locked and that are of no use any more. Their attempts are
+-- recorded as not made.
 with gone as (
     delete from outbox o where o.notification_id = any(@ids::uuid[]) returning o.notification_id, o.attempts
 )
@@ -93,8 +96,8 @@ select g.notification_id, n.tenant_id, 'DISCARDED', @discarded_by::text, g.attem
 from gone g join notification n using (notification_id);
 
 -- name: QuietRelease :exec
--- Puts messages, which the transaction holds, into the queue, or has them wait for an earlier one that is
--- still open. How old they may become counts from here on.
+-- Puts messages that the transaction has locked into the queue, or makes them wait for an earlier
+-- one that is still open. The age that they may reach counts from now.
 update outbox o
 set quiet_until = null, since = clock_timestamp(), expires_at = o.expires_at - o.quiet_until + coalesce(sqlc.narg(now)::timestamptz, now()),
     after_id = p.notification_id,

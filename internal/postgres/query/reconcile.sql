@@ -6,7 +6,7 @@ from rule r join rule_progress p using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RulesReconcilable :many
--- The enabled rules, in a fixed order.
+-- Returns the enabled rules, in a fixed order.
 select r.tenant_id, r.rule_id, r.fire_mode
 from rule r
 where r.enabled and r.deleted_at is null and r.rule_id > @after::uuid
@@ -14,8 +14,8 @@ order by r.rule_id
 limit @most::int;
 
 -- name: WindowProgress :one
--- How a window rule was evaluated, in nanoseconds by the source's clock but for what concerns
--- absence, which are watermarks; 0 where nobody knows.
+-- Returns how a window rule was evaluated, in nanoseconds; 0 if unknown. The values about absence
+-- are watermarks. The others are by the source's clock.
 select coalesce(extract(epoch from s.last_run_at) * 1e9 + c.clock_offset_ns, 0)::bigint as until_ns,
        coalesce(extract(epoch from s.evaluated_since) * 1e9 + c.clock_offset_ns, 0)::bigint as since_ns,
        (extract(epoch from r.updated_at) * 1e9 + coalesce(c.clock_offset_ns, 0))::bigint as edited_ns,
@@ -28,9 +28,8 @@ left join checkpoint c using (partition)
 where r.rule_id = @rule_id;
 
 -- name: WindowAlerts :many
--- The alerts of a window rule that are open or held, and those that were until then, the newest
--- first.
--- They have no execution id, by which the index finds them.
+-- Returns the alerts of a window rule that are open or held, and those that were until an instant,
+-- newest first. They have no execution id, by which an index finds them.
 select alert_id, rule_version, group_key::text as group_key, state, count, fired_at, resolved_at, resolved_by, held, held_until
 from alert
 where rule_id = @rule_id and execution_id is null and group_key is not null
@@ -53,19 +52,19 @@ where a.rule_id = @rule_id and a.execution_id is not null
   and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = @rule_id), 0);
 
 -- name: ReconcileTryLock :one
--- Held by the session until it is given back or ends.
+-- The session holds the lock until it releases the lock or ends.
 select pg_try_advisory_lock(hashtext('tocsin reconciliation'), 0) as locked;
 
 -- name: ReconcileUnlock :exec
 select pg_advisory_unlock(hashtext('tocsin reconciliation'), 0);
 
 -- name: ReconcileDue :one
--- The rule after which to begin; no row while the last pass is younger than that.
+-- Returns the rule after which to begin. Returns no row while the last pass is younger than a time.
 select coalesce((select next_after from reconciliation), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as next_after
 where not exists (select from reconciliation where at > now() - @every::interval);
 
 -- name: ReconcileDone :exec
--- Stores a pass. One after which nothing is left ends a round.
+-- Stores a pass. A pass after which no rule is left ends a round.
 insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, round_began_at, whole_since)
 values (now(), @rules::bigint, @missing::bigint, @next_after::uuid,
         case when @whole::boolean then 0 else @rules::bigint end, case when @whole::boolean then 0 else @missing::bigint end,
@@ -80,12 +79,12 @@ set at = now(), next_after = @next_after::uuid,
     whole_since = case when @whole::boolean then coalesce(r.round_began_at, now() - @took::interval) else r.whole_since end;
 
 -- name: ReconciliationRead :many
--- How the comparisons of all rules with the source have ended; nothing before the first one.
+-- Returns the result of the comparisons of all rules with the source; no row before the first one.
 select rules, missing, at, whole_since from reconciliation;
 
 -- name: Gauges :one
--- What is measured of all tenants together, but for the outbox and the partitions. A
--- partition that was never committed has waited since the first of its rules was armed.
+-- Returns the measurements over all tenants, except those of the outbox and the partitions. A
+-- partition without a commit has waited since the first of its rules was armed.
 select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
@@ -112,8 +111,8 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;
 
 -- name: LateDroppedWrite :exec
--- Counts what became visible beyond the look-back. An hour is counted again by each
--- comparison that covers it, and what retention has deleted since does not lower it.
+-- Stores how many exchanges became visible beyond the look-back. Each comparison that covers an
+-- hour counts it again. A row that retention has deleted since does not lower the number.
 insert into late_dropped (rule_id, hour_ns, exchanges)
 select @rule_id, w.hour_ns, w.exchanges
 from (select unnest(@hours_ns::bigint[]) as hour_ns, unnest(@exchanges::bigint[]) as exchanges) w

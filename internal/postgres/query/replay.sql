@@ -7,14 +7,14 @@ from rule r where r.rule_id = @rule_id;
 select * from replay where tenant_id = @tenant_id and replay_id = @replay_id;
 
 -- name: ReplayList :many
--- The newest first: ids ascend.
+-- The newest come first, because ids ascend.
 select * from replay
 where tenant_id = @tenant_id and rule_id = @rule_id
 order by replay_id desc
 limit @most::int;
 
 -- name: RuleReplays :many
--- What is under way in a partition.
+-- Returns the replays under way in a partition.
 select p.replay_id, p.rule_id, p.position, p.to_ns, p.messages
 from replay p
 join rule r using (rule_id)
@@ -23,14 +23,14 @@ where t.partition = @partition and p.ended_at is null and r.enabled and r.delete
 order by p.rule_id;
 
 -- name: ReplayAdvance :execrows
--- Notes how far a replay has come; no row where it is over.
+-- Stores how far a replay has come. Returns no row if it has ended.
 update replay
 set position = @position, matched = matched + @matched, alerts = alerts + @alerts, problem = @problem
 where replay_id = @replay_id and ended_at is null;
 
 -- name: ReplayEnd :many
--- Ends the replay of a rule that is under way, and makes its digests due: they wait for it.
--- There is a row for each, or one without a webhook; none where none is under way.
+-- Ends the replay of a rule that is under way, and makes the digests due that wait for it. Returns
+-- a row for each digest, or one without a webhook; no row if no replay is under way.
 with ended as (
     update replay
     set state = @state, problem = @problem, ended_by = @actor, ended_at = clock_timestamp()
@@ -46,13 +46,13 @@ with ended as (
 select d.webhook_id from ended left join due d on true;
 
 -- name: ReplayAlerts :one
--- How many alerts a replay has raised before.
+-- Returns how many alerts a replay has raised before.
 select alerts from replay where replay_id = @replay_id;
 
 -- name: NotificationReplay :execrows
--- Records notifications in the digests of a replay, one for each webhook at a time, under the
--- conditions of [NotificationInsert]. A digest waits in the outbox until the replay ends. What
--- comes to one that was discarded is discarded with it.
+-- Records notifications in the digests of a replay, one digest at a time for each webhook, under
+-- the conditions of [NotificationInsert]. A digest waits in the outbox until the replay ends.
+-- Notifications for a discarded digest are discarded with it.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
 ), given as (

@@ -1,18 +1,18 @@
 -- name: ReplicaBeat :exec
--- Enters the replica, or again when its row has been deleted meanwhile.
+-- Inserts the replica, or inserts it again if its row was deleted.
 insert into replica (replica_id, host, pid, version, roles)
 values (@replica_id, @host, @pid, @version, @roles)
 on conflict (replica_id) do update set beat_at = now();
 
 -- name: ReplicaSilent :one
--- Whether any other replica is dead by this statement's clock.
+-- Returns whether another replica is dead by this statement's clock.
 select exists (
     select from replica where beat_at <= now() - @dead_after::interval and replica_id <> @self::text
 ) as silent;
 
 -- name: ReplicaReleasePartitions :many
--- Ends the leases of replicas that are dead by this statement's clock. What is locked
--- just now is left to the next time.
+-- Ends the leases of replicas that are dead by this statement's clock. Rows that are locked at the
+-- moment are left for the next time.
 with held as (
     select c.partition, c.owner
     from checkpoint c
@@ -30,8 +30,8 @@ with held as (
 select owner::text as replica_id, count(*) as partitions from released group by owner order by owner;
 
 -- name: ReplicaReleaseNotifications :many
--- The same for notifications, which are due at once. Nobody knows the outcomes of
--- attempts that were begun.
+-- The same for notifications, which become due at once. The outcomes of attempts that were begun
+-- are unknown.
 with held as (
     select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from outbox o
@@ -85,7 +85,7 @@ where o.notification_id = held.notification_id;
 delete from replica where replica_id = @replica_id;
 
 -- name: ReplicaList :many
--- Leases that have expired are not counted: anybody may take what they were on.
+-- Expired leases do not count: any replica may take what they were on.
 select sqlc.embed(r),
        greatest(extract(epoch from now() - r.beat_at), 0)::double precision as silent_seconds,
        array(select c.partition from checkpoint c where c.owner = r.replica_id and c.lease_until > now() order by c.partition)::integer[] as partitions,

@@ -1,5 +1,6 @@
 -- name: ResolutionTake :one
--- Takes on the rule that nobody has taken on for longest, nor for so long; no row is none.
+-- Takes the rule that was taken the longest ago, if that is at least a given time ago. Returns no
+-- row if there is none.
 with due as (
     select r.rule_id
     from rule r left join rule_resolution m using (rule_id)
@@ -19,7 +20,7 @@ update rule_resolution set searched_to_ns = @searched_to_ns::bigint, searched_at
 where rule_id = @rule_id;
 
 -- name: AlertsResolvable :many
--- The open alerts of a rule, the newest first, with what evidence is compared by.
+-- Returns the open alerts of a rule, newest first, with the fields that evidence is compared by.
 select i.alert_id, i.fired_at, i.execution_id::text as execution_id, greatest((i.exchange->>'endTimeNs')::bigint, i.start_time_ns)::bigint as ended_ns,
        coalesce(i.exchange->>'environment', '')::text as environment, i.application, i.route,
        coalesce(case when @attribute::text = '' then i.exchange->>'correlationId' else i.exchange->'attributes' ->> (@attribute::text) end, '')::text as value
@@ -34,7 +35,7 @@ order by i.fired_at desc, i.alert_id desc
 limit @most::int;
 
 -- name: AlertResolveAged :many
--- Resolves open alerts that are older than their rule says, the oldest first.
+-- Resolves open alerts that are older than their rule allows, oldest first.
 with aged as materialized (
     select a.alert_id
     from alert a join rule r using (rule_id)
@@ -54,7 +55,7 @@ from candidate c where a.alert_id = c.alert_id
 returning a.alert_id;
 
 -- name: AlertResolveProven :many
--- Resolves alerts that are open still, by the evidence for each, unless the rule was changed.
+-- Resolves alerts that are still open, by the evidence for each, unless the rule was changed.
 with candidate as materialized (
     select a.alert_id
     from alert a join rule r using (rule_id)
@@ -70,16 +71,17 @@ where a.alert_id = c.alert_id
 returning a.alert_id;
 
 -- name: ResolutionReceivers :many
--- The webhooks of a tenant that chose the ends of alerts and whose receivers know alerts by a key. None
--- can be deleted before the transaction ends.
+-- Returns the webhooks of a tenant that chose the end of alerts and whose receivers identify alerts
+-- by a key. None can be deleted before the transaction ends.
 select webhook_id from webhook
 where tenant_id = @tenant_id and deleted_at is null and 'RESOLVED' = any(events) and preset = any(@keyed::text[])
 order by webhook_id
 for key share;
 
 -- name: ResolutionTargets :many
--- Whom to tell that some alerts are resolved: each webhook that was notified of one when it was
--- raised or escalated, where their rule wants that. None can be deleted before the transaction ends.
+-- Returns whom to notify that some alerts are resolved: each webhook that was notified of one when
+-- it was raised or escalated, if the rule wants that. None can be deleted before the transaction
+-- ends.
 select n.alert_id::uuid as alert_id, n.webhook_id
 from (
     select distinct n.alert_id, n.webhook_id, n.rule_id

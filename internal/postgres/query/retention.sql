@@ -1,10 +1,9 @@
 -- name: SweepTryLock :one
--- Held until the transaction ends: one replica sweeps at a time.
+-- The transaction holds the lock until it ends: one replica sweeps at a time.
 select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked;
 
 -- name: SweepTrails :one
--- Deletes the heads and answers of messages that were settled long ago, the oldest
--- first.
+-- Deletes the requests and answers of messages that were settled long ago, oldest first.
 with old as (
     select notification_id
     from settlement
@@ -31,7 +30,7 @@ select body_partitions_ahead(@width::interval)::int as made;
 select body_partition_drop(@keep::interval)::boolean as dropped;
 
 -- name: SweepBodies :execrows
--- Deletes old bodies that are in no partition of their own, unless their messages are open.
+-- Deletes old bodies that are in no dated partition, unless their messages are open.
 delete from notification_body_rest b
 where b.notification_id in (
     select r.notification_id from notification_body_rest r
@@ -43,8 +42,8 @@ where b.notification_id in (
 ) and b.written_at < now() - @keep::interval;
 
 -- name: SweepAlertCandidates :many
--- Alerts that came to their end long ago, in that order, after a place in it.
--- What of them may be deleted is the caller's to decide, but for open messages.
+-- Returns alerts that ended long ago, in that order, that come after one. The caller decides which
+-- of them may be deleted; alerts with open messages may not.
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
        (p.rule_id is not null)::boolean as judged,
@@ -61,8 +60,8 @@ order by a.resolved_at, a.alert_id
 limit @most::int;
 
 -- name: SweepRaise :many
--- Raises the start times before which rules raise nothing any more. A rule that
--- is locked just now, by a commit or an edit, is left to the next time.
+-- Raises the start times before which rules raise nothing any more. A rule that a commit or an edit
+-- has locked is left for the next time.
 with held as (
     select s.rule_id, w.before_ns
     from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@before_ns::bigint[]) as before_ns) w
@@ -78,11 +77,11 @@ where s.rule_id = held.rule_id
 returning s.rule_id, s.swept_before_ns;
 
 -- name: SweepHold :exec
--- Keeps what waits from being made due anew while it is looked at.
+-- Locks waiting notifications, so that none becomes due while the sweep looks at them.
 select from notification where alert_id = any(@alert_ids::uuid[]) order by notification_id for update;
 
 -- name: SweepHoldDigests :exec
--- The same for the digests that stand for it.
+-- Does the same for their digests.
 select from notification d
 where d.notification_id in (
     select m.digest_id from notification n join digest_member m using (notification_id) where n.alert_id = any(@alert_ids::uuid[])
@@ -91,7 +90,7 @@ order by d.notification_id
 for update;
 
 -- name: SweepAlerts :execrows
--- Deletes alerts with all that hangs on them, unless something is still open.
+-- Deletes alerts with everything that belongs to them, unless something is still open.
 delete from alert a
 where a.alert_id = any(@alert_ids::uuid[])
   and a.state = 'RESOLVED'
@@ -105,7 +104,7 @@ where a.alert_id = any(@alert_ids::uuid[])
   and not exists (select from rule_failing f where f.alert_id = a.alert_id);
 
 -- name: SweepDigests :execrows
--- Deletes digests that were settled long ago and of whose alerts none is left.
+-- Deletes digests that were settled long ago and whose alerts are all deleted.
 delete from notification n
 where n.notification_id in (
     select d.notification_id
@@ -119,7 +118,7 @@ where n.notification_id in (
 insert into retention_pass (at) values (now()) on conflict (only_row) do update set at = excluded.at;
 
 -- name: LookBackLongest :one
--- The rule that looks back the farthest.
+-- Returns the rule with the longest look-back.
 select name, look_back_seconds from rule
 where deleted_at is null and fire_mode = 'PER_EXCHANGE'
 order by look_back_seconds desc, name

@@ -1,11 +1,11 @@
 -- name: RetryLock :exec
--- One order for many at a time in a tenant: two that lock the same rows in
--- different orders would wait for each other.
+-- Allows one retry of many messages at a time in a tenant: two that lock the same rows in different
+-- orders would deadlock.
 select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext(@tenant_id::text));
 
 -- name: RetryTarget :one
--- A notification that a person wants to send again. Its webhook cannot be
--- deleted before the transaction ends.
+-- Returns a notification that a person wants to send again. Its webhook cannot be deleted before
+-- the transaction ends.
 select s.notification_id, s.status, s.digest_id, w.webhook_id, w.name as webhook_name, w.enabled, w.disabled_reason,
        w.deleted_at is not null as deleted
 from notification_status s
@@ -14,23 +14,24 @@ where s.tenant_id = @tenant_id and s.notification_id = @notification_id
 for key share of w;
 
 -- name: RetryWebhooks :many
--- The webhooks that take messages; none can be deleted before the transaction ends.
+-- Returns the webhooks that accept messages. None can be deleted before the transaction ends.
 select webhook_id from webhook
 where tenant_id = @tenant_id and enabled and deleted_at is null
 for key share;
 
 -- name: RetryHold :exec
--- Holds the alerts of messages that are sent again, as whoever writes messages about them does.
+-- Locks the alerts of messages that are sent again, as every transaction that writes messages about
+-- them does.
 select from alert
 where alert_id in (select n.alert_id from notification n where n.notification_id = any(@ids::uuid[]))
 order by alert_id
 for no key update;
 
 -- name: RetryInOrder :exec
--- Has open messages of the alerts and webhooks of some messages wait for each other, in the order in
--- which they were written. What is being attempted waits for nothing, and neither does a digest in
--- place of its messages. A claimant whose lease has lapsed may have begun an attempt, whose outcome
--- nobody knows.
+-- Makes open messages wait for each other, in the order in which they were written, for the alerts
+-- and webhooks of some messages. A message that is being attempted waits for nothing, and so does a
+-- digest in the place of its messages. A claimant whose lease has lapsed may have begun an attempt;
+-- its outcome is unknown.
 with open as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
     from (select distinct n.alert_id, n.webhook_id from notification n where n.notification_id = any(@ids::uuid[]) and n.about is null) t
@@ -63,13 +64,12 @@ from placed p
 where o.notification_id = p.notification_id and (p.followed and not o.followed or p.before is distinct from o.after_id and p.before is not null);
 
 -- name: RetrySettled :execrows
--- Makes settled notifications due again, at once, with a new schedule, under the
--- next generation; their attempts go on counting, and the one that ended each is
--- recorded by itself. They are ready when they are
--- written, because the transaction may have begun long before. Retention cannot delete them
--- meanwhile. A body that was refused or a
--- fallback is rendered anew, any other one sent as it is. A digest that tells
--- nothing any more, because its members left it, stays as it is.
+-- Makes settled notifications due again at once, with a new schedule, under the next generation.
+-- Their attempts keep their numbering, and the attempt that ended each is recorded as its own row.
+-- They are ready from the time of the write and not of the transaction, which may have begun long
+-- before. Retention cannot delete them meanwhile. A body that was refused, or that is a fallback,
+-- is rendered again; any other body is sent unchanged. A digest that is empty, because its members
+-- left it, stays as it is.
 with revived as (
     delete from settlement s
     where s.notification_id = any(@ids::uuid[]) and s.status = any(@statuses::text[])
@@ -111,11 +111,15 @@ select a.notification_id, a.webhook_id, clock_timestamp(), a.digest, a.attempts,
 from again a;
 
 -- name: RetryWaiting :execrows
--- Makes notifications due that wait for their next attempt, with a new schedule
--- and under the next generation. One that is being attempted is left alone, and
--- one that has not been attempted since it was last sent again is due already, or
--- waits for an earlier one of its alert. One that quiet hours hold is due where it is chosen by itself.
--- A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
+-- Makes notifications due that wait for their next attempt, with a new schedule, under the next
+-- generation. These stay as they are:
+--
+-- - a notification that is being attempted;
+-- - one that was not attempted since it was last sent again: it is due already, or waits for an
+--   earlier one of its alert;
+-- - one that quiet hours hold, unless a person chose it by itself.
+--
+-- A claimant that lost its lease may have begun an attempt; its outcome is unknown.
 with waiting as (
     select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from outbox o
@@ -145,13 +149,14 @@ insert into retry (notification_id, generation, retried_by)
 select notification_id, generation, @actor::text from hastened;
 
 -- name: RetryUnderWay :one
--- Whether a notification is being attempted, or waits for an earlier one of its alert.
+-- Returns whether a notification is being attempted, and whether it waits for an earlier one of its
+-- alert.
 select coalesce(bool_or(o.claim_token is not null and o.due_at > now()), false)::boolean as under_way,
        coalesce(bool_or(o.after_id is not null), false)::boolean as waits
 from outbox o where o.notification_id = @notification_id;
 
 -- name: RetryLeave :execrows
--- Takes a notification out of a digest that is settled, and makes it due by itself.
+-- Takes a notification out of a settled digest, and makes it due by itself.
 with settled as (
     select s.notification_id from settlement s where s.notification_id = @digest_id for share
 ), gone as (
@@ -182,7 +187,7 @@ set status = 'DISCARDED', discarded_by = @actor::text
 where s.notification_id = any(@ids::uuid[]) and s.status in ('FAILED', 'EXHAUSTED');
 
 -- name: DiscardWaiting :execrows
--- Gives up messages that wait. One that is being attempted is left alone.
+-- Gives up messages that wait. A message that is being attempted stays as it is.
 with gone as (
     delete from outbox o
     where o.notification_id = any(@ids::uuid[]) and (o.claim_token is null or o.due_at <= now())

@@ -10,16 +10,17 @@ on conflict (tenant_id) do update
 set policy = excluded.policy, version = excluded.version, updated_at = clock_timestamp(), updated_by = excluded.updated_by;
 
 -- name: RoutingRulesChanged :exec
--- Has whoever evaluates the partition read the rules of a tenant again that use its policy.
+-- Makes the replica that evaluates the partition read again the rules of a tenant that use its
+-- policy.
 insert into partition_rule (partition, rule_id, changed)
 select @partition, r.rule_id, @changed from rule r
 where r.tenant_id = @tenant_id and r.use_routing_policy and r.deleted_at is null
 on conflict (partition, rule_id) do update set changed = excluded.changed;
 
 -- name: RoutingRulesCount :one
--- How many rules of a tenant use its policy.
+-- Returns how many rules of a tenant use its policy.
 select count(*) from rule where tenant_id = @tenant_id and use_routing_policy and deleted_at is null;
 
 -- name: WebhooksGone :many
--- Those of some webhooks that are deleted.
+-- Returns those of some webhooks that are deleted.
 select webhook_id from webhook where webhook_id = any(@webhook_ids::uuid[]) and deleted_at is not null;

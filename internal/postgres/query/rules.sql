@@ -41,7 +41,7 @@ values (@rule_id, @tenant_id, @name, @enabled, @fire_mode, @severity, @scope, @f
 insert into rule_state (rule_id, armed_since_ns) values (@rule_id, @armed_since_ns);
 
 -- name: RuleLock :one
--- The lock on the rule lets foreign keys to it pass.
+-- The lock on the rule does not block foreign keys that refer to it.
 select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, s.swept_before_ns, b.position
 from rule r
 join rule_state s using (rule_id)
@@ -64,7 +64,7 @@ where rule_id = @rule_id;
 update rule set enabled = @enabled, version = version + 1, updated_at = now() where rule_id = @rule_id;
 
 -- name: RuleArm :exec
--- Arms a rule anew: what ended before that instant is history to it.
+-- Arms a rule anew: exchanges that ended before that instant are not judged.
 update rule_state
 set armed_since_ns = @armed_since_ns, former = '[]', problem = null, problem_at = null
 where rule_id = @rule_id;
@@ -73,7 +73,7 @@ where rule_id = @rule_id;
 update rule_state set problem = null, problem_at = null where rule_id = @rule_id;
 
 -- name: RuleTurn :exec
--- Another condition judges what ends from now on.
+-- Starts an era: another condition judges what ends from now on.
 update rule_state
 set armed_since_ns = @armed_since_ns, former = @former, problem = null, problem_at = null
 where rule_id = @rule_id;
@@ -86,11 +86,11 @@ where tenant_id = @tenant_id and rule_id = @rule_id and deleted_at is null;
 delete from rule_state where rule_id = @rule_id;
 
 -- name: RuleWebhookDelete :exec
--- Unbinds all but some webhooks.
+-- Removes all webhooks of a rule, except some.
 delete from rule_webhook where rule_id = @rule_id and not (webhook_id = any(coalesce(@keep::uuid[], '{}')));
 
 -- name: WebhookShare :many
--- Holds the webhooks that a rule is about to bind, against their deletion.
+-- Locks the webhooks that a rule is about to use, so that they cannot be deleted.
 select webhook_id from webhook
 where tenant_id = @tenant_id and webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null
 for share;
@@ -106,18 +106,18 @@ on conflict (rule_id, webhook_id) do update set position = excluded.position whe
 select pg_advisory_xact_lock_shared(hashtext('tocsin partitions'), 0);
 
 -- name: TenantAssign :exec
--- Assigns a tenant to the partition of its share, unless it has one. The hash is
--- xxHash64 of its name, in decimal.
+-- Assigns a tenant to the partition of its share, unless it has one. The hash is the xxHash64 of
+-- the tenant's name, in decimal.
 insert into tenant_partition (tenant_id, partition)
 select @tenant_id, c.partition from checkpoint c
 where c.share_of > 0 and c.share_index = mod((@hash::text)::numeric, greatest(c.share_of, 1))
 on conflict do nothing;
 
 -- name: PartitionChange :one
--- Begins a change of rules: holds their partition against commits and other changes, and
--- gives the change its rules revision. That is at least Postgres's clock in microseconds,
--- so that a failover which loses changes never leads to the same revision again. The
--- instant is by the source's clock, unless that is ahead.
+-- Begins a change of rules. It locks their partition against commits and other changes, and gives
+-- the change its rules revision. The revision is at least Postgres's clock in microseconds, so that
+-- a failover that loses changes never leads to the same revision again. The instant is by the
+-- source's clock, unless that is ahead.
 update checkpoint c
 set rules_revision = greatest(c.rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
 from tenant_partition t

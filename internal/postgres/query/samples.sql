@@ -1,5 +1,5 @@
 -- name: SampleMissing :one
--- Whether the present minute has no sample yet.
+-- Returns whether the present minute has no sample yet.
 select not exists (select from system_sample where at = date_trunc('minute', now())) as missing;
 
 -- name: SampleInsert :execrows
@@ -9,8 +9,8 @@ select date_trunc('minute', now()), sqlc.narg(lag_ms)::bigint, @partitions, @par
 on conflict (at) do nothing;
 
 -- name: SampleOutbox :exec
--- Of a very long outbox a part is counted, and taken for the whole. What waits for another message, or for the
--- end of quiet hours, is not counted.
+-- Samples the outbox. If it is very long, a part is counted and extrapolated. Messages that wait
+-- for another message or for the end of quiet hours do not count.
 with walked as materialized (
     select o.notification_id, o.webhook_id from outbox o where o.ready_at is not null limit @most
 ), scale as (
@@ -32,7 +32,7 @@ delete from system_sample where at < now() - @keep::interval;
 delete from outbox_sample where at < now() - @keep::interval;
 
 -- name: SampleHistory :many
--- The worst of each step of the last 24 hours; a step without a sample is left out.
+-- Returns the worst values of each step of the last 24 hours. A step without a sample is left out.
 with day as (
     select date_bin(@step::interval, now(), 'epoch') - interval '24 hours' + @step::interval as since
 )

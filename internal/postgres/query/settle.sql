@@ -1,6 +1,6 @@
 -- name: SettleEnded :many
--- Ends messages under their claims: each leaves the outbox for a settlement that holds
--- the attempt. Returns those whose claims stood.
+-- Ends messages under their claims: each moves from the outbox to a settlement that holds the
+-- attempt. Returns those whose claims are valid.
 with s as (
     select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
            unnest(@tenants::text[]) as tenant_id, unnest(@statuses::text[]) as status, unnest(@verdicts::text[]) as verdict,
@@ -20,9 +20,9 @@ from gone g join s on s.notification_id = g.notification_id and s.token = g.clai
 returning notification_id, claim_token::bigint as claim_token;
 
 -- name: SettleAgain :many
--- Makes messages due again later under their claims, and records the attempts. Returns
--- those whose claims stood. After a failover that lost a claim its outcome may be kept
--- under the same number: that of the claim that stands replaces it.
+-- Makes messages due again later under their claims, and records the attempts. Returns those whose
+-- claims are valid. After a failover that lost a claim, its outcome may be stored under the same
+-- number; the outcome of the valid claim replaces it.
 with s as (
     select unnest(@ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token, unnest(@numbers::int[]) as number,
            unnest(@waits::bigint[]) as wait_us, unnest(@counts::int[]) as counts, unnest(@verdicts::text[]) as verdict,
@@ -48,9 +48,9 @@ set claim_token = excluded.claim_token, replica = excluded.replica, started_at =
 returning notification_id, claim_token;
 
 -- name: SettleLate :exec
--- A success ends its message although the claim has passed to somebody else, because the
--- message has arrived; but not when a person has sent it again since the attempt was
--- begun. What the present claimant has begun is recorded without outcome.
+-- Ends a message after a success, even if another replica has claimed it, because the message has
+-- arrived. It does not end a message that a person has sent again since the attempt began. An
+-- attempt that the present claimant has begun is recorded without an outcome.
 with s as (
     select unnest(@ids::uuid[]) as notification_id, unnest(@numbers::int[]) as number
 ), gone as (
@@ -68,7 +68,7 @@ insert into settlement (notification_id, tenant_id, status)
 select n.notification_id, n.tenant_id, 'DELIVERED' from gone join notification n using (notification_id);
 
 -- name: SettleFenced :exec
--- Keeps the outcomes of attempts whose claims stand no longer.
+-- Stores the outcomes of attempts whose claims are not valid any more.
 insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                      duration_us, response_head)
 select s.notification_id, s.number, s.token, @replica::text, now() - s.duration_us * interval '1 microsecond', now(),
@@ -83,8 +83,8 @@ set finished_at = excluded.finished_at, verdict = excluded.verdict, status_code 
     response = excluded.response, duration_us = excluded.duration_us, response_head = excluded.response_head;
 
 -- name: SettleNotMade :exec
--- Ends claimed messages that cannot be sent, whatever is tried, or are of no use any more:
--- the attempt is recorded as not made. An empty name discards nothing.
+-- Ends claimed messages that can never be sent or are of no use any more. The attempt is recorded
+-- as not made. An empty name means that nobody discards them.
 with gone as (
     delete from outbox o where o.notification_id = any(@ids::uuid[])
     returning o.notification_id, o.attempts, o.claim_token, o.begun_at
@@ -98,14 +98,14 @@ join notification n using (notification_id)
 join (select unnest(@ids::uuid[]) as notification_id, unnest(@errors::text[]) as error) e using (notification_id);
 
 -- name: ReferenceKeep :exec
--- Keeps by what a receiver knows an alert; the last stands. A webhook that was edited since may be
--- for another receiver.
+-- Stores the name by which a receiver knows an alert, in place of an earlier one. Nothing is stored
+-- if the webhook was edited since, because it may have another receiver.
 insert into receiver_reference (alert_id, webhook_id, reference)
 select a.alert_id, w.webhook_id, @reference::text from alert a, webhook w
 where a.alert_id = @alert_id::uuid and w.webhook_id = @webhook_id::uuid and w.version = @version
 on conflict (alert_id, webhook_id) do update set reference = excluded.reference;
 
 -- name: ReferenceForget :exec
--- Forgets what a receiver does not know any more, unless it was named anew since.
+-- Forgets a name that a receiver does not know any more, unless a new one was stored since.
 delete from receiver_reference f
 where f.alert_id = @alert_id::uuid and f.webhook_id = @webhook_id::uuid and f.reference = @reference::text;

@@ -1,5 +1,5 @@
 -- name: SilencesLive :many
--- The silences of the tenants of alerts that have begun and are not over, and the instant by
+-- Returns the silences of the tenants of alerts that have begun and not ended, and the instant by
 -- which their windows are decided.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now
 from silence s
@@ -8,11 +8,11 @@ where s.tenant_id in (select a.tenant_id from alert a where a.alert_id = any(@al
 order by s.created_at, s.silence_id;
 
 -- name: SilenceRules :many
--- What rules say that silences look at.
+-- Returns the properties of rules that silences match on.
 select rule_id, scope, filter, about from rule where rule_id = any(@rule_ids::uuid[]);
 
 -- name: SilenceAlerts :many
--- What silences look at of alerts that are not about Tocsin itself.
+-- Returns the properties of alerts that silences match on. Alerts about Tocsin itself are left out.
 select alert_id, tenant_id, rule_id, severity, exchange, count
 from alert
 where alert_id = any(@alert_ids::uuid[]) and not health;
@@ -36,15 +36,15 @@ select g.notification_id, g.tenant_id, 'SUPPRESSED', clock_timestamp(), false, g
 from recorded join given g using (notification_id);
 
 -- name: SilencesHold :one
--- Begins a change of a tenant's silences. No commit of its partition takes place until the
--- transaction ends: a message is written either before the change or by what it says.
+-- Begins a change of a tenant's silences. Its partition commits nothing until the transaction ends:
+-- a message is written either before the change, or according to it.
 select c.partition
 from checkpoint c join tenant_partition t using (partition)
 where t.tenant_id = @tenant_id
 for no key update of c;
 
 -- name: SilenceInsert :one
--- None begins in the past: what is written was decided without it.
+-- No silence begins in the past: existing messages were decided without it.
 insert into silence (silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, created_by, updated_by)
 values (@silence_id, @tenant_id, @name, @reason, @match, greatest(@starts_at::timestamptz, clock_timestamp()), @ends_at, @recurrence, @actor, @actor)
 returning *;
@@ -55,7 +55,7 @@ from silence s where s.tenant_id = @tenant_id and s.silence_id = @silence_id
 for update;
 
 -- name: SilenceUpdate :one
--- A silence that has begun keeps its beginning.
+-- A silence that has begun keeps its start.
 update silence
 set name = @name, reason = @reason, match = @match, ends_at = @ends_at, recurrence = @recurrence,
     starts_at = case when starts_at <= clock_timestamp() then starts_at else greatest(@starts_at::timestamptz, clock_timestamp()) end,
@@ -78,7 +78,7 @@ from silence s where s.tenant_id = @tenant_id and s.silence_id = @silence_id;
 select * from silence where silence_id = any(@silence_ids::uuid[]);
 
 -- name: SilencesOpen :many
--- The silences of a tenant that are not over, by what they say themselves.
+-- Returns the silences of a tenant that have not ended by their own definition.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now,
        (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
 from silence s
@@ -87,7 +87,7 @@ order by s.silence_id desc
 limit @most;
 
 -- name: SilencesPast :many
--- The others, those that were made last first.
+-- Returns the silences that have ended, those made last first.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now,
        (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
 from silence s
@@ -101,14 +101,14 @@ select count(*) from silence
 where tenant_id = @tenant_id and ended_at is null and (ends_at is null or ends_at > clock_timestamp()) and silence_id <> @other::uuid;
 
 -- name: SilenceNamed :one
--- Whether another silence that is not over has a name.
+-- Returns whether another silence that has not ended has the name.
 select exists (
     select from silence
     where tenant_id = @tenant_id and name = @name and silence_id <> @other::uuid
       and ended_at is null and (ends_at is null or ends_at > clock_timestamp()));
 
 -- name: SilencePreview :many
--- The newest alerts of the last day, with how many messages tell that they were raised.
+-- Returns the newest alerts of the last day, and for each how many messages say that it was raised.
 select a.alert_id, a.rule_id, a.severity, a.state, a.title, a.fired_at, a.exchange, a.count, a.application, a.route, r.name as rule_name,
        (select count(*) from notification n where n.alert_id = a.alert_id and n.reason = 'FIRED') as messages
 from alert a join rule r using (rule_id)

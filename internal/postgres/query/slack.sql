@@ -1,13 +1,13 @@
 -- name: SlackMessageAlerts :exec
--- Holds the alerts of messages that are about to be entered, in the order of their ids. That orders the entry
--- against whoever changes an alert, assigns or snoozes it: one of both sees the other. It is a statement of its own,
--- so that the one after it sees what was committed meanwhile.
+-- Locks the alerts of messages that are about to be entered, in the order of their ids. The lock
+-- orders the entry against a change, an assignment or a snooze of the alert: one of both sees the
+-- other. It is a separate statement, so that the next one sees what was committed meanwhile.
 select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for share;
 
 -- name: SlackMessageAdd :exec
--- Enters the channel and ts of a message, under the lock on its alert, and requests an update where
--- the alert is not, or no longer, in the state that the message shows, and where somebody handles it
--- or it is snoozed, which a message does not show when it is posted.
+-- Stores the channel and ts of a message, under the lock on its alert. It requests an update if the
+-- alert is not in the state that the message shows. It also does so if the alert is assigned or
+-- snoozed, because a message does not show this when it is posted.
 with state as materialized (
     select a.alert_id, a.state,
            a.state <> 'RESOLVED' and (exists (select from alert_assignment h where h.alert_id = a.alert_id)
@@ -28,8 +28,7 @@ set generation = excluded.generation, attempts = 0,
     due_at = case when slack_update.claim_token is null then now() else slack_update.due_at end;
 
 -- name: SlackMessageFind :one
--- The webhook that posted a message; a tenant may have several webhooks of one
--- Slack app.
+-- Returns the webhook that posted a message. A tenant may have several webhooks of one Slack app.
 select m.webhook_id from slack_message m
 join webhook w on w.webhook_id = m.webhook_id
 where w.tenant_id = @tenant_id and w.deleted_at is null and m.alert_id = @alert_id and m.channel = @channel and m.ts = @ts
@@ -51,8 +50,8 @@ using (
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now());
 
 -- name: SlackUpdateWebhooks :many
--- The webhooks whose messages can be changed, and whether an update is due for
--- them that may be made now.
+-- Returns the webhooks whose messages can be changed, and whether an update is due for them and may
+-- be made now.
 select w.webhook_id,
        ((w.held_until is null or w.held_until <= now())
         and (w.updates_held_until is null or w.updates_held_until <= now())
@@ -92,9 +91,9 @@ left join alert_assignment h on h.alert_id = m.alert_id
 left join alert_snooze z on z.alert_id = m.alert_id and z.until > now();
 
 -- name: SlackUpdateEnd :one
--- Ends an update under its claim. One whose alert has changed meanwhile is due
--- at once. Where the claim has passed to somebody else, the two may have arrived
--- in either order, and the caller requests another one.
+-- Ends an update under its claim. If the alert has changed meanwhile, the update is due again at
+-- once. If another replica has taken the claim, both updates may have arrived in either order, and
+-- the caller requests another one.
 with gone as (
     delete from slack_update u
     where u.message_id = @message_id and u.claim_token = @token::bigint and u.generation = @generation
@@ -123,21 +122,20 @@ set updates_held_until = greatest(updates_held_until, now() + @hold::interval)
 where webhook_id = @webhook_id;
 
 -- name: SlackWebhook :one
--- Finds a webhook before it is known whose it is. Only what proves a request is
--- read of it then.
+-- Finds a webhook before its tenant is known. The caller only reads what proves a request.
 select * from webhook where webhook_id = @webhook_id and deleted_at is null and slack_channel <> '';
 
 -- name: SlackPerson :one
--- The user of a tenant who has an e-mail address.
+-- Returns the user of a tenant with an e-mail address.
 select email, role, disabled from account where tenant_id = @tenant_id and lower(email) = lower(@email::text);
 
 -- name: SlackUpdateAbandon :exec
 delete from slack_update u where u.webhook_id = @webhook_id;
 
 -- name: SlackThreadsBegin :exec
--- Has the messages of issues that follow within a day posted into the threads of these ones. Of two
--- about one issue the first begins its thread, and where somebody has begun one meanwhile, that one
--- stays. Everybody goes through issues in one order.
+-- Makes messages begin the threads of their issues: messages about the same issue within a day are
+-- posted there. If two messages are about one issue, the first begins the thread. A thread that was
+-- begun meanwhile remains. All transactions go through issues in the same order.
 insert into slack_thread (webhook_id, issue, message_id, channel, ts)
 select distinct on (m.webhook_id, i.issue) m.webhook_id, i.issue, m.message_id, w.slack_channel, m.ts
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@channels::text[]) as channel, unnest(@ts::text[]) as ts) b
@@ -152,5 +150,5 @@ set message_id = excluded.message_id, channel = excluded.channel, ts = excluded.
 where slack_thread.begun_at <= now() - interval '1 day' or slack_thread.channel <> excluded.channel;
 
 -- name: SlackThreadEnd :exec
--- Forgets a thread into which nothing can be posted.
+-- Forgets a thread into which no message can be posted.
 delete from slack_thread t where t.webhook_id = @webhook_id and t.ts = @ts;

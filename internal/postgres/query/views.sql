@@ -1,16 +1,16 @@
 -- name: ViewList :many
--- Somebody's own views and those that are shared, by name.
+-- Returns a person's own views and the shared ones, by name.
 select * from saved_view
 where tenant_id = @tenant_id and (owner = @owner or shared)
 order by lower(name), name, owner, view_id
 limit @most;
 
 -- name: ViewGet :one
--- A view that somebody sees.
+-- Returns a view that a person can see.
 select * from saved_view where tenant_id = @tenant_id and view_id = @view_id and (owner = @owner or shared);
 
 -- name: ViewsCount :one
--- How many views somebody has and how many are shared, apart from the one of a name.
+-- Returns how many views a person has and how many are shared, without the one of a name.
 select count(*) filter (where owner = @owner::text) as own, count(*) filter (where shared) as shared
 from saved_view
 where tenant_id = @tenant_id and (owner, name) <> (@owner::text, @name::text);

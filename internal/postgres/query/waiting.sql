@@ -1,8 +1,9 @@
 -- name: WaitingCount :one
--- How many messages wait for a tenant or, without one, to all, counted up to a
--- number, and the age of the oldest. What a look would pass over is not counted, nor what waits for another message. Ids
--- ascend as time goes on: beyond the number the oldest is that with the least id
--- among the first so many rows that were counted, or the first so many of all tenants.
+-- Counts the messages that wait for a tenant or, without one, for all tenants, up to a number, and
+-- returns the age of the oldest. Messages before the bounds of looks, and those that wait for
+-- another message, do not count. Ids ascend with time. If there are more messages than the number,
+-- the oldest is the one with the least id, either among the counted rows or among that many first
+-- rows of all tenants.
 with known as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
 ), counted as materialized (
@@ -36,8 +37,8 @@ select (select count(*) from counted) as counted,
            from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds;
 
 -- name: WaitingEstimate :one
--- How many rows the outbox has, as Postgres counts them beside their transactions,
--- and how many of those on a sample of its pages, always the same, are a tenant's.
+-- Returns how many rows the outbox has, by the statistics of Postgres. Also returns how many rows
+-- are on a fixed sample of its pages, and how many of these belong to a tenant.
 select pg_stat_get_live_tuples('outbox'::regclass)::bigint as live,
        count(*) as sampled,
        count(*) filter (where w.tenant_id = @tenant_id) as own

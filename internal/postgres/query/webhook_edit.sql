@@ -1,11 +1,11 @@
 -- name: WebhookToEdit :one
--- Reads a webhook and keeps others from editing it.
+-- Returns a webhook and keeps others from editing it.
 select * from webhook
 where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null
 for update;
 
 -- name: WebhookUpdate :one
--- Enabling clears why the webhook was switched off.
+-- Enabling a webhook clears the reason why it was switched off.
 update webhook
 set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, body_template = @body_template,
     operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel, slack_threads = @slack_threads,
@@ -19,7 +19,8 @@ where webhook_id = @webhook_id
 returning *;
 
 -- name: WebhookReferencesForget :exec
--- Forgets what the receiver of a webhook knows alerts by: another one does not know it.
+-- Forgets the names by which the receiver of a webhook knows alerts: another receiver does not know
+-- them.
 delete from receiver_reference where webhook_id = @webhook_id;
 
 -- name: WebhookBodiesForget :exec

@@ -40,9 +40,9 @@ set deleted_at = now(), enabled = false, secrets = '', version = version + 1
 where webhook_id = @webhook_id;
 
 -- name: OutboxAbandon :exec
--- Discards what still waits for a webhook that is being deleted. Attempts under way
--- are recorded; their outcomes follow. All rows of the queue have a ready_at, by which it
--- is indexed; the others wait for one.
+-- Discards the messages that wait for a webhook that is being deleted. Attempts under way are
+-- recorded; their outcomes follow. All rows in the queue have a ready_at, by which they are
+-- indexed; the other rows wait for one of these.
 with gone as (
     delete from outbox o where o.webhook_id = @webhook_id and (o.ready_at >= '-infinity' or o.ready_at is null)
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
@@ -57,25 +57,26 @@ insert into settlement (notification_id, tenant_id, status, discarded_by)
 select n.notification_id, n.tenant_id, 'DISCARDED', @discarded_by::text from gone join notification n using (notification_id);
 
 -- name: DeadLettersAbandon :exec
--- Discards what was refused or exhausted at a webhook that is being deleted: nobody can send
--- it again.
+-- Discards the refused and exhausted messages of a webhook that is being deleted: nobody can send
+-- them again.
 update settlement s
 set status = 'DISCARDED', discarded_by = @discarded_by::text
 from notification n
 where n.notification_id = s.notification_id and n.webhook_id = @webhook_id and s.status in ('FAILED', 'EXHAUSTED');
 
 -- name: SecretKeys :many
--- With which keys secrets are sealed, and how many.
+-- Returns which keys secrets are sealed with, and how many secrets each key seals.
 select substring(secrets from 1 for 5)::bytea as head, count(*) as secrets
 from webhook where secrets <> '' group by 1 order by 1;
 
 -- name: SecretsBehind :many
--- Secrets that are sealed with another key than that of the given head, after an id.
+-- Returns secrets that are sealed with another key than that of the given head, after an id.
 select webhook_id, secrets from webhook
 where secrets <> '' and substring(secrets from 1 for 5) <> @head::bytea and webhook_id > @after_id
 order by webhook_id
 limit 100;
 
 -- name: SecretReplace :execrows
--- Replaces secrets by themselves, sealed anew, unless somebody has changed them meanwhile.
+-- Replaces secrets by the same ones sealed with another key, unless somebody has changed them
+-- meanwhile.
 update webhook set secrets = @sealed where webhook_id = @webhook_id and secrets = @was;

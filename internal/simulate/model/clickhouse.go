@@ -12,8 +12,8 @@ import (
 	"tocsin/rules"
 )
 
-// Row is a row of an exchange, and when each server shows it, in nanoseconds since the
-// Unix epoch. Hidden says from when on a server shows another row instead.
+// Row is a row of an exchange, and when each server shows it, in nanoseconds since the Unix epoch.
+// Hidden is when a server stops showing it, because another row has replaced it.
 type Row struct {
 	rules.Exchange
 	VisibleNS []int64
@@ -23,12 +23,12 @@ type Row struct {
 
 // ClickHouse is a table on several servers. It is not safe for concurrent use.
 type ClickHouse struct {
-	// Now is the true time, by which rows become visible; Clock is what each server
-	// believes it to be. Both are in nanoseconds since the Unix epoch.
+	// Now is the true time, by which rows become visible; Clock is the clock of each server. Both
+	// are in nanoseconds since the Unix epoch.
 	Now   func() int64
 	Clock func(server int) int64
-	// MostRows is how many rows a server answers at once: it refuses to cut an answer off.
-	// 0 is no bound.
+	// MostRows limits the rows that a server returns at once: it returns an error instead of
+	// cutting a result off. 0 means no limit.
 	MostRows int
 	// rows are in the order of their positions.
 	rows []*Row
@@ -61,11 +61,11 @@ func (ch *ClickHouse) seen(server int, tenants []string, fromNS, toNS int64, yie
 
 func serverName(server int) string { return fmt.Sprint("server ", server) }
 
-// On returns a server as the evaluator sees it. Each question asks pick which server
+// On returns a server as the evaluator uses it. For each query, pick chooses the server that
 // answers.
 func (ch *ClickHouse) On(pick func() int) *Server { return &Server{ch, pick} }
 
-// Server is how one replica asks.
+// Server is the connection of one replica.
 type Server struct {
 	ch   *ClickHouse
 	pick func() int

@@ -7,10 +7,9 @@ import (
 	"tocsin/notify"
 )
 
-// What a checker looks at. Nothing of it may be changed.
+// What a checker reads. The results must not be changed.
 
-// Touched returns the alerts and the messages that have changed since it was called last,
-// in order.
+// Touched returns the alerts and the messages that have changed since the last call, in order.
 func (db *Postgres) Touched() (alerts, messages []uuid.UUID) {
 	if len(db.touchedAlerts) > 0 {
 		alerts = sortedIDs(db.touchedAlerts)
@@ -40,17 +39,17 @@ func (db *Postgres) NotificationsOf(alert uuid.UUID) []Notification {
 	return list
 }
 
-// Message is what the store knows of a notification or a digest.
+// Message is what the store contains about a notification or a digest.
 type Message struct {
 	Notification
 
-	// Row is its row of the outbox; nil when it is settled or in a digest.
+	// Row is its row of the outbox; nil if it is settled or in a digest.
 	Row        *OutboxRow
 	Settlement *Settlement
-	// Digest is the digest that tells it, Members what it tells itself.
+	// Digest is the digest that contains it, Members are the notifications that it contains.
 	Digest  uuid.UUID
 	Members []uuid.UUID
-	// Generation is how often a person has sent it again.
+	// Generation is how often a user has sent it again.
 	Generation int
 }
 
@@ -69,7 +68,7 @@ func (db *Postgres) Message(id uuid.UUID) (Message, bool) {
 	return m, there
 }
 
-// SuppressedBy returns the silence that suppressed a message, [uuid.Nil] for none.
+// SuppressedBy returns the silence that suppressed a message, or [uuid.Nil].
 func (m *Message) SuppressedBy() uuid.UUID {
 	if m.Settlement == nil {
 		return uuid.Nil
@@ -80,10 +79,10 @@ func (m *Message) SuppressedBy() uuid.UUID {
 // Messages returns the ids of all notifications and digests, in order.
 func (db *Postgres) Messages() []uuid.UUID { return byID(&db.notifications) }
 
-// WaitingCount returns how many messages are to be delivered.
+// WaitingCount returns how many messages are queued.
 func (db *Postgres) WaitingCount() int { return len(db.outbox.rows) }
 
-// HasAttempt reports whether an attempt is recorded, or under way.
+// HasAttempt reports whether an attempt is recorded, completed or under way.
 func (db *Postgres) HasAttempt(id uuid.UUID, number int) bool {
 	if db.attempts.has(attemptKey{id, number}) || db.settlements.rows[id].Attempt.Number == number {
 		return true
@@ -98,7 +97,7 @@ func (db *Postgres) Rule(id uuid.UUID) (Rule, bool) { return db.rules.get(id) }
 // Checkpoint returns the row of a partition.
 func (db *Postgres) Checkpoint(partition int) Checkpoint { return db.checkpoints.rows[partition] }
 
-// Backfill returns the progress of a rule that is an exception.
+// Backfill returns the progress of a rule that has progress of its own.
 func (db *Postgres) Backfill(rule uuid.UUID) (evaluator.Backfill, bool) {
 	return db.backfills.get(rule)
 }
@@ -114,7 +113,7 @@ func (db *Postgres) AlertOf(rule uuid.UUID, key string) (uuid.UUID, bool) {
 	return db.once.get(onceKey{rule, key})
 }
 
-// Status returns how far a message has come, and the verdicts of its attempts in order.
+// Status returns the status of a message, and the verdicts of its attempts in order.
 func (db *Postgres) Status(id uuid.UUID) (status notify.Status, verdicts []string) {
 	if digest, in := db.digestOf.get(id); in {
 		id = digest

@@ -23,8 +23,8 @@ const (
 	suppressed = notify.Suppressed
 )
 
-// queue returns the rows of the outbox by webhook, each in the order in which they are
-// sent, but for those that wait for an earlier message of their alert.
+// queue returns the rows of the outbox by webhook, each in the order in which they are sent, except
+// those that wait for an earlier message of their alert.
 func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]OutboxRow) {
 	rows = map[uuid.UUID][]OutboxRow{}
 	for _, o := range db.outbox.rows {
@@ -39,8 +39,7 @@ func (db *Postgres) queue() (webhooks []uuid.UUID, rows map[uuid.UUID][]OutboxRo
 	return slices.SortedFunc(maps.Keys(rows), compareIDs), rows
 }
 
-// waits reports whether a message that was written about the same alert for the same webhook before
-// one is open.
+// waits reports whether an earlier message about the same alert for the same webhook is open.
 func (db *Postgres) waits(id uuid.UUID) bool {
 	n := db.notifications.rows[id]
 	of, _ := db.ofAlert.get(n.AlertID)
@@ -55,7 +54,7 @@ func (db *Postgres) waits(id uuid.UUID) bool {
 	return false
 }
 
-// open reports whether a message, or the digest that tells it, is in the outbox.
+// open reports whether a message, or the digest that contains it, is in the outbox.
 func (db *Postgres) open(id uuid.UUID) bool {
 	if digest, in := db.digestOf.get(id); in {
 		id = digest
@@ -65,12 +64,12 @@ func (db *Postgres) open(id uuid.UUID) bool {
 
 func (o *OutboxRow) due(now time.Time) bool { return !o.ReadyAt.After(now) && !o.DueAt.After(now) }
 
-// tokens returns how many messages the rate of a webhook allows.
+// tokens returns how many messages the rate of a webhook allows at present.
 func (w *Webhook) tokens(now time.Time) float64 {
 	return max(1, math.Ceil(w.RatePerSecond/10)) - max(0, w.NextSendAt.Sub(now).Seconds())*w.RatePerSecond
 }
 
-// probes reports whether one message goes to a webhook first.
+// probes reports whether a single message has to be sent to a webhook first.
 func (w *Webhook) probes() bool { return !w.OpenedAt.IsZero() || w.Holds > 0 }
 
 // closedUntil returns until when nothing is sent to a webhook.
@@ -241,7 +240,7 @@ func (db *Postgres) notMade(o *OutboxRow, status notify.Status, now time.Time) {
 	db.lastAttempt.put(o.ID, o.Attempts)
 }
 
-// delivery is what an attempt needs.
+// delivery returns what an attempt needs.
 func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Delivery {
 	n := db.notifications.rows[o.ID]
 	d := notify.Delivery{
@@ -268,7 +267,7 @@ func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Del
 	return d
 }
 
-// unknown records the attempt of a claim whose outcome nobody has stored.
+// unknown records the attempt of a claim whose outcome has not been stored.
 func (db *Postgres) unknown(o *OutboxRow) bool {
 	if !o.claimed() {
 		return false
@@ -287,7 +286,7 @@ func (db *Postgres) putAttempt(id uuid.UUID, a Attempt) {
 	}
 }
 
-// gather makes digests of what is too much for a webhook.
+// gather puts what exceeds a webhook's limit into digests.
 func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 	w := db.webhooks.rows[dealt.WebhookID]
 	if w.DigestAbove == 0 {
@@ -324,7 +323,7 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 	}
 }
 
-// Renew extends leases, and returns for how long each claim that stands does so.
+// Renew extends leases, and returns the remaining time of each claim that is not lost.
 func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Duration) (left map[notify.Held]time.Duration, err error) {
 	left = map[notify.Held]time.Duration{}
 	err = db.tx(func() error {
@@ -345,7 +344,7 @@ func (db *Postgres) Renew(_ context.Context, held []notify.Held, lease time.Dura
 	return left, err
 }
 
-// Unwanted returns the webhooks that do not want the messages of a claim any more.
+// Unwanted returns the webhooks that do not accept the messages of a claim any more.
 func (db *Postgres) Unwanted(deliveries []notify.Delivery) []uuid.UUID {
 	now := db.now()
 	asked := map[uuid.UUID]int64{}

@@ -14,7 +14,7 @@ import (
 	"tocsin/rules"
 )
 
-// ErrConflict says that what a person asks for cannot be done now.
+// ErrConflict is returned for a request that is not possible in the present state.
 var ErrConflict = errors.New("not now")
 
 // change begins a change of a tenant's rules, and returns its rules revision and instant.
@@ -34,7 +34,7 @@ func (db *Postgres) change(tenant string) (revision, nowNS int64, err error) {
 	return c.RulesRevision, nowNS, nil
 }
 
-// arm has a rule begin anew.
+// arm arms a rule again.
 func (db *Postgres) arm(r *Rule, nowNS int64) {
 	db.backfills.remove(r.ID)
 	db.dropPending(r.ID)
@@ -123,7 +123,7 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 	})
 }
 
-// lengthen has a rule with a longer look-back read what that reaches.
+// lengthen lets a rule whose look-back becomes longer read the additional range.
 func (db *Postgres) lengthen(r *Rule) {
 	c := db.checkpoints.rows[db.PartitionOf(r.TenantID)]
 	if c.Cursor == nil || !db.has(LongerLookBack) {
@@ -157,7 +157,7 @@ func (db *Postgres) EnableRule(id uuid.UUID, enabled bool) (rules.Rule, error) {
 	})
 }
 
-// RetryRule forgets what went wrong with a rule.
+// RetryRule resets the failures of a rule.
 func (db *Postgres) RetryRule(id uuid.UUID) (rules.Rule, error) {
 	return db.edit(id, func(r *Rule, _ int64) error {
 		if !r.Enabled {
@@ -209,7 +209,7 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 	})
 }
 
-// revive puts what was settled back into the outbox.
+// revive puts a settled message back into the outbox.
 func (db *Postgres) revive(n Notification, s *Settlement, now time.Time) error {
 	if members, digest := db.digests.get(n.ID); digest && len(members) == 0 {
 		return ErrConflict
@@ -232,7 +232,7 @@ func (db *Postgres) revive(n Notification, s *Settlement, now time.Time) error {
 	return nil
 }
 
-// enqueue puts a message into the outbox under its next generation.
+// enqueue puts a message into the outbox with its next generation.
 func (db *Postgres) enqueue(n Notification, now time.Time, alone bool) {
 	generation, _ := db.retries.get(n.ID)
 	attempts, _ := db.lastAttempt.get(n.ID)
@@ -244,14 +244,14 @@ func (db *Postgres) enqueue(n Notification, now time.Time, alone bool) {
 	})
 }
 
-// leave takes a notification out of a digest.
+// leave removes a notification from a digest.
 func (db *Postgres) leave(id, digest uuid.UUID) {
 	db.digestOf.remove(id)
 	members, _ := db.digests.get(digest)
 	db.digests.put(digest, slices.DeleteFunc(slices.Clone(members), func(m uuid.UUID) bool { return m == id }))
 }
 
-// DiscardNotification gives a message up.
+// DiscardNotification discards a message.
 func (db *Postgres) DiscardNotification(id uuid.UUID) error {
 	return db.tx(func() error {
 		now := db.now()
@@ -298,7 +298,7 @@ func (db *Postgres) EnableWebhook(id uuid.UUID, enabled bool) error {
 	})
 }
 
-// EditWebhook makes an edit that changes nothing about where messages go.
+// EditWebhook makes an edit that does not change where messages go.
 func (db *Postgres) EditWebhook(id uuid.UUID) error {
 	return db.editWebhook(id, func(*Webhook) bool { return true })
 }
@@ -328,7 +328,7 @@ func (db *Postgres) editWebhook(id uuid.UUID, f func(w *Webhook) (changes bool))
 	})
 }
 
-// forget forgets what attempts have shown of the webhook.
+// forget resets what attempts have shown about the webhook.
 func (w *Webhook) forget() {
 	w.Failures, w.Openings, w.OpenedAt, w.Until, w.LastError, w.LastErrorAt = 0, 0, time.Time{}, time.Time{}, "", time.Time{}
 	w.Holds, w.HeldFor, w.ProbeID, w.ProbeToken = 0, 0, uuid.Nil, 0

@@ -31,7 +31,7 @@ type Rule struct {
 	Deleted bool
 }
 
-// Alert is the row of an alert. Key is empty for one about health.
+// Alert is the row of an alert. Key is empty for an alert about health.
 type Alert struct {
 	ID, RuleID  uuid.UUID
 	TenantID    string
@@ -40,18 +40,18 @@ type Alert struct {
 	StartNS     int64
 	State       alerts.State
 	FiredAt     time.Time
-	// AcknowledgedAt is the zero time where nobody acknowledged it.
+	// AcknowledgedAt is the zero time if the alert was not acknowledged.
 	AcknowledgedAt, ResolvedAt time.Time
-	// Change numbers its last change, by which an undo knows whether anything has happened since.
+	// Change numbers its last change, by which an undo detects later changes.
 	Change uint64
 	Health bool
 	Late   bool
-	// WebhookID is that of an alert about a webhook; Source says that it is about the source.
+	// WebhookID is set for an alert about a webhook; Source says that it is about the source.
 	WebhookID uuid.UUID
 	Source    bool
-	// Window says that a window rule raised it, for a group. Held holds that group back, after
-	// a person has resolved the alert. Observed is what the window held when that was last
-	// written; the newest of it began at StartNS, and had to last for LeastNS.
+	// Window says that a window rule raised it, for a group. Held suppresses further alerts of that
+	// group after a user has resolved the alert. Observed is what the window contained when that
+	// was last written; its newest exchange began at StartNS, and had to last for LeastNS.
 	Window, Held  bool
 	Group         string
 	NotifiedAt    time.Time
@@ -61,7 +61,7 @@ type Alert struct {
 	LeastNS       int64
 	// Routing is how the alert was routed, if it was.
 	Routing *alerts.Routing
-	// Severity and Exchange are those of an alert about an exchange.
+	// Severity and Exchange belong to an alert about an exchange.
 	Severity rules.Severity
 	Exchange *rules.Exchange
 }
@@ -71,7 +71,7 @@ type Notification struct {
 	ID, AlertID, RuleID, WebhookID uuid.UUID
 	TenantID                       string
 	Reason                         notify.Reason
-	// Generation tells reminders apart.
+	// Generation distinguishes reminders.
 	Generation int
 	// About is the message that could not be delivered.
 	About     uuid.UUID
@@ -86,18 +86,18 @@ type OutboxRow struct {
 	Token                                    int64
 	ClaimedBy                                string
 	Digest, Alone                            bool
-	// Reached are the recipients that have the message, one a line.
+	// Reached are the recipients that have the message, one per line.
 	Reached string
-	// Replay is the replay that a digest waits for; nil where it does not wait.
+	// Replay is the replay for which a digest waits; nil if it does not wait.
 	Replay uuid.UUID
-	// QuietUntil is until when quiet hours hold it; zero where they do not.
+	// QuietUntil is the end of the quiet hours that hold it; zero if none do.
 	QuietUntil time.Time
 }
 
-// claimed reports whether somebody has begun an attempt and stored no outcome.
+// claimed reports whether an attempt was begun whose outcome is not stored.
 func (o *OutboxRow) claimed() bool { return o.Token != 0 && !o.BegunAt.IsZero() }
 
-// Attempt is the record of an attempt; without FinishedAt nobody knows its outcome.
+// Attempt is the record of an attempt; without FinishedAt its outcome is unknown.
 type Attempt struct {
 	Number     int
 	Token      int64
@@ -107,14 +107,13 @@ type Attempt struct {
 	Verdict    notify.Verdict
 }
 
-// Settlement is how a message ended. Attempt is the one that ended it, with number 0 where
-// none did.
+// Settlement is how a message ended. Attempt is the one that ended it, or 0.
 type Settlement struct {
 	Status    notify.Status
 	SettledAt time.Time
 	Attempt   Attempt
 	Trail     bool
-	// Silence is what suppressed the message.
+	// Silence is the silence that suppressed the message.
 	Silence uuid.UUID
 }
 
@@ -165,15 +164,15 @@ type announcement struct {
 
 // Postgres is the store. It is not safe for concurrent use.
 type Postgres struct {
-	// Clock is Postgres's.
+	// Clock is the database's clock.
 	Clock func() time.Time
-	// DeadAfter is the silence after which a replica is dead.
+	// DeadAfter is the time without a heartbeat after which a replica is dead.
 	DeadAfter time.Duration
 	// PartitionOf returns the partition of a tenant.
 	PartitionOf func(tenant string) int
-	// Without holds the guards that are taken away.
+	// Without lists the guards that are removed.
 	Without map[Guard]bool
-	// Refuses says whether the database refuses an alert, as one that it cannot store.
+	// Refuses reports whether the database rejects an alert, as one that it cannot store.
 	Refuses func(a *alerts.Instance) bool
 
 	log           journal
@@ -208,7 +207,7 @@ type Postgres struct {
 	actions       table[uuid.UUID, Action]
 
 	ids, tokens, changes uint64
-	// touchedAlerts and touchedMessages have changed since Touched was called last.
+	// touchedAlerts and touchedMessages have changed since the last call of Touched.
 	touchedAlerts, touchedMessages map[uuid.UUID]bool
 }
 
@@ -244,7 +243,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 // has reports whether a guard is in place.
 func (db *Postgres) has(g Guard) bool { return !db.Without[g] }
 
-// now is the clock as Postgres stores it, in microseconds.
+// now is the clock with the precision of Postgres, microseconds.
 func (db *Postgres) now() time.Time { return db.Clock().Truncate(time.Microsecond) }
 
 // tx is a transaction.
@@ -257,10 +256,10 @@ func (db *Postgres) tx(f func() error) error {
 	return nil
 }
 
-// Failover takes the last transactions back, at most n, and returns how many.
+// Failover reverts the last transactions, at most n, and returns how many.
 func (db *Postgres) Failover(n int) int { return db.log.lose(n) }
 
-// newID returns an id that no other row ever has, whatever a failover takes back.
+// newID returns an id that no other row ever has, whatever a failover reverts.
 func (db *Postgres) newID() uuid.UUID {
 	db.ids++
 	var id uuid.UUID
@@ -271,13 +270,13 @@ func (db *Postgres) newID() uuid.UUID {
 	return id
 }
 
-// newToken returns a token that no failover leads to again: the real ones are random.
+// newToken returns a token that is not used again after a failover: the real ones are random.
 func (db *Postgres) newToken() int64 {
 	db.tokens++
 	return int64((db.tokens*0x9e3779b97f4a7c15)>>1 | 1)
 }
 
-// newChange numbers a change of alerts.
+// newChange returns the number of the next change of alerts.
 func (db *Postgres) newChange() uint64 {
 	db.changes++
 	return db.changes

@@ -30,7 +30,7 @@ type Replay struct {
 	Matched, Alerts int
 }
 
-// replayOf returns the replay of a rule that is under way.
+// replayOf returns the running replay of a rule.
 func (db *Postgres) replayOf(rule uuid.UUID) (Replay, bool) {
 	for _, p := range db.replays.rows {
 		if p.RuleID == rule && p.State == ReplayRunning {
@@ -43,7 +43,7 @@ func (db *Postgres) replayOf(rule uuid.UUID) (Replay, bool) {
 // Replay returns a replay.
 func (db *Postgres) Replay(id uuid.UUID) (Replay, bool) { return db.replays.get(id) }
 
-// RunningReplays returns how many are under way.
+// RunningReplays returns how many replays are running.
 func (db *Postgres) RunningReplays() (n int) {
 	for _, p := range db.replays.rows {
 		if p.State == ReplayRunning {
@@ -53,7 +53,7 @@ func (db *Postgres) RunningReplays() (n int) {
 	return n
 }
 
-// StartReplay has a rule judge a range of the past again.
+// StartReplay lets a rule judge a range of the past again.
 func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
 	return db.tx(func() error {
 		r, there := db.rules.get(rule)
@@ -73,7 +73,7 @@ func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages
 	})
 }
 
-// CancelReplay ends a replay that is under way.
+// CancelReplay ends a running replay.
 func (db *Postgres) CancelReplay(rule uuid.UUID) error {
 	return db.tx(func() error {
 		r, there := db.rules.get(rule)
@@ -91,7 +91,7 @@ func (db *Postgres) CancelReplay(rule uuid.UUID) error {
 	})
 }
 
-// endReplay ends the replay of a rule, if one is under way, and returns the webhooks for which
+// endReplay ends the running replay of a rule, if there is one, and returns the webhooks for which
 // its digests are due now.
 func (db *Postgres) endReplay(rule uuid.UUID, state string) (due []uuid.UUID) {
 	p, runs := db.replayOf(rule)
@@ -111,8 +111,8 @@ func (db *Postgres) endReplay(rule uuid.UUID, state string) (due []uuid.UUID) {
 	return due
 }
 
-// gatherReplayed puts a notification into the digest of a replay for its webhook, which waits
-// in the outbox until the replay ends.
+// gatherReplayed puts a notification into the digest of a replay for its webhook, which waits in
+// the outbox until the replay ends.
 func (db *Postgres) gatherReplayed(step *evaluator.ReplayStep, n *notify.Notification, now time.Time) {
 	id := notify.ID(step.ID, n.WebhookID, notify.ReasonDigest, 0)
 	if !db.notifications.has(id) {
@@ -125,7 +125,8 @@ func (db *Postgres) gatherReplayed(step *evaluator.ReplayStep, n *notify.Notific
 	db.outbox.remove(n.ID)
 }
 
-// advanceReplay notes how far a batch takes a replay, and ends it there or where it failed.
+// advanceReplay stores the position that a batch has reached in a replay, and ends the replay there
+// or where it failed.
 func (db *Postgres) advanceReplay(step *evaluator.ReplayStep, done *evaluator.Committed) error {
 	if step == nil {
 		return nil

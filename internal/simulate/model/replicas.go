@@ -17,7 +17,8 @@ func (db *Postgres) Beat(_ context.Context, r lease.Replica) error {
 	})
 }
 
-// Reap releases what dead replicas hold, and deletes the rows of those to forget.
+// Reap releases what dead replicas hold, and deletes the rows of replicas that have been dead for
+// long.
 func (db *Postgres) Reap(_ context.Context, request lease.ReapRequest) (reaped lease.Reaped, err error) {
 	err = db.tx(func() error {
 		now := db.now()

@@ -11,8 +11,8 @@ import (
 	"tocsin/internal/retention"
 )
 
-// Bodies deletes the bodies that were written so long ago, unless their message is open.
-// The model has no partitions: which rows are in one is a matter of the real store.
+// Bodies deletes the bodies that are older than keep, unless their message is open. The model has
+// no partitions: only the real store decides which rows are in which.
 func (db *Postgres) Bodies(_ context.Context, keep, _ time.Duration, most int) (more bool, err error) {
 	err = db.tx(func() error {
 		before, deleted := db.now().Add(-keep), 0
@@ -47,8 +47,8 @@ func (db *Postgres) Trails(_ context.Context, keep time.Duration, most int) (swe
 	return swept, err
 }
 
-// Alerts deletes those of a batch of alerts that nothing needs any more: first it raises
-// the retention floors of their rules, then it deletes.
+// Alerts deletes those of a batch of alerts that are not needed any more: it first raises the
+// retention floors of their rules, and then deletes.
 func (db *Postgres) Alerts(_ context.Context, batch retention.Batch) (swept retention.Swept, err error) {
 	list := db.candidates(&batch)
 	if len(list) == 0 {
@@ -97,8 +97,8 @@ func afterMark(a *Alert, m retention.Mark) bool {
 	return order > 0 || order == 0 && compareIDs(a.ID, m.AlertID) > 0
 }
 
-// release raises retention floors and returns the alerts that are behind them, or that no rule
-// can raise again anyway.
+// release raises retention floors and returns the alerts that are behind them, or that no rule can
+// raise again anyway.
 func (db *Postgres) release(list []Alert, keep time.Duration) (over []uuid.UUID) {
 	for _, a := range list {
 		r, there := db.rules.get(a.RuleID)
@@ -143,7 +143,7 @@ func (db *Postgres) reach(r *Rule, keep time.Duration) int64 {
 	return reach
 }
 
-// sweep deletes an alert with all that hangs on it, unless something is still open.
+// sweep deletes an alert with everything that belongs to it, unless some of that is still open.
 func (db *Postgres) sweep(id uuid.UUID) bool {
 	a := db.alerts.rows[id]
 	messages, _ := db.ofAlert.get(id)
@@ -188,7 +188,7 @@ func (db *Postgres) forgetMessage(id uuid.UUID) {
 	db.notifications.remove(id)
 }
 
-// Done deletes digests of which nothing is left.
+// Done deletes digests without remaining members.
 func (db *Postgres) Done(_ context.Context, keep time.Duration) error {
 	return db.tx(func() error {
 		before := db.now().Add(-keep)

@@ -8,7 +8,7 @@ import (
 // Policy is the row of a tenant's routing policy.
 type Policy struct {
 	routing.Policy
-	// Version is 1 of the empty policy that nobody has edited.
+	// Version is 1 for the empty policy that has not been edited.
 	Version int64
 }
 
@@ -21,7 +21,8 @@ func (db *Postgres) RoutingPolicy(tenant string) Policy {
 	return p
 }
 
-// ReplacePolicy edits a version of a tenant's routing policy, and changes the rules that use it.
+// ReplacePolicy edits a version of a tenant's routing policy, and marks the rules that use it as
+// changed.
 func (db *Postgres) ReplacePolicy(tenant string, version int64, p routing.Policy) error {
 	return db.tx(func() error {
 		if db.RoutingPolicy(tenant).Version != version {
@@ -48,7 +49,7 @@ func (db *Postgres) ReplacePolicy(tenant string, version int64, p routing.Policy
 	})
 }
 
-// route has a rule that was read know the policy, if it uses that.
+// route adds the policy to a rule that was read, if the rule uses it.
 func (db *Postgres) route(r *evaluator.StoredRule) {
 	if !r.Rule.UseRoutingPolicy {
 		return

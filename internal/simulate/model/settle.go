@@ -16,7 +16,7 @@ const (
 	incidentFailing = "FAILING"
 )
 
-// Settle stores outcomes and what follows from them.
+// Settle stores outcomes and their consequences.
 func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	settled := make([]notify.Settled, len(settlements))
 	err := db.tx(func() error {
@@ -39,7 +39,7 @@ func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) (
 	if err != nil {
 		return nil, err
 	}
-	// What outcomes tell of webhooks is stored apart and afterwards.
+	// The effect of outcomes on webhooks is stored afterwards, in a separate transaction.
 	_ = db.tx(func() error {
 		for i := range settlements {
 			if !settled[i].Fenced && settlements[i].Breaker != nil {
@@ -82,10 +82,10 @@ func (db *Postgres) settle(s *notify.Settlement, o *OutboxRow, now time.Time) er
 	return nil
 }
 
-// referenceKey names an alert at a webhook.
+// referenceKey identifies an alert at a webhook.
 type referenceKey struct{ alert, webhook uuid.UUID }
 
-// keepReference notes by what the receiver knows an alert.
+// keepReference stores the id that the receiver uses for an alert.
 func (db *Postgres) keepReference(s *notify.Settlement) {
 	if s.Reference == nil {
 		return
@@ -99,7 +99,7 @@ func (db *Postgres) keepReference(s *notify.Settlement) {
 	}
 }
 
-// settleFenced keeps the outcome of a lost claim, and ends a message that has arrived.
+// settleFenced stores the outcome of a lost claim, and ends a message that has been delivered.
 func (db *Postgres) settleFenced(s *notify.Settlement, now time.Time) {
 	o, there := db.outbox.get(s.NotificationID)
 	if s.Decision.Status == notify.Delivered && there && s.Attempt > o.BegunFrom && db.has(LateSuccess) {
@@ -144,7 +144,7 @@ func (db *Postgres) raiseIncident(webhook uuid.UUID, kind string, message uuid.U
 	return db.notifyOperators(&a, reason, webhook, now, map[uuid.UUID]int{})
 }
 
-// ruleOf returns the rule of a message, of a digest that of one of its members.
+// ruleOf returns the rule of a message, or of a digest's first member.
 func (db *Postgres) ruleOf(message uuid.UUID) uuid.UUID {
 	if members, digest := db.digests.get(message); digest && len(members) > 0 {
 		message = members[0]
@@ -160,7 +160,7 @@ func (db *Postgres) endIncident(webhook uuid.UUID, kind string) {
 	}
 }
 
-// undelivered notifies operators of a message that was refused or exhausted.
+// undelivered notifies operators of a message that failed or ran out of attempts.
 func (db *Postgres) undelivered(message uuid.UUID, now time.Time) error {
 	about := db.notifications.rows[message]
 	if about.Reason == notify.ReasonUndelivered {
@@ -193,7 +193,7 @@ func (db *Postgres) undelivered(message uuid.UUID, now time.Time) error {
 	return nil
 }
 
-// judge lets an outcome change breaker and hold of its webhook.
+// judge applies an outcome to breaker and hold of its webhook.
 func (db *Postgres) judge(s *notify.Settlement) {
 	w := db.webhooks.rows[s.WebhookID]
 	if w.Version != s.WebhookVersion {
@@ -220,8 +220,8 @@ func (db *Postgres) judge(s *notify.Settlement) {
 	}
 }
 
-// ExpireHeld ends the messages that have waited for so long for webhooks whose receivers have
-// asked for pauses for as long.
+// ExpireHeld ends messages that have waited too long for webhooks whose receivers have asked for
+// pauses for as long.
 func (db *Postgres) ExpireHeld(after time.Duration) (ended int, err error) {
 	err = db.tx(func() error {
 		now := db.now()
@@ -249,8 +249,8 @@ func (db *Postgres) ExpireHeld(after time.Duration) (ended int, err error) {
 	return ended, err
 }
 
-// NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for so
-// long, once each.
+// NotifyOpenBreakers notifies operators of webhooks whose breaker has been open for too long, once
+// each.
 func (db *Postgres) NotifyOpenBreakers(openFor time.Duration) error {
 	return db.tx(func() error {
 		now := db.now()

@@ -10,8 +10,8 @@ import (
 	"tocsin/alerts/silences"
 )
 
-// silenced returns which silence in force suppresses messages about each of some alerts of
-// PER_EXCHANGE rules. Those of window rules are not silenced here: tests on Postgres hold that they are.
+// silenced returns for alerts of PER_EXCHANGE rules the active silence that suppresses their
+// messages. Those of window rules are not silenced in the model; the tests on Postgres cover them.
 func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uuid.UUID]uuid.UUID {
 	if !db.has(SilencesObeyed) || len(db.silences.rows) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uui
 	return by
 }
 
-// silencedAlert returns the silence in force that suppresses messages about an alert.
+// silencedAlert returns the active silence that suppresses messages about an alert.
 func (db *Postgres) silencedAlert(a *Alert, now time.Time) (by uuid.UUID, is bool) {
 	if a.Exchange == nil {
 		return uuid.Nil, false

@@ -11,7 +11,7 @@ import (
 
 const sourceSubject = "source"
 
-// SourceFailed announces that the source cannot be read, unless somebody has.
+// SourceFailed reports that the source cannot be read, unless another replica has.
 func (db *Postgres) SourceFailed(_ context.Context, id, _ string) (notifications int, err error) {
 	notified := map[uuid.UUID]int{}
 	err = db.tx(func() error {
@@ -38,7 +38,7 @@ func (db *Postgres) SourceFailed(_ context.Context, id, _ string) (notifications
 	return total(notified), err
 }
 
-// SourceRecovered ends what this replica announced, or one that is dead.
+// SourceRecovered ends what this replica, or one that is dead, has reported.
 func (db *Postgres) SourceRecovered(_ context.Context, id string) (notifications int, err error) {
 	notified := map[uuid.UUID]int{}
 	err = db.tx(func() error {

@@ -8,11 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// table is a table. Every change of it can be taken back.
+// table is a table whose changes can all be reverted.
 type table[K comparable, V any] struct {
 	rows map[K]V
 	log  *journal
-	// touched is called with the key of each row that changes, also back; nil is nobody.
+	// touched is called with the key of each row that changes, also when a change is reverted; it
+	// may be nil.
 	touched func(key K)
 }
 
@@ -73,10 +74,10 @@ func compareIDs(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }
 
 func sorted[K cmp.Ordered, V any](t *table[K, V]) []K { return slices.Sorted(maps.Keys(t.rows)) }
 
-// mostLost bounds how many transactions a failover can take back.
+// mostLost limits how many transactions a failover can revert.
 const mostLost = 64
 
-// journal is how to take transactions back.
+// journal contains how to revert transactions.
 type journal struct {
 	present []func()
 	former  [][]func()
@@ -106,7 +107,7 @@ func back(changes []func()) {
 	}
 }
 
-// lose takes the last transactions back, at most n, and returns how many.
+// lose reverts the last transactions, at most n, and returns how many.
 func (j *journal) lose(n int) int {
 	n = min(n, len(j.former))
 	for range n {

@@ -1,8 +1,8 @@
 // Package memory is the wake-up bus of a single process.
 //
-// It holds at most one message, because one look at the outbox finds all that
-// is due: publishing to a bus that already holds one changes nothing. It ends
-// with its process, and so does everybody who could have heard it.
+// It holds at most one message, because one look at the outbox finds everything that is due:
+// publishing to a bus that holds a message changes nothing. The bus ends with its process, and so
+// do all its listeners.
 package memory
 
 import (
@@ -26,7 +26,7 @@ func (d *Driver) Publish(_ context.Context, payload []byte) error {
 	return nil
 }
 
-// Subscribe never fails. A message reaches one of several subscriptions.
+// Subscribe never fails. A message reaches only one of several subscriptions.
 func (d *Driver) Subscribe(context.Context) (bus.Subscription, error) {
 	return subscription{d.messages}, nil
 }
@@ -43,5 +43,5 @@ func (s subscription) Next(ctx context.Context) (bus.Batch, error) {
 	}
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (subscription) Close(context.Context) {}

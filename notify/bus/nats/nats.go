@@ -1,13 +1,12 @@
 // Package nats is the wake-up bus over NATS with JetStream.
 //
-// All replicas pull from one durable consumer, so that each message wakes one of
-// them. A message that is not acknowledged within AckWait is offered again, to
-// any of them. The stream keeps at most Length messages, each for a minute, in
-// memory: what is older helps nobody, and what is lost is found by polling.
+// All replicas pull from one durable consumer, so that each message wakes one of them. A message
+// that is not acknowledged within AckWait is offered again, to any replica. The stream keeps at
+// most Length messages in memory, each for a minute: older messages are useless, and lost ones are
+// found by polling.
 //
-// The connection is made anew for as long as it takes. A server that lost the
-// stream is no failure that lasts: the next subscription, or the next message,
-// makes it again.
+// The driver reconnects for as long as it takes. A server that has lost the stream is not a lasting
+// failure: the next subscription or message creates the stream again.
 package nats
 
 import (
@@ -45,8 +44,8 @@ const (
 	// durable is the consumer of all dispatchers.
 	durable = "dispatchers"
 	maxAge  = time.Minute
-	// pull is how long one request for a message stands; its heartbeat tells a
-	// server that has forgotten it.
+	// pull is how long one request for a message lasts. Its heartbeat detects a server that has
+	// forgotten the request.
 	pull, heartbeat = 20 * time.Second, 5 * time.Second
 )
 
@@ -57,8 +56,8 @@ type Driver struct {
 	stream jetstream.JetStream
 }
 
-// New begins to connect, and does not wait for it. Its error names the setting
-// that cannot be used. The caller closes the driver.
+// New begins to connect, and does not wait for the connection. Its error names the invalid setting.
+// The caller closes the driver.
 func New(o Options) (*Driver, error) {
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second
@@ -69,10 +68,10 @@ func New(o Options) (*Driver, error) {
 	conn, err := nats.Connect(o.URL, nats.Name("tocsin "+o.Replica), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(), nats.Timeout(2*time.Second), nats.ReconnectWait(250*time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 500*time.Millisecond),
-		// While the server is away publishing fails at once.
+		// While the server is away, publishing fails at once.
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
-		// Failures are seen where they matter; by default they are printed.
+		// The callers see failures as errors; by default the library prints them.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		return nil, errURL
@@ -136,7 +135,7 @@ func (d *Driver) makeStream(ctx context.Context) error {
 	return nil
 }
 
-// Subscribe joins the consumer, which it makes when it is not there.
+// Subscribe joins the consumer, and creates it if it does not exist.
 func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 	if !d.conn.IsConnected() {
 		return nil, errors.Join(nats.ErrDisconnected, d.conn.LastError())
@@ -159,7 +158,7 @@ func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 type subscription struct {
 	conn     *nats.Conn
 	consumer jetstream.Consumer
-	// away says that the connection was lost, and with it the request for a message.
+	// away reports that the connection was lost, and with it the request for a message.
 	away chan nats.Status
 }
 
@@ -179,7 +178,7 @@ func (s *subscription) Next(ctx context.Context) (bus.Batch, error) {
 }
 
 func (s *subscription) pull(ctx context.Context) (jetstream.Msg, error) {
-	// The caller may end the pull, but not shorten what the server is asked for.
+	// The caller may stop waiting for the pull, but not shorten the request to the server.
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), pull)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -202,14 +201,13 @@ func (s *subscription) pull(ctx context.Context) (jetstream.Msg, error) {
 	}
 }
 
-// Close ends pulling. A message that the server sends to nobody any more is
-// offered again after AckWait.
+// Close ends pulling. A message that the server sends after that is offered again after AckWait.
 func (s *subscription) Close(context.Context) { s.conn.RemoveStatusListener(s.away) }
 
-// kept is what is not acknowledged.
+// kept is a message that is not acknowledged.
 type kept struct{ message jetstream.Msg }
 
-// Ack acknowledges, and waits for the server to have it.
+// Ack acknowledges the message, and waits until the server has confirmed that.
 func (k kept) Ack(ctx context.Context) error {
 	if err := k.message.DoubleAck(ctx); err != nil {
 		return fmt.Errorf("ack: %w", err)

@@ -1,16 +1,15 @@
-// Package postgres is the wake-up bus over LISTEN and NOTIFY, the default: it
-// needs nothing but the database.
+// Package postgres is the wake-up bus over LISTEN and NOTIFY. It is the default, because it needs
+// only the database.
 //
-// Every listener hears each message, and none is kept: what is published while
-// a replica does not listen is lost to it, so each subscription begins with a
-// wake-up. A replica listens on a connection of its own, which is looked after
-// each half minute, and publishes on the pool, after the transaction that wrote
-// the notifications: a NOTIFY inside would hold a lock on the whole database
-// while it commits.
+// Every listener receives each message, and no message is kept: a replica misses what is published
+// while it does not listen, so each subscription begins with a wake-up. A replica listens on its
+// own connection, which is checked after half a minute of silence. It publishes on the pool, after
+// the transaction that wrote the notifications: a NOTIFY inside would hold a lock on the whole
+// database while the transaction commits.
 //
-// LISTEN is deaf behind a pooler in transaction mode, without an error.
-// Therefore a subscription stands only when it has heard a message of its own. One of
-// somebody else's proves nothing: a pooler may hand it on with an answer.
+// Behind a pooler in transaction mode, LISTEN receives nothing and returns no error. Therefore a
+// subscription succeeds only after it has received a message of its own. A message of another
+// process proves nothing: a pooler may deliver it with an answer.
 package postgres
 
 import (
@@ -31,15 +30,15 @@ type Notifier interface {
 	Notify(ctx context.Context, channel, payload string) error
 }
 
-// Options configures a [Driver]. All but Idle are required.
+// Options configures a [Driver]. All fields except Idle are required.
 type Options struct {
-	// URL leads to the database that Notifier notifies, without a pooler in
-	// transaction mode between.
+	// URL is the database that Notifier notifies. There must be no pooler in transaction mode in
+	// between.
 	URL string
 	// Channel is at most 63 bytes long.
 	Channel  string
 	Notifier Notifier
-	// Idle is the silence after which the connection is tried, 30 s by default.
+	// Idle is the silence after which the connection is checked, 30 s by default.
 	Idle time.Duration
 }
 
@@ -49,9 +48,9 @@ type Driver struct {
 	config *pgx.ConnConfig
 }
 
-// New connects to nothing yet. Its error names the setting that cannot be used.
+// New does not connect. Its error names the invalid setting.
 func New(o Options) (*Driver, error) {
-	// What a URL says of a pool is no parameter of the server.
+	// The URL may contain parameters of a pool, which the server does not know.
 	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		// The error quotes the URL, perhaps with its password.
@@ -70,7 +69,7 @@ func (d *Driver) Publish(ctx context.Context, payload []byte) error {
 	return d.Notifier.Notify(ctx, d.Channel, string(payload))
 }
 
-// Subscribe connects, listens, and makes sure that it hears.
+// Subscribe connects, listens, and checks that messages arrive.
 func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.config)
 	if err != nil {
@@ -88,7 +87,7 @@ func (d *Driver) tryOut(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{d.Channel}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	// A wake-up for nothing.
+	// A wake-up without an effect.
 	probe := `{"notifications":0,"probe":"` + rand.Text() + `"}`
 	if err := d.Notifier.Notify(ctx, d.Channel, probe); err != nil {
 		return err
@@ -111,7 +110,7 @@ type subscription struct {
 	idle time.Duration
 }
 
-// Next waits for a message, and tries the connection when none comes.
+// Next waits for a message, and checks the connection if none comes.
 func (s *subscription) Next(ctx context.Context) (bus.Batch, error) {
 	for {
 		heard, err := s.wait(ctx)

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pool publishes as the product does: on a pool, outside any transaction.
+// pool publishes as the product does: on a pool, outside of any transaction.
 type pool struct{ *pgxpool.Pool }
 
 func (p pool) Notify(ctx context.Context, channel, payload string) error {
@@ -56,7 +56,7 @@ func TestLaws(t *testing.T) {
 			Nature: bustest.Nature{Broadcasts: true},
 			Driver: func(t *testing.T, _ string, _ time.Duration) bus.Driver {
 				t.Helper()
-				// The connection is tried often, to see that it survives.
+				// The connection is checked often, which it must survive.
 				return closing{open(t, postgres.Options{URL: database, Notifier: notifier(t, database), Idle: 50 * time.Millisecond})}
 			},
 			Stop:  func(tb testing.TB) { tb.Helper(); allow(tb, database, "false") },
@@ -65,7 +65,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// closing is a driver that ends with its publisher.
+// closing is a driver that is closed together with its publisher.
 type closing struct{ *postgres.Driver }
 
 func (c closing) Close() error {
@@ -73,7 +73,8 @@ func (c closing) Close() error {
 	return nil
 }
 
-// allow lets nobody into the database, and throws out who is in, or lets all in again.
+// allow makes the database reject new connections and ends the open ones, or accepts connections
+// again.
 func allow(tb testing.TB, database, connections string) {
 	tb.Helper()
 	u, err := url.Parse(database)
@@ -93,8 +94,8 @@ func allow(tb testing.TB, database, connections string) {
 	}
 }
 
-// A listener in another database, or behind a pooler in transaction mode, hears
-// nothing and gets no error; that is found when it subscribes.
+// A listener in another database, or behind a pooler in transaction mode, receives nothing and gets
+// no error; that is detected when it subscribes.
 func TestADeafSubscriptionIsRefused(t *testing.T) {
 	published, elsewhere := pgtest.URL(t), pgtest.URL(t)
 	driver := open(t, postgres.Options{URL: elsewhere, Notifier: notifier(t, published)})
@@ -106,8 +107,8 @@ func TestADeafSubscriptionIsRefused(t *testing.T) {
 	}
 }
 
-// What others publish reaches a listener that is deaf to its own publisher, as it may by
-// chance behind a pooler. That is no proof.
+// Notifications of others reach a listener that does not receive those of its own publisher, as may
+// happen by chance behind a pooler. They prove nothing.
 func TestWhatOthersPublishIsNoProof(t *testing.T) {
 	published, elsewhere := pgtest.URL(t), pgtest.URL(t)
 	driver := open(t, postgres.Options{URL: elsewhere, Notifier: notifier(t, published)})

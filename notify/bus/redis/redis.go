@@ -1,15 +1,14 @@
-// Package redis is the wake-up bus over a Redis stream (Redis 6.2 or newer, one
-// server or the primary of several).
+// Package redis is the wake-up bus over a Redis stream (Redis 6.2 or newer, one server or the
+// primary of several).
 //
-// All replicas read as one consumer group, so that each message wakes one of
-// them. A message is pending with the replica that read it until it is
-// acknowledged; what a replica that died left pending is taken over by another
-// one after ClaimAfter. The stream is cut at about Length messages, read or
-// not. A replica that ends removes its consumer; those of replicas that died
-// are removed by the others after ForgetAfter.
+// All replicas read as one consumer group, so that each message wakes one of them. A message is
+// pending with the replica that read it until it is acknowledged. If a replica dies, another one
+// takes over its pending messages after ClaimAfter. The stream is trimmed to about Length messages,
+// read or not. A replica that ends removes its consumer; consumers of replicas that died are
+// removed by the others after ForgetAfter.
 //
-// A server that lost the stream, or the group, is no failure that lasts: the
-// next subscription makes both again.
+// A server that has lost the stream or the group is not a lasting failure: the next subscription
+// creates both again.
 package redis
 
 import (
@@ -47,7 +46,7 @@ const (
 	group = "dispatchers"
 	// field holds the payload of a message.
 	field = "wake_up"
-	// batch is the most messages read at once. All of them cause one pass.
+	// batch is how many messages are read at once, at most. All of them cause one pass.
 	batch = 100
 	// longestBlock bounds a read that finds nothing.
 	longestBlock = 5 * time.Second
@@ -59,14 +58,13 @@ type Driver struct {
 	client *redis.Client
 }
 
-// New connects to nothing yet. Its error names the setting that cannot be
-// used. The caller closes the driver.
+// New does not connect. Its error names the invalid setting. The caller closes the driver.
 func New(o Options) (*Driver, error) {
 	config, err := o.config()
 	if err != nil {
 		return nil, err
 	}
-	// The library prints failures that its caller has as errors.
+	// The library prints failures that its caller also gets as errors.
 	logging.Disable()
 	if o.ClaimAfter == 0 {
 		o.ClaimAfter = 30 * time.Second
@@ -91,7 +89,7 @@ func (o *Options) config() (*redis.Options, error) {
 	}
 	config.ClientName = "tocsin"
 	config.DialTimeout = 2 * time.Second
-	// Whoever calls tries again, and knows how long.
+	// The caller retries, and knows how often.
 	config.MaxRetries = -1
 	config.DialerRetries = 1
 	config.ContextTimeoutEnabled = true
@@ -103,7 +101,7 @@ func (o *Options) config() (*redis.Options, error) {
 // Close ends the connections.
 func (d *Driver) Close() error { return d.client.Close() }
 
-// Publish appends to the stream and cuts it.
+// Publish appends to the stream and trims it.
 func (d *Driver) Publish(ctx context.Context, payload []byte) error {
 	if err := d.client.XAdd(ctx, d.add(payload)).Err(); err != nil {
 		return fmt.Errorf("xadd: %w", err)
@@ -115,7 +113,7 @@ func (d *Driver) add(payload []byte) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: d.Stream, MaxLen: int64(d.Length), Approx: true, Values: []any{field, payload}}
 }
 
-// Subscribe joins the group, which it makes when it is not there.
+// Subscribe joins the group, and creates it if it does not exist.
 func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 	err := d.client.XGroupCreateMkStream(ctx, d.Stream, group, "$").Err()
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
@@ -132,7 +130,7 @@ func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 	return &subscription{driver: d, reader: redis.NewClient(config)}, nil
 }
 
-// forget removes consumers that have been silent for long and hold nothing.
+// forget removes consumers that have been silent for a long time and hold no message.
 func (d *Driver) forget(ctx context.Context) error {
 	consumers, err := d.client.XInfoConsumers(ctx, d.Stream, group).Result()
 	if err != nil {
@@ -142,7 +140,7 @@ func (d *Driver) forget(ctx context.Context) error {
 		if c.Name == d.Consumer || c.Pending > 0 || c.Idle < d.ForgetAfter {
 			continue
 		}
-		// One that is alive after all is made again by its next read.
+		// A consumer that is alive is created again by its next read.
 		if err := d.client.XGroupDelConsumer(ctx, d.Stream, group, c.Name).Err(); err != nil {
 			return fmt.Errorf("xgroup delconsumer: %w", err)
 		}

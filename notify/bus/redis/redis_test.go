@@ -48,7 +48,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-// raw speaks to the server of a driver.
+// raw returns a client of the server that a driver uses.
 func raw(t *testing.T, url string) *client.Client {
 	t.Helper()
 	o, err := client.ParseURL(url)
@@ -68,14 +68,14 @@ func TestTheStreamIsCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Redis cuts whole nodes, of 100 messages by default.
+	// Redis trims whole nodes, of 100 messages by default.
 	if n, err := raw(t, server.URL()).XLen(t.Context(), stream).Result(); err != nil || n > 300 {
 		t.Errorf("the stream holds %d messages (%v), want about 100", n, err)
 	}
 }
 
-// Consumers of replicas that died are removed when they hold nothing, and a
-// replica that ends removes its own.
+// Consumers of dead replicas are removed when they have nothing pending, and a replica that ends
+// removes its own.
 func TestDeadConsumersAreRemoved(t *testing.T) {
 	server := redistest.New(t)
 	consumers := func() []client.XInfoConsumer {
@@ -115,7 +115,7 @@ func TestDeadConsumersAreRemoved(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"dead"}) {
 		t.Errorf("consumers %q, want the one that did not end", got)
 	}
-	// Redis tells the silence of a consumer in whole milliseconds.
+	// Redis reports the idle time of a consumer in whole milliseconds.
 	for slices.ContainsFunc(consumers(), func(c client.XInfoConsumer) bool { return c.Idle == 0 }) {
 	}
 	read(redis.Options{URL: server.URL(), Consumer: "alive", ForgetAfter: time.Nanosecond}).Close(t.Context())

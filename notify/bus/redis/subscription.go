@@ -14,11 +14,11 @@ import (
 // subscription reads as one consumer of the group.
 type subscription struct {
 	driver *Driver
-	// reader has a connection of its own, which is closed to end a read that waits.
+	// reader has its own connection, which is closed to end a waiting read.
 	reader *redis.Client
 }
 
-// Next takes over what others left, then waits for what is new.
+// Next takes over pending messages of others, and then waits for new ones.
 func (s *subscription) Next(ctx context.Context) (bus.Batch, error) {
 	defer context.AfterFunc(ctx, func() { _ = s.reader.Close() })()
 	d := s.driver
@@ -46,10 +46,10 @@ func (s *subscription) Next(ctx context.Context) (bus.Batch, error) {
 	}
 }
 
-// answerTimeout bounds what does not wait.
+// answerTimeout bounds calls that do not wait for messages.
 const answerTimeout = 5 * time.Second
 
-// takeOver claims what was read and not acknowledged for too long, by anybody.
+// takeOver claims messages that any consumer read and did not acknowledge in time.
 func (s *subscription) takeOver(ctx context.Context) ([]redis.XMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (s *subscription) batch(messages []redis.XMessage) bus.Batch {
 	var payloads [][]byte
 	for _, m := range messages {
 		k.ids = append(k.ids, m.ID)
-		// A message without the field is as malformed as one that is empty.
+		// A message without the field is as malformed as an empty one.
 		payload, _ := m.Values[field].(string)
 		payloads = append(payloads, []byte(payload))
 	}
@@ -82,8 +82,8 @@ func (s *subscription) batch(messages []redis.XMessage) bus.Batch {
 	return bus.Batch{Payloads: payloads, Kept: k}
 }
 
-// Close ends reading, and removes the consumer unless it holds messages that
-// others are to take over.
+// Close ends reading, and removes the consumer unless it holds messages that others are to take
+// over.
 func (s *subscription) Close(ctx context.Context) {
 	_ = s.reader.Close()
 	d := s.driver
@@ -95,7 +95,7 @@ func (s *subscription) Close(ctx context.Context) {
 	}
 }
 
-// kept is what is pending.
+// kept are the pending messages of a batch.
 type kept struct {
 	driver   *Driver
 	ids      []string
@@ -110,8 +110,8 @@ func (k kept) Ack(ctx context.Context) error {
 	return nil
 }
 
-// GiveBack publishes the messages anew and acknowledges them, at once: a stream
-// cannot take back what it has given to a consumer.
+// GiveBack publishes the messages again and acknowledges them, because a stream cannot take back a
+// message from a consumer.
 func (k kept) GiveBack(ctx context.Context) error {
 	_, err := k.driver.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		for _, payload := range k.payloads {

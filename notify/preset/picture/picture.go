@@ -1,8 +1,8 @@
-// Package picture draws what receivers of presets show, for the handbook: pictures as SVG, for
-// light and dark pages alike, made of the very bodies that are sent.
+// Package picture draws what receivers of presets show, for the handbook. The pictures are SVG, for
+// light and dark pages, and are made from the same bodies that are sent.
 //
-// What a service makes of a body is its own affair; a picture shows the parts of it that people
-// read, in a plain layout. It is not the service's.
+// A picture shows the parts of a body that people read, in a plain layout. The layout of the
+// service itself is different.
 package picture
 
 import (
@@ -21,10 +21,10 @@ import (
 	"tocsin/notify/template"
 )
 
-// layout is where in a body the parts are that people read.
+// layout says where a body has the parts that people read.
 type layout struct {
-	// above, title, text and below are pointers to texts, facts to a mapping or to a list of
-	// mappings with a name or title, and a value. All may be empty.
+	// above, title, text and below are pointers to texts. facts points to a mapping, or to a list
+	// of mappings with a name or title and a value. All may be empty.
 	above, title, text, facts, below string
 }
 
@@ -62,14 +62,15 @@ const (
 	lineHigh = 22
 	gap      = 14
 	nameWide = 150
-	// perLine is how many characters a line of text has, perTitle of a title.
+	// perLine, perTitle and perValue are the numbers of characters in a line of text, of a title
+	// and of a value.
 	perLine, perTitle, perValue = 84, 68, 62
 	mostLines                   = 14
 	mostFacts                   = 8
 	mostBodies                  = 9
 )
 
-// Draw returns a picture of what a receiver is sent when an alert is raised, and when a person
+// Draw returns a picture of what a receiver gets when an alert is raised, and when a person
 // resolves it.
 func Draw(p *preset.Preset) ([]byte, error) {
 	var d drawing
@@ -109,7 +110,8 @@ func bodyOf(p *preset.Preset, event preset.Event, sample *alerts.Instance) (any,
 	return root, nil
 }
 
-// at returns what is at a pointer, nil where there is nothing. It leads into texts that are JSON.
+// at returns the value at a pointer; nil if there is none. Pointers lead into texts that contain
+// JSON.
 func at(value any, pointer string) any {
 	if pointer == "" {
 		return nil
@@ -142,7 +144,7 @@ func textAt(value any, pointer string) string {
 	return strings.TrimSpace(text)
 }
 
-// drawing is a picture that is being drawn.
+// drawing is a picture in progress.
 type drawing struct {
 	parts []string
 	y     int
@@ -152,7 +154,7 @@ func (d *drawing) text(class string, x int, text string) {
 	d.parts = append(d.parts, fmt.Sprintf(`<text class="%s" x="%d" y="%d">%s</text>`, class, x, d.y, html.EscapeString(text)))
 }
 
-// lines writes a text, broken into lines, the first in bold where the service shows it so.
+// lines writes a text in lines. The first line is bold if the service shows it so.
 func (d *drawing) lines(class, text string, perLine int) {
 	n := 0
 	for paragraph := range strings.SplitSeq(text, "\n") {
@@ -172,7 +174,7 @@ func (d *drawing) lines(class, text string, perLine int) {
 	}
 }
 
-// unmarked takes away the marks of bold text, as chats have them, and of what is escaped.
+// unmarked removes the markup of bold text in chats, and escapes.
 func unmarked(text string) string {
 	plain := strings.NewReplacer("<b>", "", "</b>", "", "**", "").Replace(text)
 	if found := regexp.MustCompile(`^\*([^*]+)\*`).FindStringSubmatch(plain); found != nil {
@@ -181,7 +183,7 @@ func unmarked(text string) string {
 	return plain
 }
 
-// unescaped takes away what escapes markup.
+// unescaped removes the escapes of markup.
 func unescaped(text string) string {
 	text = regexp.MustCompile(`\\([\\*_{}\[\]^~+|!<>#`+"`"+`])`).ReplaceAllString(text, "$1")
 	return strings.ReplaceAll(html.UnescapeString(text), "\u200b", "")
@@ -232,7 +234,7 @@ func factsOf(value any) (facts []fact) {
 	return facts
 }
 
-// whole lists all texts and numbers of a body, where its layout finds nothing to read.
+// whole lists all texts and numbers of a body in which the layout finds nothing.
 func whole(value any, name string) (facts []fact) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -277,7 +279,7 @@ func (d *drawing) card(p *preset.Preset, event preset.Event, body any) {
 		above, facts = "", whole(body, "")
 		facts = facts[:min(len(facts), mostBodies)]
 	}
-	// What is shown already is not repeated.
+	// What is already shown is not repeated.
 	facts = slices.DeleteFunc(facts, func(f fact) bool {
 		return f.value == text || f.value == title || f.value == above || strings.Contains(f.value, "\n")
 	})

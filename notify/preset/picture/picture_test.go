@@ -18,8 +18,8 @@ import (
 
 var _ = flag.Bool("update", false, "draw the pictures of docs/pictures/receivers anew")
 
-// TestPicturesShowWhatIsSent: those of the handbook are what is drawn now, and show title and
-// message of the alert. make receiver-pictures draws them anew.
+// TestPicturesShowWhatIsSent checks that the pictures of the handbook are up to date, and show
+// title and message of the alert. make receiver-pictures draws them again.
 func TestPicturesShowWhatIsSent(t *testing.T) {
 	t.Parallel()
 	set, err := preset.Load()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What a message does to a key, and what becomes of that.
+// The effects of a message on a key, and the states that follow.
 const (
 	actionSend        = "send"
 	actionOpen        = "open"
@@ -23,21 +23,21 @@ const (
 	stateClosed       = "closed"
 )
 
-// dialect is what is known of a service beside its preset.
+// dialect is what is known of a service in addition to its preset.
 type dialect struct {
-	// accepts and answer are what it says to what it takes.
+	// accepts and answer are the status and the body for an accepted message.
 	accepts int
 	answer  string
 	form    bool
-	// action tells what a message does, and to which key.
+	// action returns the effect of a message, and its key.
 	action func(req *http.Request, root any) (action, key string)
-	// changes tells which message one changes or replies to; empty is none.
+	// changes returns the message that this one changes or replies to; empty if there is none.
 	changes func(req *http.Request, root any) string
-	// check refuses what the schema cannot tell.
+	// check refuses what the schema cannot describe.
 	check func(req *http.Request, root any) error
 }
 
-// byField reads what a message does from a field.
+// byField reads the effect of a message from a field.
 func byField(field, key string, actions map[string]string) func(*http.Request, any) (string, string) {
 	return func(_ *http.Request, root any) (string, string) { return actions[one(root, field)], one(root, key) }
 }
@@ -109,7 +109,7 @@ func dialects() map[string]dialect {
 	}
 }
 
-// alertmanager knows an alert by all its labels: an end with others ends nothing.
+// alertmanager identifies an alert by all its labels: an end with other labels ends nothing.
 func alertmanager() dialect {
 	labels := map[string]string{}
 	return dialect{
@@ -117,7 +117,7 @@ func alertmanager() dialect {
 		action: func(_ *http.Request, root any) (action, key string) {
 			key = one(root, "/*/labels/tocsin_alert")
 			action = actionClose
-			const never = 2100 // an end after that is none
+			const never = 2100 // an end later than that does not count
 			switch ends, err := time.Parse(time.RFC3339Nano, one(root, "/*/endsAt")); {
 			case err != nil:
 				return "", ""
@@ -144,7 +144,7 @@ func alertmanager() dialect {
 	}
 }
 
-// alias reads what a message does from its path, as JSM and Opsgenie have it.
+// alias reads the effect of a message from its path, as in JSM and Opsgenie.
 func alias(req *http.Request, root any) (action, key string) {
 	parts := strings.Split(strings.TrimPrefix(req.URL.Path[strings.Index(req.URL.Path, "/v2/alerts"):], "/v2/alerts"), "/")
 	if len(parts) == 1 {
@@ -178,7 +178,7 @@ func matches(what, text, pattern string) error {
 	return nil
 }
 
-// free refuses markup that a text must not have.
+// free refuses markup that a text must not contain.
 func free(text, pattern string) error {
 	if found := regexp.MustCompile(pattern).FindString(text); found != "" {
 		return fmt.Errorf("the text holds %q", found)
@@ -186,8 +186,8 @@ func free(text, pattern string) error {
 	return nil
 }
 
-// telegram refuses what Telegram cannot parse: a tag other than b, one that is not
-// closed, a bare & or <.
+// telegram refuses what Telegram cannot parse: tags other than b, tags that are not closed, and a
+// bare & or <.
 func telegram(_ *http.Request, root any) error {
 	text := one(root, "/text")
 	open := false
@@ -214,7 +214,7 @@ func telegram(_ *http.Request, root any) error {
 	return nil
 }
 
-// edited is the message that Discord edits: a PATCH names it in its path.
+// edited returns the message that Discord edits: the path of a PATCH contains it.
 func edited(req *http.Request, _ any) string {
 	if req.Method != http.MethodPatch {
 		return ""
@@ -223,7 +223,7 @@ func edited(req *http.Request, _ any) string {
 	return cmp.Or(id, "none")
 }
 
-// repliedTo is the message to which Telegram shows one as a reply.
+// repliedTo returns the message to which a Telegram message is shown as a reply.
 func repliedTo(_ *http.Request, root any) string {
 	body, _ := root.(map[string]any)
 	reply, _ := body["reply_parameters"].(map[string]any)
@@ -233,8 +233,8 @@ func repliedTo(_ *http.Request, root any) string {
 	return fmt.Sprint(reply["message_id"])
 }
 
-// discord refuses more than 6000 characters over all embeds, and messages that could
-// mention anybody.
+// discord refuses more than 6000 characters over all embeds, and messages that could mention
+// people.
 func discord(req *http.Request, root any) error {
 	total := 0
 	for _, pointer := range []string{"/embeds/*/title", "/embeds/*/description", "/embeds/*/footer/text", "/embeds/*/fields/*/name", "/embeds/*/fields/*/value"} {
@@ -252,7 +252,7 @@ func discord(req *http.Request, root any) error {
 	return nil
 }
 
-// teams refuses markup that makes links or styles of an exchange's texts.
+// teams refuses markup that makes links or styles from texts of an exchange.
 func teams(_ *http.Request, root any) error {
 	for _, text := range textsAt(root, strings.Split("/attachments/*/content/body/*/text", "/")[1:]) {
 		if err := free(text, `(^|[^\\])(\\\\)*[*_\[\]]`); err != nil {

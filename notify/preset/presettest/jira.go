@@ -12,7 +12,7 @@ import (
 	"tocsin/notify/preset"
 )
 
-// Issue is one of a [Jira].
+// Issue is an issue in a [Jira].
 type Issue struct {
 	Key, Label, Summary string
 	// Status is To Do, In Progress or Done.
@@ -26,15 +26,16 @@ type Jira struct {
 	preset *preset.Preset
 	// Project is the key of its project, Edition "cloud" or "datacenter".
 	Project, Edition string
-	// Transitions lead from a status to others, by their names.
+	// Transitions lists, for a status, the transitions to other ones, by name.
 	Transitions map[string]map[string]string
-	// Behind hides the newest issues from the search, of which the index does not know yet.
+	// Behind is how many of the newest issues the search does not find, because the index does not
+	// contain them yet.
 	Behind int
-	// Answer says what is answered instead, nil what would be.
+	// Answer returns an answer to use instead of the normal one, or nil.
 	Answer func(r *http.Request) *Answer
 
 	mu sync.Mutex
-	// lost is how many of the next writes break off.
+	// lost is how many of the next writes lose their connection.
 	lost     int
 	issues   []*Issue
 	calls    []string
@@ -49,14 +50,14 @@ func NewJira(p *preset.Preset) *Jira {
 	}
 }
 
-// Lose has the next writes happen, and break off before their answers.
+// Lose makes the next writes happen, and closes their connections before the answers.
 func (j *Jira) Lose(writes int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lost = writes
 }
 
-// Issues returns what is there.
+// Issues returns all issues.
 func (j *Jira) Issues() (list []Issue) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -66,7 +67,7 @@ func (j *Jira) Issues() (list []Issue) {
 	return list
 }
 
-// Delete deletes an issue, as a person may.
+// Delete deletes an issue, as a person might.
 func (j *Jira) Delete(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,8 +79,7 @@ func (j *Jira) Delete(key string) {
 	}
 }
 
-// Calls returns method and path of what was called since the last time, Refusals why calls
-// were refused.
+// Calls returns method and path of the calls since the last time.
 func (j *Jira) Calls() (calls []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,7 +169,7 @@ func (j *Jira) answer(r *http.Request, path string, body []byte) (int, any) {
 	return http.StatusNotFound, map[string]any{"errorMessages": []string{"Issue does not exist or you do not have permission to see it."}}
 }
 
-// search answers the one query that is asked.
+// search answers the only query that is used.
 func (j *Jira) search(jql string) (int, any) {
 	rest, found := strings.CutPrefix(jql, `project = "`+j.Project+`" AND labels = "`)
 	if !found {
@@ -196,7 +196,7 @@ func (j *Jira) about(i *Issue, method, what string, root map[string]any) (int, a
 	case "GET comment":
 		list := []any{}
 		for _, c := range i.Comments {
-			// As Cloud writes what it has stored: markup is escaped anew.
+			// Cloud escapes the markup again when it returns what it has stored.
 			list = append(list, map[string]any{"body": strings.ReplaceAll(c, "-", `\-`)})
 		}
 		return http.StatusOK, map[string]any{"comments": list}

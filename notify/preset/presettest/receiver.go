@@ -1,9 +1,9 @@
-// Package presettest stands in for the receivers of presets in tests.
+// Package presettest has stand-ins for the receivers of presets in tests.
 //
-// A [Receiver] takes what the service takes: it holds bodies to the preset's schema,
-// counts lengths itself, knows which keys are open, and refuses what the service refuses.
-// What it knows of each service's protocol (dialects.go) is stated apart from the preset,
-// so that a mistake there is noticed.
+// A [Receiver] accepts what the service accepts: it checks bodies against the preset's schema,
+// measures lengths itself, knows which keys are open, and refuses what the service refuses. The
+// protocol of each service (dialects.go) is written independently of the preset, so that a mistake
+// in the preset is noticed.
 package presettest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"tocsin/notify/preset"
 )
 
-// Answer is what a receiver says, instead of what it would.
+// Answer is an answer to send instead of the normal one.
 type Answer struct {
 	Status int
 	Header map[string]string
@@ -31,7 +31,7 @@ type Answer struct {
 	Cut bool
 }
 
-// Receiver is a look-alike of one service. It is safe for concurrent use.
+// Receiver is a stand-in for one service. It is safe for concurrent use.
 type Receiver struct {
 	preset  *preset.Preset
 	dialect dialect
@@ -44,29 +44,29 @@ type Receiver struct {
 	changed  []string
 }
 
-// Message is one that was accepted.
+// Message is an accepted message.
 type Message struct {
-	// Action is what it did to the key: open, acknowledge, close, or send where there are
-	// no keys.
+	// Action is the effect on the key: open, acknowledge or close; or send, if the service has no
+	// keys.
 	Action, Key string
 	URL         *url.URL
 	Header      http.Header
 	Body        []byte
 }
 
-// New returns a look-alike of the preset's service.
+// New returns a stand-in for the preset's service.
 func New(p *preset.Preset) *Receiver {
 	return &Receiver{preset: p, dialect: dialects()[p.ID], state: map[string]string{}}
 }
 
-// Script has the next requests answered so, one each.
+// Script sets the answers to the next requests, one each.
 func (r *Receiver) Script(answers ...Answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.script = append(r.script, answers...)
 }
 
-// Messages returns what was accepted.
+// Messages returns the accepted messages.
 func (r *Receiver) Messages() []Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,14 +80,14 @@ func (r *Receiver) Refusals() []string {
 	return append([]string(nil), r.refusals...)
 }
 
-// Changed returns the messages that later ones have changed or replied to, by their numbers from 1.
+// Changed returns the messages that later ones changed or replied to, by their numbers from 1.
 func (r *Receiver) Changed() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.changed...)
 }
 
-// State returns what has become of a key: open, acknowledged, closed, or empty.
+// State returns the state of a key: open, acknowledged, closed, or empty.
 func (r *Receiver) State(key string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +157,7 @@ func (r *Receiver) take(req *http.Request, body []byte) error {
 		}
 	}
 	if r.dialect.changes != nil {
-		// What it names is there: it was the number of a message.
+		// The message that it names exists: it is the number of a message.
 		if id := r.dialect.changes(req, root); id != "" {
 			if n, err := strconv.Atoi(id); err != nil || n < 1 || n > len(r.messages) {
 				return fmt.Errorf("there is no message %q", id)
@@ -176,8 +176,8 @@ func (r *Receiver) take(req *http.Request, body []byte) error {
 	return nil
 }
 
-// apply keeps the state of keys. To acknowledge or close a key that is not open changes
-// nothing, and is no error: the service drops it.
+// apply updates the state of keys. Acknowledging or closing a key that is not open changes nothing
+// and is no error: the service ignores it.
 func (r *Receiver) apply(action, key string) {
 	switch was := r.state[key]; {
 	case action == actionOpen && was != stateAcknowledged:
@@ -210,8 +210,8 @@ func decode(form bool, body []byte) (any, error) {
 	return root, nil
 }
 
-// textsAt returns the texts at a pointer, with * for each element of a list. It leads into
-// texts that are JSON.
+// textsAt returns the texts at a pointer, with * for each element of a list. Pointers lead into
+// texts that contain JSON.
 func textsAt(value any, path []string) []string {
 	if len(path) == 0 {
 		if text, ok := value.(string); ok {
@@ -237,7 +237,7 @@ func textsAt(value any, path []string) []string {
 	return nil
 }
 
-// one returns the text at a pointer, empty when there is none.
+// one returns the text at a pointer; empty if there is none.
 func one(root any, pointer string) string {
 	if texts := textsAt(root, strings.Split(pointer, "/")[1:]); len(texts) > 0 {
 		return texts[0]

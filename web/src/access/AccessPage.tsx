@@ -9,21 +9,22 @@ import styles from "./access.module.css";
 interface Props {
   title: string;
   actions?: ReactNode;
-  /** Whether the page is for administrators alone. */
+  /** Whether the page is only for administrators. */
   admin?: boolean;
-  /** Whether the page is one of the settings, which administrators have tabs for. */
+  /** Whether the page is one of the settings, which have tabs for administrators. */
   settings?: boolean;
   children: ReactNode;
 }
 
-/** The frame of what is about people and programs: one's own account and, for administrators, everybody's. */
+/** The frame of the pages on people and programs: the reader's own account and, for administrators, all accounts. */
 export function AccessPage({ title, actions, admin = false, settings = admin, children }: Props) {
   const { data: who } = useQuery(me());
   useEffect(() => {
     document.title = `${title} · Tocsin`;
   }, [title]);
   const isAdmin = who?.role === "admin";
-  // Whoever opens an administrators' page is most likely one: the tabs are there before that is known.
+  // A person who opens an administrators' page is most likely an administrator: the tabs are shown
+  // before that is known.
   const tabs = (settings && isAdmin) || (admin && who === undefined);
   const forbidden = admin && who !== undefined && !isAdmin;
   return (

@@ -106,7 +106,7 @@ export function AuditPage() {
   );
 }
 
-/** Whose changes are wanted: asked for once it is written. */
+/** Whose changes to show. The request is sent when the name is complete. */
 function Person({ by, onChange }: { by: string; onChange: (by: string) => void }) {
   const [typed, setTyped] = useState(by);
   return (

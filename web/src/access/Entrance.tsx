@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./access.module.css";
 
-/** The page before the application: a card in the middle, with what went wrong on top. */
+/** The page before the application: a card in the middle, with errors above it. */
 export function Entrance({
   title,
   problem,

@@ -11,7 +11,7 @@ import { counted } from "../ui/words";
 import { AccessPage } from "./AccessPage";
 import styles from "./access.module.css";
 
-/** The keys that encrypt what is stored of webhooks: which are in use, and what to do about the others. */
+/** The keys that encrypt the secrets of webhooks: which are in use, and what to do about the others. */
 export function KeysPage() {
   const keys = useQuery({ ...encryptionKeys(), enabled: useMay()("listEncryptionKeys") });
   const failure = useLastError(keys);

@@ -8,8 +8,9 @@ import { SetUpPage } from "./SetUpPage";
 import { SignInPage, signInProblem } from "./SignInPage";
 
 /**
- * Shows the application to whoever is signed in, and the sign-in to others. The address stays as it is, so that one comes
- * to where one wanted to go. When a session ends, what is on screen waits behind the sign-in: nothing typed is lost.
+ * Shows the application to people who are signed in, and the sign-in to others. The address does
+ * not change, so that people get to the page that they wanted. When a session ends, the page stays
+ * behind the sign-in: nothing typed is lost.
  */
 export function RequireSession({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
@@ -24,7 +25,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
         const known = cache.getQueryData<SessionState>(accessKeys.session);
         last.current ??= cache.getQueryData<Me>(accessKeys.me)?.id;
         if (known?.signedIn) cache.setQueryData<SessionState>(accessKeys.session, { ...known, signedIn: false });
-        // It could not be asked before.
+        // It could not be requested before.
         else if (!known) void cache.invalidateQueries({ queryKey: accessKeys.session });
       }),
     [cache],
@@ -37,7 +38,8 @@ export function RequireSession({ children }: { children: ReactNode }) {
     if (asks) asked.current = true;
     if (!inside) return;
     setEntered(true);
-    // The page that has waited behind the sign-in; one that is still to come takes the focus itself.
+    // The page that has waited behind the sign-in. A page that is still to come takes the focus
+    // itself.
     if (asked.current && document.activeElement === document.body)
       document.querySelector<HTMLElement>("main h1")?.focus();
   }, [inside, asks]);
@@ -46,7 +48,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
   const enter = (who: Me) => {
     const known = cache.getQueryData<SessionState>(accessKeys.session);
     if (last.current !== undefined && last.current !== who.id) {
-      // Somebody else's data, and what was on screen, are not for this person.
+      // This person must not see another person's data, or what was on screen.
       cache.clear();
       setVisit((count) => count + 1);
     } else {

@@ -10,7 +10,7 @@ import { Entrance } from "./Entrance";
 
 const fields = ["code", "name", "email", "password"] as const;
 
-/** What is shown while there is no administrator. Others may have accounts: they go on to sign in. */
+/** The page while there is no administrator. Other people may have accounts and can sign in. */
 export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; onSignIn: () => void }) {
   useEffect(() => {
     document.title = "Set up · Tocsin";

@@ -8,7 +8,7 @@ import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
 
-/** What can go wrong at a provider or on the way back, in words. */
+/** The possible problems at a provider or on the way back, in words. */
 const problems: Record<string, string> = {
   expired: "The sign-in took too long or started in another browser. Try again.",
   cancelled: "The provider refused the sign-in.",
@@ -18,7 +18,7 @@ const problems: Record<string, string> = {
   "email-taken": "An account with a password already uses your e-mail address. Ask an administrator for help.",
 };
 
-/** What went wrong for whoever has just been at a provider. */
+/** The problem of a person who has just been at a provider. */
 export function signInProblem(): string | undefined {
   const kind = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
   return kind === null ? undefined : (problems[kind] ?? problems.provider);

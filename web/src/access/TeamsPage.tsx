@@ -18,7 +18,7 @@ import { AccessPage } from "./AccessPage";
 
 type Open = { what: "edit"; team: Team | undefined } | { what: "delete"; team: Team };
 
-/** The teams: administrators edit them; viewers do not read who is in them. */
+/** The teams. Administrators edit them; viewers do not see the members. */
 export function TeamsPage() {
   const may = useMay()("updateTeams");
   const teams = useQuery(teamList());
@@ -120,17 +120,18 @@ function listed(names: readonly string[] | undefined) {
 }
 
 interface EditProps {
-  /** What was read when the dialog opened; the server refuses an edit of another version. */
+  /** The list when the dialog opened; the server refuses an edit of another version. */
   version: number;
   teams: readonly Team[];
-  /** Undefined for a new one. */
+  /** Undefined for a new team. */
   team: Team | undefined;
   onClose: () => void;
 }
 
 function EditTeam({ team, onClose, ...read }: EditProps) {
   const cache = useQueryClient();
-  // What others change while the form is open is theirs; the server then refuses this edit.
+  // The form does not take over changes that others make while it is open; the server then refuses
+  // this edit.
   const [{ version, teams }] = useState(read);
   const { data: webhooks = [] } = useQuery(webhookList());
   const { data: people = [] } = useQuery({ ...assignees(), enabled: useMay()("listAssignees") });

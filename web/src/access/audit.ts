@@ -3,7 +3,7 @@ import { differencesOf } from "../ui/difference";
 import { exactTime } from "../ui/time";
 import { number } from "../ui/words";
 
-/** How the address bar names the entries that are wanted. */
+/** The names of the filter's parts in the address. */
 export interface AuditSearch {
   about?: string;
   by?: string;
@@ -12,7 +12,7 @@ export interface AuditSearch {
 
 const longest = 300;
 
-/** Reads an address that anybody may have typed: what makes no sense is left out. */
+/** Parses an address that may have been typed: invalid parts are ignored. */
 export function parseAuditSearch(raw: Record<string, unknown>): AuditSearch {
   const search: AuditSearch = {};
   for (const name of ["about", "by", "id"] as const) {
@@ -34,7 +34,7 @@ const verbs: Record<string, string> = {
   unbind: "removed a webhook from",
 };
 
-/** What was asked for and changed no one thing that is named. */
+/** Actions that did not change one named object. */
 const requests: Record<string, string> = {
   createSession: "signed in",
   redeemLink: "signed in by a link",
@@ -61,7 +61,7 @@ const requests: Record<string, string> = {
   "tocsin users": "was run on the server",
 };
 
-/** What was done to alerts, by the state that they were brought into; many at once are one entry. */
+/** Actions on alerts, by the resulting state; an action on many alerts is one entry. */
 const alertVerbs: Record<string, string> = {
   ACKNOWLEDGED: "acknowledged",
   RESOLVED: "resolved",
@@ -69,7 +69,7 @@ const alertVerbs: Record<string, string> = {
   PENDING: "restored",
 };
 
-/** What became of a replay, by the state that it came to. */
+/** The end of a replay, by its state. */
 const replayVerbs: Record<string, string> = {
   DONE: "finished",
   CANCELLED: "cancelled",
@@ -78,16 +78,16 @@ const replayVerbs: Record<string, string> = {
 
 interface AlertsAfter {
   state?: string;
-  /** Who an alert was assigned to; null is nobody. */
+  /** Who an alert was assigned to; null means nobody. */
   assignee?: string | null;
-  /** Until when an alert was snoozed; null is no more. */
+  /** Until when an alert was snoozed; null means that the snooze was cancelled. */
   snoozedUntil?: string | null;
-  /** How many there were, and some of them; neither of one alone. */
+  /** The number of alerts, and some of them; neither for a single alert. */
   alerts?: number;
   ids?: string[];
 }
 
-/** What was done, in words that follow the actor's name. */
+/** The action, in words that follow the actor's name. */
 export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
   const { state = "", alerts = 1, assignee, snoozedUntil } = (entry.after ?? {}) as AlertsAfter;
@@ -119,12 +119,12 @@ export function deed(entry: AuditEntry): string {
   return `${verbs[action] ?? `called ${operation || action} on`} ${objectKind}${name}`;
 }
 
-/** Each field that changed, as a line. What was created or deleted shows its name alone. */
+/** Each changed field, as a line. For a created or deleted object only its name. */
 export function changes(entry: AuditEntry): string[] {
   if (entry.action !== "update") return [];
   const before = (entry.before ?? {}) as Record<string, unknown>;
   const { ids, alerts, ...after } = (entry.after ?? {}) as AlertsAfter & Record<string, unknown>;
-  // A secret that was changed reads as before.
+  // A secret that was changed looks the same as before.
   const same = Object.keys(before).filter((key) => key in after && before[key] === after[key]);
   const masked = same.map((key) => `${key}: ${shown(before[key])} → ${shown(after[key])}`);
   const lines = differencesOf(before, after).map(({ path, was, is, added, removed }) => {
@@ -147,7 +147,7 @@ function named(ids: readonly string[], all: number): string {
 
 const longestShown = 120;
 
-/** An instant as Postgres writes it in JSON. */
+/** An instant in the form in which Postgres writes it in JSON. */
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d$/;
 
 function shown(value: unknown): string {

@@ -1,15 +1,16 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { accessKeys, beginDisplay } from "../api/access";
 
-/** What is before the token in the address of a wall screen. */
+/** The part before the token in the address of a wall screen. */
 const address = /^#(tcn_[a-z0-9]+)$/;
 
-/** Where a screen is opened that has a token. */
+/** The address at which a screen with a token is opened. */
 export const wallAddress = (token: string) => `${globalThis.location.origin}/wall#${token}`;
 
 /**
- * Has this browser show pages with the token in the address, if there is one. It leaves the address at once, so that nobody
- * reads it from the screen. What goes wrong leaves the browser as it was, and whoever is not signed in is asked to.
+ * Makes this browser show pages with the token in the address, if there is one. The token is
+ * removed from the address at once, so that nobody can read it from the screen. If this fails, the
+ * browser stays as it was, and people who are not signed in are asked to sign in.
  */
 export async function takeDisplayToken(cache: QueryClient): Promise<void> {
   const { pathname, hash } = globalThis.location;

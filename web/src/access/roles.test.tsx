@@ -40,7 +40,7 @@ const message = {
   createdAt: at,
 };
 
-/** What a page offers, and what a press of it would call. */
+/** The controls of a page, and the operation that each calls. */
 const offers: readonly { address: string; shown: RegExp; control: RegExp; operation: Operation }[] = [
   { address: "/rules", shown: /Failed orders/, control: /^New rule$/, operation: "createRule" },
   { address: "/rules", shown: /Failed orders/, control: /^Delete Failed orders$/, operation: "deleteRule" },
@@ -122,7 +122,7 @@ beforeEach(() => {
   );
 });
 
-/** What of a name can be pressed: what is there and off is not. */
+/** The controls with a name that can be pressed: a disabled one cannot. */
 const pressable = (name: RegExp) =>
   (["button", "link", "switch"] as const)
     .flatMap((role) => screen.queryAllByRole(role, { name }))

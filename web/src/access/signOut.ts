@@ -3,7 +3,7 @@ import { signOut } from "../api/access";
 import { reasonOf } from "../api/errors";
 import { useToast } from "../ui/toast";
 
-/** Ends the session and begins anew, so that nothing of it is left on the page. */
+/** Ends the session and reloads the page, so that nothing of the session is left. */
 export function useSignOut() {
   const cache = useQueryClient();
   const toast = useToast();

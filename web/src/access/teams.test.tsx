@@ -5,7 +5,7 @@ import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 
-/** Keeps teams as the server does. */
+/** Stores teams as the server does. */
 function teams(first: unknown[] = []) {
   const stored = { version: 1, teams: first };
   server.use(
@@ -57,7 +57,7 @@ test("an edit of what somebody else has changed is refused, and stays to be read
   expect(await within(dialog).findByText(/The teams were changed/)).toBeVisible();
 });
 
-/** Has the reader be no administrator. */
+/** Makes the reader someone who is not an administrator. */
 function reads(role: string) {
   server.use(
     http.get(api("/me"), () =>

@@ -12,10 +12,10 @@ export function useLive(): Live {
   return live;
 }
 
-/** A browser opens few connections to one host; a page that nobody looks at gives its own back after a while. */
+/** A browser opens few connections to one host, so a page that nobody looks at closes its own after a while. */
 const hiddenPauseMs = 60_000;
 
-/** Follows the events for as long as the page is looked at. */
+/** Follows the events while the page is visible. */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
   const [live] = useState(() => follow(cache));

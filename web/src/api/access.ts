@@ -22,7 +22,7 @@ export const accessKeys = {
   keys: ["keys"] as const,
 };
 
-/** The roles, from the least. Each may do what those before it may. */
+/** The roles, lowest first. Each may do what the roles before it may. */
 export const roles: readonly { value: Role; label: string; may: string }[] = [
   { value: "viewer", label: "Viewer", may: "reads" },
   { value: "operator", label: "Operator", may: "acknowledges, resolves, retries" },
@@ -32,10 +32,10 @@ export const roles: readonly { value: Role; label: string; may: string }[] = [
 
 export const roleLabel = (role: Role) => roles.find(({ value }) => value === role)?.label ?? role;
 
-/** What {@link session} finds out. */
+/** The result of {@link session}. */
 export type SessionState = SignIn & { problem?: string };
 
-/** Takes the secret of a one-time link out of the address, so that neither a reload nor the history has it. */
+/** Removes the secret of a one-time link from the address, so that neither a reload nor the history has it. */
 export function takeLinkSecret(): string {
   const { pathname, hash } = globalThis.location;
   if (pathname !== "/sign-in" || hash.length < 2) return "";
@@ -43,7 +43,7 @@ export function takeLinkSecret(): string {
   return hash.slice(1);
 }
 
-/** Whether one is signed in, and how to. The secret of a one-time link is used on the way. */
+/** Whether the reader is signed in, and how to sign in. It uses the secret of a one-time link. */
 export function session(takeSecret: () => string = takeLinkSecret) {
   return queryOptions({
     queryKey: accessKeys.session,
@@ -98,13 +98,13 @@ export const updateUser = (user: User, edit: Partial<Schemas["UserEdit"]>) =>
 
 export const deleteUser = (id: string) => body(client.DELETE("/users/{id}", { params: { path: { id } } }));
 
-/** Makes a link by which a user signs in once, as a whole address. */
+/** Makes a link with which a user signs in once, as a complete address. */
 export async function createLink(id: string): Promise<string> {
   const { url } = await body(client.POST("/users/{id}/link", { params: { path: { id } } }));
   return new URL(url, globalThis.location.origin).href;
 }
 
-/** Has this browser show pages with a token that only reads. */
+/** Makes this browser show pages with a read-only token. */
 export async function beginDisplay(token: string): Promise<void> {
   await body(client.POST("/session/display", { body: { token } }));
 }
@@ -122,7 +122,7 @@ export function tokenList() {
 export const createToken = (token: Schemas["NewToken"]) => body(client.POST("/tokens", { body: token }));
 export const revokeToken = (id: string) => body(client.DELETE("/tokens/{id}", { params: { path: { id } } }));
 
-/** The encryption keys, the active one first, as the replica that answers has them. */
+/** The encryption keys of the replica that answers, the active one first. */
 export function encryptionKeys() {
   return queryOptions({
     queryKey: accessKeys.keys,
@@ -130,7 +130,7 @@ export function encryptionKeys() {
   });
 }
 
-/** What entries of the audit log are wanted. */
+/** A filter of the audit log. */
 export type AuditFilter = { actor?: string; objectKind?: string; objectId?: string };
 
 export function auditLog(filter: AuditFilter) {
@@ -148,13 +148,13 @@ export function auditLog(filter: AuditFilter) {
   });
 }
 
-/** The name by which alerts and notes show somebody; undefined before it is known who that is. */
+/** The name of the reader in alerts and notes; undefined before it is known who that is. */
 export function actorOf(who: Me | undefined): string | undefined {
   if (who === undefined) return undefined;
   return who.kind === "user" ? who.email : who.name;
 }
 
-/** Whether somebody may do what asks for a role. Before it is known who that is, nothing is offered. */
+/** Whether the reader may do what requires a role. Before it is known who that is, the answer is no. */
 export function isAtLeast(who: Me | undefined, role: Role): boolean {
   const rank = (of: Role) => roles.findIndex(({ value }) => value === of);
   return who !== undefined && rank(who.role) >= rank(role);

@@ -12,38 +12,38 @@ import {
   type UndoResult,
 } from "./client";
 
-/** What of the inbox a list shows. Empty lists, an empty text and false are no restriction. */
+/** A filter of the inbox. Empty lists, an empty text and false are no restriction. */
 export interface AlertFilter {
   state: AlertState;
   severity: readonly Severity[];
   application: readonly string[];
   ruleId: readonly string[];
-  /** What exchanges failed with; the empty one stands for alerts without an error. */
+  /** The errors of the exchanges; the empty text means alerts without an error. */
   signature: readonly string[];
-  /** The routes of the exchanges; set where an issue is opened. */
+  /** The routes of the exchanges; set when an issue is opened. */
   route: readonly string[];
   environment: readonly string[];
   executionId: string;
   correlationId: string;
-  /** Each as key=value; all must hold. */
+  /** Each as key=value; all must match. */
   attribute: readonly string[];
-  /** Fired within so many hours before now; 0 is no restriction. */
+  /** Fired within this number of hours before now; 0 is no restriction. */
   hours: number;
   /** Fired between these instants; an empty one is no restriction. */
   from: string;
   to: string;
   q: string;
   mine: boolean;
-  /** Who alerts are assigned to; the empty one stands for nobody. */
+  /** Who alerts are assigned to; the empty text means nobody. */
   assignee: readonly string[];
   /** Whether alerts are snoozed; "any" is no restriction. */
   snoozed: "any" | "yes" | "no";
   unread: boolean;
-  /** Only alerts about one exchange each, which issues consist of; set where an issue is opened. */
+  /** Only alerts about one exchange each, of which issues consist; set when an issue is opened. */
   perExchange: boolean;
 }
 
-/** What alerts are folded by. */
+/** How alerts are folded. */
 export type Fold = "issue" | "rule" | "signature";
 
 export const alertKeys = {
@@ -101,15 +101,15 @@ export function alertPage(filter: AlertFilter, cursor: string, signal?: AbortSig
   );
 }
 
-/** How many alerts are asked for by their ids at once. */
+/** How many alerts one request names by their ids. */
 export const mostChanged = 200;
 
-/** Of these alerts, those that match. */
+/** Those of these alerts that match. */
 export function changedAlerts(filter: AlertFilter, ids: readonly string[]): Promise<AlertPage> {
   return body(client.GET("/alerts", { params: { query: { ...queryOf(filter), id: [...ids], limit: mostChanged } } }));
 }
 
-/** Whether an alert has messages that are still to be delivered. */
+/** Whether an alert has messages that are not delivered yet. */
 export function isUndelivered({ delivery }: Alert): boolean {
   return delivery !== undefined && delivery.delivered + delivery.failed < delivery.total;
 }
@@ -126,7 +126,7 @@ export function alertList(filter: AlertFilter) {
 const mostFound = 6;
 const mostPages = 5;
 
-/** The newest alerts with a text, of whatever state, as far back as a few pages look. */
+/** The newest alerts with a text, in any state, as far back as a few pages reach. */
 export function findAlerts(q: string) {
   return queryOptions({
     queryKey: [...alertKeys.found, q],
@@ -145,7 +145,7 @@ export function findAlerts(q: string) {
   });
 }
 
-/** How long exchanges like that of an alert usually take. It is of before, and stays so. */
+/** How long exchanges like that of an alert usually take. The result does not change. */
 export function usualDuration(id: string) {
   return queryOptions({
     queryKey: ["usualDuration", id] as const,
@@ -155,7 +155,7 @@ export function usualDuration(id: string) {
   });
 }
 
-/** The alerts that match, folded: the group with the newest alert first. */
+/** The matching alerts, folded: the group with the newest alert first. */
 export function alertGroups(filter: AlertFilter, by: Fold) {
   return infiniteQueryOptions({
     queryKey: [...alertKeys.groups, by, filter],
@@ -173,7 +173,7 @@ export function alertGroups(filter: AlertFilter, by: Fold) {
   });
 }
 
-/** The newest alerts of a group that is opened. */
+/** The newest alerts of an opened group. */
 export function nestedAlerts(filter: AlertFilter) {
   return queryOptions({
     queryKey: [...alertKeys.nested, filter],
@@ -214,7 +214,7 @@ export function oneAlert(id: string) {
 
 const pendingPollMs = 2_000;
 
-/** An alert's notifications. No event says that one was delivered, so this asks again while one is pending. */
+/** An alert's notifications. No event announces deliveries, so the query is repeated while one is pending. */
 export function alertNotifications(id: string) {
   return queryOptions({
     queryKey: alertKeys.notifications(id),
@@ -233,7 +233,7 @@ export function filterBody(filter: AlertFilter) {
   return queryOf(filter);
 }
 
-/** Acknowledges or resolves all that are selected, or none. The selection's `actionId` makes a repetition harmless. */
+/** Acknowledges or resolves all selected alerts, or none. The selection's `actionId` makes a repetition harmless. */
 export function changeAlerts(to: "ACKNOWLEDGED" | "RESOLVED", selection: AlertSelection): Promise<BulkResult> {
   return body(
     to === "ACKNOWLEDGED"
@@ -242,19 +242,19 @@ export function changeAlerts(to: "ACKNOWLEDGED" | "RESOLVED", selection: AlertSe
   );
 }
 
-/** Who is to handle alerts; empty is nobody. Those that others handle are meant only with `reassign`. */
+/** Who is to handle alerts; empty means nobody. Alerts that others handle are only included with `reassign`. */
 export interface Handover {
   assignee: string;
   reassign: boolean;
 }
 
-/** Assigns all that are selected, or none, as `changeAlerts` changes them. */
+/** Assigns all selected alerts, or none, like `changeAlerts`. */
 export function assignAlerts(to: Handover, selection: AlertSelection): Promise<BulkResult> {
   const { holdUntil: _, ...which } = selection;
   return body(client.POST("/alerts/assign", { body: { ...which, ...to } }));
 }
 
-/** Assigns an alert to somebody; empty is nobody. Where `was` is not the assignee any more it is refused. */
+/** Assigns an alert to somebody; empty means nobody. If `was` is not the assignee any more, it is refused. */
 export function assignAlert(id: string, assignment: { assignee: string; was: string }): Promise<Alert> {
   return body(client.POST("/alerts/{id}/assign", { params: { path: { id } }, body: assignment }));
 }
@@ -269,7 +269,7 @@ export function unsnoozeAlert(id: string): Promise<Alert> {
   return body(client.POST("/alerts/{id}/unsnooze", { params: { path: { id } } }));
 }
 
-/** The people whom alerts can be assigned to. */
+/** The people that alerts can be assigned to. */
 export function assignees() {
   return queryOptions({
     queryKey: ["assignees"] as const,
@@ -277,12 +277,12 @@ export function assignees() {
   });
 }
 
-/** Puts back what an action has changed, and nothing has changed since. */
+/** Restores what an action changed, if it was not changed since. */
 export function undoAction(id: string): Promise<UndoResult> {
   return body(client.POST("/alerts/actions/{id}/undo", { params: { path: { id } } }));
 }
 
-/** Marks alerts as read, or as unread, for the caller alone. */
+/** Marks alerts as read or unread, only for the caller. */
 export async function markRead(selection: AlertSelection, unread = false): Promise<void> {
   const { actionId: _, ...which } = selection;
   await body(client.POST("/alerts/read", { body: { ...which, unread } }));

@@ -2,7 +2,10 @@ import createClient from "openapi-fetch";
 import { ApiError, unreachable } from "./errors";
 import type { components, paths } from "./schema.gen";
 
-/** The one way to Tocsin's API, typed by its document. Its absolute address keeps it usable outside a page, in tests. */
+/**
+ * The only way to Tocsin's API, with types from its document. Its absolute address also works
+ * outside a page, in tests.
+ */
 export const client = createClient<paths>({
   baseUrl: new URL("/api/v1", globalThis.location.origin).href,
   fetch: (request) => globalThis.fetch(request),
@@ -10,7 +13,7 @@ export const client = createClient<paths>({
 
 const signedOut = new EventTarget();
 
-/** Calls back whenever the API says that one is not signed in any more. Returns how to end that. */
+/** Calls back whenever the API says that the reader is not signed in any more. Returns a function that ends this. */
 export function onSignedOut(call: () => void): () => void {
   signedOut.addEventListener("signed-out", call);
   return () => signedOut.removeEventListener("signed-out", call);
@@ -19,8 +22,9 @@ export function onSignedOut(call: () => void): () => void {
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
 /**
- * Resolves to the body of a successful answer. Anything else is an {@link ApiError}: what the API said, or that it could
- * not be reached. An abort stays what it is, so that the query cache recognises it.
+ * Resolves to the body of a successful answer. Anything else is an {@link ApiError}: the error of
+ * the API, or that it could not be reached. An abort is passed on unchanged, so that the query
+ * cache recognises it.
  */
 export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
   let answer: Answer<T>;

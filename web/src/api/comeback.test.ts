@@ -4,7 +4,7 @@ import { createCache } from "./cache";
 import { isKnownAway, onComeback } from "./comeback";
 import { ApiError, unreachable } from "./errors";
 
-/** A page that asks for these, of which each answers as `answer` says. */
+/** A page that requests these; `answer` decides each answer. */
 function aPage(answer: (key: string) => unknown, ...keys: string[]) {
   const cache = createCache();
   const asked: string[] = [];

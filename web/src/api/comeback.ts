@@ -3,19 +3,21 @@ import type { Status } from "./client";
 import { isAway, isLame } from "./errors";
 import { systemStatus } from "./status";
 
-/** Whether Tocsin did not answer when it was asked last how it is, which is every few seconds. */
+/** Whether Tocsin did not answer the last status request, which is sent every few seconds. */
 export function isKnownAway(cache: QueryClient): boolean {
   return isAway(cache.getQueryState(systemStatus().queryKey)?.error);
 }
 
 /**
- * Calls back each time that all is well again after Tocsin did not answer, or could not reach one of its databases, and first
- * asks again for what is on the page and could not be read meanwhile, or is of before (`meta.afterOutage`). Lists that are
- * loaded page by page are left to those who keep them fresh: all their pages would be asked again. Returns how to end that.
+ * Calls back each time that all is well again after Tocsin did not answer or could not reach one of
+ * its databases. Before that, it requests again what the page could not read meanwhile, and what is
+ * older than the outage (`meta.afterOutage`). Lists that are loaded page by page are left to the
+ * code that refreshes them, because all their pages would be requested again. Returns a function
+ * that ends this.
  */
 export function onComeback(cache: QueryClient, call: () => void): () => void {
   let away = false;
-  // Tocsin answers, but says itself that it lacks something.
+  // Tocsin answers, but reports that a dependency is missing.
   let lame = false;
   const [key] = systemStatus().queryKey;
   return cache.getQueryCache().subscribe((event) => {

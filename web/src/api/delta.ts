@@ -10,8 +10,9 @@ export function isAbove(a: Alert, b: Alert): boolean {
 }
 
 /**
- * Brings the loaded part of a list up to date where only some alerts have changed. `found` are those of them that match the
- * list's filter now; the others leave the list. What belongs below the loaded part is left to the pages that follow.
+ * Updates the loaded part of a list if only some alerts have changed. `found` are those of them
+ * that match the list's filter now; the others leave the list. Alerts that belong below the loaded
+ * part are left to the following pages.
  */
 export function applyDelta(old: Pages, changed: ReadonlySet<string>, found: readonly Alert[]): Pages {
   const pages = old.pages.map((page) => ({ ...page, items: page.items.filter(({ id }) => !changed.has(id)) }));
@@ -27,7 +28,10 @@ export function applyDelta(old: Pages, changed: ReadonlySet<string>, found: read
   return { ...old, pages };
 }
 
-/** Whether an alert belongs on a page, as it was loaded, or above it. A page without a cursor is the last one, and reaches to the end. */
+/**
+ * Whether an alert belongs on a loaded page, or above it. A page without a cursor is the last one,
+ * and reaches to the end.
+ */
 function holds({ items, nextCursor, searchedTo }: AlertPage, alert: Alert): boolean {
   if (!nextCursor) return true;
   if (searchedTo) return Date.parse(alert.firedAt) >= Date.parse(searchedTo);
@@ -35,7 +39,7 @@ function holds({ items, nextCursor, searchedTo }: AlertPage, alert: Alert): bool
   return last !== undefined && (alert.id === last.id || isAbove(alert, last));
 }
 
-/** Instants of Postgres have microseconds, which a Date would drop. */
+/** Postgres's instants have microseconds, which a Date would drop. */
 const later = (a: string, b: string) => {
   const difference = Date.parse(a) - Date.parse(b);
   return difference > 0 || (difference === 0 && a >= b) ? a : b;

@@ -3,7 +3,7 @@ import type { components } from "./schema.gen";
 type Problem = components["schemas"]["Problem"];
 type FieldError = components["schemas"]["FieldError"];
 
-/** Why a call did not succeed. Status 0 means that no answer came. */
+/** Why a call failed. Status 0 means that there was no answer. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -27,7 +27,7 @@ export function unreachable(cause: unknown): ApiError {
   return error;
 }
 
-/** What to tell a person about any error, and what they can do. What is shown is asked for again without them. */
+/** How to describe any error to people, with the remedy. The queries of a page are repeated without their help. */
 export function explain(error: unknown, again = "It tries again automatically."): { what: string; remedy: string } {
   if (!(error instanceof ApiError)) {
     return { what: error instanceof Error ? error.message : String(error), remedy: "Reload the page." };
@@ -40,7 +40,7 @@ export function explain(error: unknown, again = "It tries again automatically.")
       return { what: error.message, remedy: "Sign in again." };
     case error.status === 403:
       return { what: error.message, remedy: "Ask an administrator for the role that may do this." };
-    // An id that the address holds, and that is none.
+    // The address contains an id in the wrong format.
     case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
       return { what: "Not found.", remedy: "Check the address." };
     case error.status === 404:
@@ -57,16 +57,16 @@ export function explain(error: unknown, again = "It tries again automatically.")
   }
 }
 
-/** The same in one go, for a message in passing about what a person did: nobody does that again for them. */
+/** The same in one sentence, for a passing message about a person's action, which is not repeated automatically. */
 export function reasonOf(error: unknown): string {
   const { what, remedy } = explain(error, "Try again in a moment.");
   return `${what} ${remedy}`.trim();
 }
 
-/** Whether no answer came at all. */
+/** Whether there was no answer at all. */
 export const isAway = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
 
-/** Whether Tocsin answered that something which it needs does not. */
+/** Whether Tocsin answered that one of its dependencies does not. */
 export const isLame = (error: unknown): boolean => error instanceof ApiError && error.status === 503;
 
 /** Whether trying the same call again may help. */

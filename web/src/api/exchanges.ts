@@ -6,7 +6,7 @@ type Scope = NonNullable<RuleDefinition["scope"]>;
 
 const facetLimit = 50;
 
-/** The values of a field that begin with a text, the most frequent first, within environments and applications. */
+/** The values of a field that begin with a text, most frequent first, within environments and applications. */
 export function facets(field: FacetField, prefix: string, { environments = [], applications = [] }: Scope) {
   return queryOptions({
     queryKey: ["facets", field, prefix, environments, applications] as const,
@@ -27,7 +27,7 @@ export interface ExplainQuery {
   hours?: number;
 }
 
-/** Why there is an alert about an exchange, or none, rule by rule. */
+/** Why there is an alert about an exchange, or why not, rule by rule. */
 export function explanation({ executionId, startTime, hours }: ExplainQuery) {
   const query = { executionId, ...(startTime ? { startTime } : {}), ...(hours ? { hours } : {}) };
   return queryOptions({
@@ -39,7 +39,7 @@ export function explanation({ executionId, startTime, hours }: ExplainQuery) {
 
 const recentLimit = 20;
 
-/** The newest exchanges of a scope that ended as wanted. */
+/** The newest exchanges of a scope with a result. */
 export function recentExchanges(scope: Scope, statuses: ("COMPLETED" | "FAILED")[]) {
   const { environments = [], applications = [], routes = [] } = scope;
   const query = { environment: environments, application: applications, route: routes, status: statuses };

@@ -3,7 +3,7 @@ import { body, client } from "./client";
 
 const aWeek = 7 * 24;
 
-/** The applications of which exchanges were seen within a week, the most frequent ones. */
+/** The most frequent applications of exchanges within a week. */
 export function applicationNames() {
   return queryOptions({
     queryKey: ["facets", "application"],

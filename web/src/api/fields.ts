@@ -7,8 +7,8 @@ export interface Placed {
 }
 
 /**
- * Sorts complaints to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is the longest name
- * the form knows. What fits no field is for the top of the form.
+ * Assigns errors to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is
+ * the longest name that the form knows. Errors that fit no field are shown at the top of the form.
  */
 export function placeFields(errors: readonly FieldError[], known: readonly string[]): Placed {
   const fields: Record<string, string> = {};
@@ -23,7 +23,10 @@ export function placeFields(errors: readonly FieldError[], known: readonly strin
   return { fields, rest };
 }
 
-/** Sorts the API's complaints as {@link placeFields}; a refusal that names no field is for the top of the form. */
+/**
+ * Assigns the API's errors to fields like {@link placeFields}. An error without a field is shown at
+ * the top of the form.
+ */
 export function placeErrors(error: unknown, known: readonly string[]): Placed {
   if (!(error instanceof ApiError)) return { fields: {}, rest: [reasonOf(error)] };
   if (error.fields.length === 0) return { fields: {}, rest: [reasonOf(error)] };

@@ -23,7 +23,7 @@ test("a page that is told which alerts changed reads those alone", async () => {
   );
   open("/inbox?fold=none");
   await waitFor(() => expect(rows()).toHaveLength(2));
-  // The first event of a stream names nothing: everything is read.
+  // The first event of a stream names no alerts: everything is read.
   streams.at(-1)?.tell(countsOf(world.alerts));
   await waitFor(() => expect(asked).toEqual([[], []]));
 

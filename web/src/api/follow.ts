@@ -7,24 +7,24 @@ import { Live } from "./live";
 import { throttle } from "./throttle";
 
 const refreshGapMs = 1_000;
-/** Folding reads every alert that matches: it is asked for a fifth of the time at most. */
+/** Folding reads every matching alert, so it may take at most a fifth of the time. */
 const groupsGapMs = 2_000;
 const groupsShare = 5;
-/** How often everything is read anew while something changes, in case that an event did not name a change. */
+/** How often everything is read again while something changes, in case an event did not name a change. */
 const wholeMs = 60_000;
 /** No event announces a delivery: rows whose messages are not delivered yet are read again after so long. */
 const deliveryMs = 5_000;
 
-/** Of a list longer than this, only the beginning is read anew as a whole: the rest would cost a call for each page. */
+/** Only the beginning of a list longer than this is read again as a whole: the rest would need a call for each page. */
 const longPages = 20;
 
 type List = InfiniteData<AlertPage, string>;
 type Groups = InfiniteData<AlertGroupPage, string>;
 
 /**
- * Keeps the cache as fresh as the stream of events. Counts come with the event, and with it the ids of the alerts that
- * changed: a list reads those, whatever its length, at most once a second. Where an event names none, everything that is on
- * the page is read anew.
+ * Keeps the cache as fresh as the stream of events. An event contains the counts and the ids of the
+ * alerts that changed. A list reads those, whatever its length, at most once a second. If an event
+ * names no alerts, everything on the page is read again.
  */
 export function follow(cache: QueryClient): Live {
   /** The alerts to read; undefined for all. */
@@ -52,7 +52,8 @@ export function follow(cache: QueryClient): Live {
   );
   const refresh = throttle(
     async () => {
-      // An action under way has changed the cache ahead of the server, and reads everything anew when it is done.
+      // An action under way has changed the cache ahead of the server, and reads everything again
+      // when it is done.
       if (cache.isMutating({ mutationKey: alertKeys.all }) > 0) return;
       const ids = changed;
       changed = new Set();
@@ -63,7 +64,8 @@ export function follow(cache: QueryClient): Live {
         else await refreshSome(cache, [...new Set([...ids, ...undelivered(cache)])].slice(0, mostChanged));
         if (whole) wholeAt = Date.now();
       } catch {
-        // What could not be read is unknown; the query cache has the error of what is on the page.
+        // Alerts that could not be read are unknown. The query cache has the error for what is on
+        // the page.
         changed = undefined;
       }
       clearTimeout(waiting);
@@ -84,7 +86,7 @@ export function follow(cache: QueryClient): Live {
   return live;
 }
 
-/** Reads everything that is on the page anew. */
+/** Reads everything that is on the page again. */
 async function refreshAll(cache: QueryClient): Promise<void> {
   await Promise.all([
     cache.invalidateQueries({
@@ -100,7 +102,7 @@ async function refreshAll(cache: QueryClient): Promise<void> {
   ]);
 }
 
-/** Reads some alerts for the lists on the page, and what else shows them. */
+/** Reads some alerts for the lists on the page, and for other parts that show them. */
 async function refreshSome(cache: QueryClient, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const set = new Set(ids);
@@ -149,20 +151,20 @@ async function refreshHeads(cache: QueryClient): Promise<void> {
 }
 
 /**
- * Whether a first answer is under way. Asking again would not be another call; it would be waiting for this one, and the
- * moment that it failed ask anew, before anybody saw why.
+ * Whether a first answer is under way. Requesting it again would not be another call: it would wait
+ * for this one and, when this one fails, repeat it before anybody saw why.
  */
 function isTrying({ state }: Query): boolean {
   return state.data === undefined && state.fetchStatus === "fetching";
 }
 
-/** Whether a list is long, or of a search, each page of which is work. */
+/** Whether a list is long, or a search, in which each page is expensive. */
 function isLong(data: unknown): boolean {
   const pages = (data as List | undefined)?.pages ?? [];
   return pages.length > longPages || (pages.length > 1 && pages.some(({ searchedTo }) => searchedTo !== undefined));
 }
 
-/** How many calls it costs to read everything on the page anew. */
+/** How many calls are needed to read everything on the page again. */
 function loadedPages(cache: QueryClient): number {
   const loaded = activeLists(cache).map(({ state }) => (isLong(state.data) ? 1 : (state.data as List).pages.length));
   return Math.max(1, ...loaded);

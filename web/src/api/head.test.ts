@@ -28,7 +28,7 @@ test("a head that is everything is the list", () => {
 });
 
 const minute = (minutes: number) => new Date(Date.UTC(2026, 0, 1, 0, minutes)).toISOString();
-/** Of a search: alerts that fired at a minute each, and the minute down to which it looked. */
+/** A search: alerts that fired one minute apart, and the minute back to which it searched. */
 const search = (minutes: number[], searchedTo: number | undefined): AlertPage => ({
   items: minutes.map((at) => ({ id: `${at}`, firedAt: minute(at) }) as Alert),
   asOf: "",

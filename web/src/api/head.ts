@@ -4,8 +4,8 @@ import type { AlertPage } from "./client";
 type Pages = InfiniteData<AlertPage, string>;
 
 /**
- * Puts a first page that was asked anew before what is loaded of a list. Where the two do not meet, because more came
- * meanwhile than a page holds, the list begins anew with that page.
+ * Puts a new first page before the loaded part of a list. If the two do not meet, because more
+ * alerts came meanwhile than a page holds, the list begins again with that page.
  */
 export function mergeHead(old: Pages, head: AlertPage): Pages {
   if (head.searchedTo) return mergeSearch(old, head, Date.parse(head.searchedTo));
@@ -21,7 +21,7 @@ export function mergeHead(old: Pages, head: AlertPage): Pages {
   return { pages: [first, ...below], pageParams: ["", ...old.pageParams.slice(page + 1)] };
 }
 
-/** A page of a search ends at an instant rather than at an alert: what is older stays. */
+/** A page of a search ends at an instant and not at an alert: older alerts stay. */
 function mergeSearch(old: Pages, head: AlertPage, end: number): Pages {
   const page = old.pages.findIndex((candidate) => reach(candidate) < end);
   const meeting = old.pages[page];
@@ -32,7 +32,7 @@ function mergeSearch(old: Pages, head: AlertPage, end: number): Pages {
   return { pages: [first, ...old.pages.slice(page + 1)], pageParams: ["", ...old.pageParams.slice(page + 1)] };
 }
 
-/** The instant down to which a page and those before it tell everything. */
+/** The instant back to which a page and those before it are complete. */
 function reach({ searchedTo, nextCursor, items }: AlertPage): number {
   const at = searchedTo ?? (nextCursor ? items.at(-1)?.firedAt : undefined);
   return at === undefined ? Number.NEGATIVE_INFINITY : Date.parse(at);

@@ -6,7 +6,7 @@ const pageSize = 20;
 
 const pollMs = 15_000;
 
-/** What people wrote about an issue, newest first. No event tells of a note, and a storm of alerts writes none. */
+/** The notes on an issue, newest first. No event announces notes, and a storm of alerts writes none. */
 export function issueNotes({ application, route, signature }: IssueKey) {
   const key = { application, route, signature };
   return infiniteQueryOptions({
@@ -24,7 +24,7 @@ export function issueNotes({ application, route, signature }: IssueKey) {
   });
 }
 
-/** By its id, a note whose answer was lost is sent again and written once. */
+/** With its id, a note whose answer was lost can be sent again and is written once. */
 export const writeNote = ({ application, route, signature }: IssueKey, note: { noteId: string; text: string }) =>
   body(client.POST("/alerts/issue/notes", { body: { application, route, signature, ...note } }));
 

@@ -2,7 +2,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { alertKeys } from "./alerts";
 import { body, client } from "./client";
 
-/** What names an issue. */
+/** The identity of an issue. */
 export interface IssueKey {
   application: string;
   route: string;
@@ -12,7 +12,7 @@ export interface IssueKey {
 
 const pageSize = 50;
 
-/** What is known of an issue over all its alerts. */
+/** An issue over all its alerts. */
 export function oneIssue(key: IssueKey) {
   return queryOptions({
     queryKey: [...alertKeys.issues, key] as const,
@@ -20,7 +20,7 @@ export function oneIssue(key: IssueKey) {
   });
 }
 
-/** The alerts of an issue, of whatever state, newest first. */
+/** The alerts of an issue in any state, newest first. */
 export function issueAlerts({ application, route, signature }: IssueKey) {
   return infiniteQueryOptions({
     queryKey: [...alertKeys.issues, { application, route, signature }, "alerts"] as const,

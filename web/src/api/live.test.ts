@@ -4,7 +4,7 @@ import { Live } from "./live";
 
 function follow() {
   const onAlerts = vi.fn();
-  // Without chance, every delay is the longest that it may be.
+  // Without randomness, every delay has its maximum.
   const live = new Live({ onAlerts, open: (url) => new FakeStream(url) as unknown as EventSource, random: () => 0 });
   return { live, onAlerts };
 }

@@ -1,10 +1,10 @@
 import type { AlertCounts, AlertsEvent } from "./client";
 
-/** What the page may claim about its freshness. `paused`: nobody looks, so nothing is asked. */
+/** How fresh the page is. `paused`: nobody looks at it, so nothing is requested. */
 export type Connection = "connecting" | "live" | "reconnecting" | "paused";
 
 export interface LiveOptions {
-  /** Called with each event of the stream: these alerts of the inbox have changed, or any where none are named. */
+  /** Called with each event of the stream: these alerts have changed, or any alert if none are named. */
   onAlerts: (counts: AlertCounts | undefined, changed: readonly string[] | undefined) => void;
   open?: (url: string) => EventSource;
   random?: () => number;
@@ -15,16 +15,18 @@ const longestDelayMs = 30_000;
 
 /** How long a stream may take to open. */
 const openingMs = 30_000;
-/** After how many beats that did not come a stream is given up: one may be late, and the next one with it. */
+/** How many missing beats end a stream: one may be late, and the next one with it. */
 const missedBeats = 2.5;
 
 /**
- * Live follows /api/v1/events for as long as it runs. A stream that ends is opened anew after a delay that doubles from
- * half a second to half a minute, each shortened by up to a half at random, so that many pages do not return at once;
- * the first event of a new stream tells of everything that was missed. {@link nudge} ends such a wait.
+ * Live follows /api/v1/events while it runs. A stream that ends is opened again after a delay that
+ * doubles from half a second to half a minute. Each delay is shortened by up to a half at random,
+ * so that many pages do not return at once. The first event of a new stream contains everything
+ * that was missed. {@link nudge} ends such a wait.
  *
- * A stream whose other end is frozen or gone may never end. It is given up when it is silent for longer than its beats
- * allow. One that tells of no beat, as that of an older replica, is believed until it ends.
+ * A stream whose other end hangs or is gone may never end. It is given up when it is silent for
+ * longer than its beats allow. A stream without beats, such as that of an older replica, is trusted
+ * until it ends.
  */
 export class Live {
   private readonly options: Required<LiveOptions>;
@@ -38,7 +40,7 @@ export class Live {
     this.options = { open: (url) => new EventSource(url), random: Math.random, ...options };
   }
 
-  /** The present state, and how to hear of its changes: what useSyncExternalStore asks for. */
+  /** The present state, and how to subscribe to its changes, for useSyncExternalStore. */
   readonly current = (): Connection => this.state;
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
@@ -56,7 +58,7 @@ export class Live {
     this.become("paused");
   }
 
-  /** Tries again at once, when there is a reason to hope: the network is back, or the page is looked at again. */
+  /** Tries again at once if there is a reason to: the network is back, or the page is visible again. */
   nudge(): void {
     if (this.state !== "reconnecting") return;
     this.disconnect();
@@ -110,7 +112,7 @@ export class Live {
   }
 }
 
-/** For how long a stream may be silent after a beat; undefined where that does not say when the next one comes. */
+/** How long a stream may be silent after a beat; undefined if the beat does not say when the next one comes. */
 function timeoutOf(event: MessageEvent<string>): number | undefined {
   try {
     const { intervalSeconds } = JSON.parse(event.data) as { intervalSeconds?: number };
@@ -122,7 +124,7 @@ function timeoutOf(event: MessageEvent<string>): number | undefined {
   }
 }
 
-/** What cannot be read is left out: the event still says that something changed. */
+/** Unreadable data is ignored: the event still says that something changed. */
 function dataOf(event: MessageEvent<string>): Partial<AlertsEvent> {
   try {
     const { counts, changed } = JSON.parse(event.data) as Partial<AlertsEvent>;

@@ -2,14 +2,14 @@ import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/
 import { alertKeys, isPending } from "./alerts";
 import { body, client, type Notification, type NotificationPage, type NotificationStatus } from "./client";
 
-/** Which notifications a list shows. Empty lists are no restriction. */
+/** A filter of notifications. Empty lists are no restriction. */
 export interface NotificationFilter {
   status: readonly NotificationStatus[];
   webhookId: readonly string[];
   ruleId: readonly string[];
   alertId: readonly string[];
   digestId: readonly string[];
-  /** Created within so many hours before now; 0 is no restriction. */
+  /** Created within this number of hours before now; 0 is no restriction. */
   hours: number;
   /** Text in the title of the alert, or an id. */
   q: string;
@@ -24,7 +24,7 @@ export const notificationKeys = {
 const pageSize = 50;
 const busyPollMs = 2_000;
 const idlePollMs = 10_000;
-/** A longer list is asked for again less often, in proportion: it costs a call for each page. */
+/** A longer list is refreshed less often, in proportion to its length: it needs a call for each page. */
 const pagesAtFullPace = 3;
 
 function since({ hours }: Pick<NotificationFilter, "hours">): { from?: string } {
@@ -38,7 +38,7 @@ function page(
   signal: AbortSignal,
 ): Promise<NotificationPage> {
   const { status, webhookId, ruleId, alertId, digestId, q } = filter;
-  // Rule and alert are known of what a digest tells, not of the digest.
+  // Rule and alert are known for the messages in a digest, but not for the digest.
   const onlyMessages = ruleId.length + alertId.length + digestId.length === 0;
   const lists = {
     status: [...status],
@@ -51,7 +51,7 @@ function page(
   return body(client.GET("/notifications", { signal, params: { query } }));
 }
 
-/** How long until a list is asked for again, by what is loaded of it. No event announces deliveries. */
+/** How long until a list is refreshed, by its loaded length. No event announces deliveries. */
 export function pollMs(pages: readonly Pick<NotificationPage, "items">[]): number {
   const pace = pages.some(({ items }) => items.some(isPending)) ? busyPollMs : idlePollMs;
   return pace * Math.max(1, pages.length / pagesAtFullPace);
@@ -68,7 +68,7 @@ export function notificationList(filter: NotificationFilter) {
   });
 }
 
-/** How many messages have each status, of some webhooks and as far back as a filter looks. */
+/** How many messages have each status, for some webhooks and as far back as a filter reaches. */
 export function notificationCounts({ webhookId, hours }: NotificationFilter) {
   return queryOptions({
     queryKey: [...notificationKeys.all, "counts", webhookId, hours] as const,
@@ -96,7 +96,7 @@ export function oneNotification(id: string) {
 const countedPages = 10;
 const countedPage = 200;
 
-/** How many notifications match, as far as they are worth counting: `more` says that there are others. */
+/** How many notifications match, up to a bound: `more` says that there are others. */
 export function notificationCount(filter: NotificationFilter) {
   return queryOptions({
     queryKey: [...notificationKeys.all, "count", filter],
@@ -126,12 +126,12 @@ export function notificationAny(filter: NotificationFilter) {
 
 export type Retriable = "FAILED" | "EXHAUSTED" | "RETRYING";
 
-/** Makes one due at once, delivered or not. */
+/** Makes a message due at once, delivered or not. */
 export function retryNotification(id: string): Promise<Notification> {
   return body(client.POST("/notifications/{id}/retry", { params: { path: { id } } }));
 }
 
-/** Makes all due at once that match and were not delivered. */
+/** Makes all matching messages due at once that were not delivered. */
 export function retryNotifications(filter: NotificationFilter, status: readonly Retriable[]) {
   const { webhookId, ruleId, alertId } = filter;
   const matching = {
@@ -144,7 +144,7 @@ export function retryNotifications(filter: NotificationFilter, status: readonly 
   return body(client.POST("/notifications/retry", { body: { filter: matching } }));
 }
 
-/** After a retry, what tells of deliveries is asked again: here, and in the inbox. */
+/** After a retry, everything about deliveries is refreshed: here, and in the inbox. */
 export async function refreshDeliveries(cache: QueryClient): Promise<void> {
   await Promise.all([
     cache.invalidateQueries({ queryKey: notificationKeys.all }),

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type Me, type Role, roles } from "./access";
 import { leastRole, mayCall, type Operation } from "./operations";
 
-/** The roles in the API's document, of all operations that not every reader may call. */
+/** The roles in the API's document, for all operations that not every reader may call. */
 function documented(): Record<string, string> {
   const document = readFileSync("../api/openapi.yaml", "utf8");
   const operations = document.split(/^ {6}operationId: /m).slice(1);

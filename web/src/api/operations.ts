@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { isAtLeast, type Me, me, type Role } from "./access";
 
-/** The least role for each operation that changes something or is for administrators, as the API's document gives it. */
+/** The lowest role for each operation that changes something or is for administrators, as in the API's document. */
 export const leastRole = {
   createRule: "editor",
   updateRule: "editor",
@@ -60,10 +60,10 @@ export const leastRole = {
 
 export type Operation = keyof typeof leastRole;
 
-/** Whether somebody may call an operation. Before it is known who that is, nothing is offered. */
+/** Whether a person may call an operation. Before it is known who that is, the answer is no. */
 export const mayCall = (who: Me | undefined, operation: Operation) => isAtLeast(who, leastRole[operation]);
 
-/** Whether the reader may call operations, so that no page offers what would be refused. */
+/** Whether the reader may call operations, so that no page offers one that would be refused. */
 export function useMay(): (operation: Operation) => boolean {
   const { data: who } = useQuery(me());
   return (operation) => mayCall(who, operation);

@@ -10,7 +10,7 @@ export function receiverList() {
   });
 }
 
-/** The requests that a receiver would get. No secret is needed for it, so none is sent. */
+/** The requests that a receiver would get. They need no secret, so none is sent. */
 export function receiverPreview(receiver: string, inputs: Record<string, string>) {
   return queryOptions({
     queryKey: ["receiverPreview", receiver, inputs] as const,

@@ -18,7 +18,7 @@ export function routingPolicy() {
   });
 }
 
-/** Replaces the version of the policy that was edited; another version is a 412. */
+/** Replaces the version of the policy that was edited; if there is another version, the answer is 412. */
 export function updateRoutingPolicy(version: number, definition: RoutingPolicyDefinition): Promise<RoutingPolicy> {
   return body(client.PUT("/routing", { params: { header: { "If-Match": `"${version}"` } }, body: definition }));
 }

@@ -36,8 +36,9 @@ export function ruleList() {
 }
 
 /**
- * Every rule with its present health. The list holds whole definitions, so it is asked for again when the status, which is
- * polled anyway, says that something about rules has changed, and otherwise seldom.
+ * Every rule with its present health. The list contains whole definitions. So it is requested again
+ * when the status, which is polled anyway, says that something about rules has changed, and rarely
+ * otherwise.
  */
 export function useRuleHealth() {
   const { data: status } = useQuery(systemStatus());
@@ -72,12 +73,12 @@ export function openAlerts() {
   });
 }
 
-/** One rule as it is stored. It is not asked again while somebody edits it. */
+/** One stored rule. It is not refreshed while somebody edits it. */
 export function ruleOne(id: string) {
   return queryOptions({
     queryKey: [...ruleKeys.ones, id] as const,
     queryFn: ({ signal }) => readRule(id, signal),
-    // Whoever opens it begins with what is stored then.
+    // Each time it is opened, it begins with the stored state.
     gcTime: 0,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
@@ -145,13 +146,13 @@ export function duplicateRule(id: string): Promise<Rule> {
   return body(client.POST("/rules/{id}/duplicate", { params: { path: { id } } }));
 }
 
-/** Sends each webhook of a rule one message, marked as a test, about an exchange or a made-up one. */
+/** Sends each webhook of a rule one message about an exchange or a made-up one, marked as a test. */
 export async function testRule(id: string, exchange: ExchangeRef | undefined): Promise<TestResult[]> {
   const asked = exchange ? { exchange } : {};
   return (await body(client.POST("/rules/{id}/test", { params: { path: { id } }, body: asked }))).items;
 }
 
-/** What a definition would have raised in the hours before. */
+/** What a definition would have raised in the last hours. */
 export function rulePreview(definition: RuleDefinition, hours: number) {
   return queryOptions({
     queryKey: ["rulePreview", hours, definition] as const,
@@ -162,7 +163,7 @@ export function rulePreview(definition: RuleDefinition, hours: number) {
   });
 }
 
-/** Which alerts a rule would raise as it is defined here and does not as it is stored, and the other way round. */
+/** The alerts that a rule would raise only as defined here, and those that it would raise only as stored. */
 export function ruleDifference(id: string, version: number, definition: RuleDefinition, hours: number) {
   return queryOptions({
     queryKey: ["ruleDifference", id, version, hours, definition] as const,
@@ -179,7 +180,7 @@ export function ruleDifference(id: string, version: number, definition: RuleDefi
   });
 }
 
-/** The newest replays of a rule, and before when none may begin. */
+/** The newest replays of a rule, and the time before which none may begin. */
 export function ruleReplays(id: string) {
   return queryOptions({
     queryKey: [...ruleKeys.all, id, "replays"] as const,
@@ -202,7 +203,7 @@ export function cancelReplay(id: string): Promise<RuleReplay> {
   return body(client.POST("/replays/{id}/cancel", { params: { path: { id } } }));
 }
 
-/** What templates make of an exchange. */
+/** The message that templates make for an exchange. */
 export function templatePreview(request: TemplatePreviewRequest) {
   return queryOptions({
     queryKey: ["templatePreview", request] as const,
@@ -221,12 +222,12 @@ export function setRuleEnabled(id: string, enabled: boolean): Promise<Rule> {
   return body(enabled ? client.POST("/rules/{id}/enable", { params }) : client.POST("/rules/{id}/disable", { params }));
 }
 
-/** Has a rule that could not be evaluated evaluated at once. */
+/** Makes the next pass evaluate a rule that could not be evaluated. */
 export function retryRule(id: string): Promise<Rule> {
   return body(client.POST("/rules/{id}/retry", { params: { path: { id } } }));
 }
 
-/** Compares a rule's alerts with the exchanges that match, which may take a while. */
+/** Compares a rule's alerts with the matching exchanges, which may take a while. */
 export function reconcileRule(id: string): Promise<Reconciliation> {
   return body(client.POST("/rules/{id}/reconcile", { params: { path: { id } } }));
 }

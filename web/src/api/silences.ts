@@ -16,7 +16,7 @@ export const silenceKeys = {
 const pollMs = 15_000;
 const pastPage = 50;
 
-/** The silences that are not over, newest first, again and again: time alone begins and ends them. */
+/** The silences that are not over, newest first, polled: they begin and end as time passes. */
 export function openSilences() {
   return queryOptions({
     queryKey: [...silenceKeys.all, "open"] as const,
@@ -53,7 +53,7 @@ export function createSilence(definition: SilenceDefinition): Promise<Silence> {
   return body(client.POST("/silences", { body: definition }));
 }
 
-/** Replaces the definition of the version that was edited; another version is a 412. */
+/** Replaces the version of the definition that was edited; if there is another version, the answer is 412. */
 export function updateSilence(
   { id, version }: Pick<Silence, "id" | "version">,
   definition: SilenceDefinition,

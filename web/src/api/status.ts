@@ -3,10 +3,13 @@ import { body, client } from "./client";
 
 const pollMs = 3_000;
 
-/** How long an answer about Tocsin may take, which is ready at once unless Tocsin hangs. */
+/** The timeout of a status request, whose answer is ready at once unless Tocsin hangs. */
 const answersWithinMs = 10_000;
 
-/** How Tocsin itself is doing. What does not say so in time does not answer, even though the call has not failed. */
+/**
+ * The state of Tocsin itself. If there is no answer in time, Tocsin counts as not answering, even
+ * if the call has not failed.
+ */
 export function systemStatus() {
   return queryOptions({
     queryKey: ["status"],
@@ -21,12 +24,12 @@ export function systemStatus() {
   });
 }
 
-/** The version that answered first since the page was loaded. */
+/** The version in the first answer since the page was loaded. */
 export const firstVersionKey = ["firstVersion"] as const;
 
 const historyPollMs = 60_000;
 
-/** How the system was in the last 24 hours, as the server keeps it. */
+/** The system in the last 24 hours, from the server's samples. */
 export function systemHistory() {
   return queryOptions({
     queryKey: ["statusHistory"],
@@ -36,7 +39,7 @@ export function systemHistory() {
   });
 }
 
-/** The processes that run, and those that died lately. */
+/** The running processes, and those that died recently. */
 export function replicaList() {
   return queryOptions({
     queryKey: ["replicas"],

@@ -16,11 +16,11 @@ export function teamList() {
   });
 }
 
-/** The names of teams, to be suggested. */
+/** The names of teams, for suggestions. */
 export const teamNames = () =>
   queryOptions({ ...teamList(), select: ({ teams }) => teams.map(({ name }) => name).sort() });
 
-/** Replaces the version of the teams that was edited; another version is a 412. */
+/** Replaces the version of the teams that was edited; if there is another version, the answer is 412. */
 export function updateTeams(version: number, teams: readonly Team[]): Promise<TeamList> {
   return body(
     client.PUT("/teams", { params: { header: { "If-Match": `"${version}"` } }, body: { teams: [...teams] } }),

@@ -1,6 +1,7 @@
 /**
- * Returns a function that runs `action` at once when it has been quiet, and otherwise once more when a gap after the run
- * before is over: how that ended is seen for at least so long. Many calls in between are one.
+ * Returns a function that runs `action` at once after a quiet time, and otherwise once more when
+ * the gap after the previous run is over. So the result of that run is visible for at least as
+ * long. Many calls in between count as one.
  */
 export function throttle(action: () => Promise<unknown>, gapMs: () => number): () => void {
   let busy = false;

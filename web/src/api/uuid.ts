@@ -1,4 +1,4 @@
-/** A random name for an action. `crypto.randomUUID` is missing where a page came over plain http. */
+/** A random id for an action. `crypto.randomUUID` is missing on a page loaded over plain http. */
 export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

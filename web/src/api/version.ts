@@ -1,8 +1,8 @@
 import { ApiError, unreachable } from "./errors";
 
 /**
- * Asks the server for its first page and compares the scripts that it names with those that run here. A failure says that
- * the server gave no usable answer.
+ * Requests the server's first page and compares the scripts in it with those that run here. An
+ * error means that the server gave no usable answer.
  */
 export async function isOutdated(): Promise<boolean> {
   let answer: Response;

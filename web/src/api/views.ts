@@ -3,7 +3,7 @@ import { body, client, type ViewDefinition } from "./client";
 
 export const viewKeys = { all: ["views"] as const };
 
-/** The reader's saved views and those that others share, by name. */
+/** The reader's saved views and the shared ones, by name. */
 export function savedViews() {
   return queryOptions({
     queryKey: viewKeys.all,
@@ -11,7 +11,7 @@ export function savedViews() {
   });
 }
 
-/** A view of the reader that has the same name is replaced. */
+/** A view of the reader with the same name is replaced. */
 export const saveView = (view: ViewDefinition) => body(client.POST("/views", { body: view }));
 
 export const deleteView = (id: string) => body(client.DELETE("/views/{id}", { params: { path: { id } } }));

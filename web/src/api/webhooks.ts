@@ -36,7 +36,7 @@ export async function deleteWebhook(id: string): Promise<void> {
   await body(client.DELETE("/webhooks/{id}", { params: { path: { id } } }));
 }
 
-/** The list again and again: whether messages flow to a webhook changes by itself. */
+/** The list, polled: whether messages flow to a webhook changes by itself. */
 export function webhookHealth() {
   return { ...webhookList(), refetchInterval: healthPollMs };
 }
@@ -49,7 +49,7 @@ export function readWebhook(id: string, signal?: AbortSignal): Promise<Webhook> 
   return body(client.GET("/webhooks/{id}", { ...(signal ? { signal } : {}), params: { path: { id } } }));
 }
 
-/** Replaces the definition of the version that was edited; another version is a 412. */
+/** Replaces the version of the definition that was edited; if there is another version, the answer is 412. */
 export function updateWebhook({ id, version }: Pick<Webhook, "id" | "version">, edit: WebhookEdit): Promise<Webhook> {
   const params = { path: { id }, header: { "If-Match": `"${version}"` } };
   return body(client.PUT("/webhooks/{id}", { params, body: edit }));
@@ -67,7 +67,7 @@ export function testWebhook(id: string): Promise<TestResult> {
   return body(client.POST("/webhooks/{id}/test", { params: { path: { id } } }));
 }
 
-/** Makes a new signing secret; the former one signs beside it for a while. */
+/** Makes a new signing secret; the former one also signs for a while. */
 export function rotateSecret(id: string, overlapSeconds: number): Promise<RotatedSecret> {
   return body(client.POST("/webhooks/{id}/rotate-secret", { params: { path: { id } }, body: { overlapSeconds } }));
 }

@@ -6,7 +6,7 @@ import { singleKeys, useSetting } from "../ui/setting";
 import { useModal } from "../ui/useModal";
 import styles from "./KeyHelp.module.css";
 
-/** The keys that do something on this page. It is open for as long as it is rendered. */
+/** The keys with an effect on this page. It is open while it is rendered. */
 export function KeyHelp({ onClose }: { onClose: () => void }) {
   const dialog = useModal();
   const commands = useCommandList()();

@@ -8,7 +8,7 @@ import { IconPerson } from "../ui/icons";
 import { Preferences } from "../ui/Preferences";
 import styles from "./PersonMenu.module.css";
 
-/** A name for little room: of an e-mail address, what is before the @. */
+/** A short name: the part of an e-mail address before the @. */
 function shortName(name: string): string {
   return name.split("@")[0] || name;
 }
@@ -18,7 +18,7 @@ interface Props {
   onHelp: () => void;
 }
 
-/** Who one is, how pages are shown, and the way out. */
+/** Who the reader is, how pages are shown, and signing out. */
 export function PersonMenu({ className, onHelp }: Props) {
   const { data: who } = useQuery(me());
   const signOut = useSignOut();
@@ -31,7 +31,7 @@ export function PersonMenu({ className, onHelp }: Props) {
     const leave = ({ target }: Event) => {
       if (target instanceof Node && !frame.current?.contains(target)) setOpen(false);
     };
-    // Nothing else on the page is closed by the same key.
+    // The key must not close anything else on the page.
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       event.stopImmediatePropagation();

@@ -23,10 +23,10 @@ import styles from "./Shell.module.css";
 import { useAnnouncements } from "./useAnnouncements";
 import { useAppCommands } from "./useAppCommands";
 
-/** What the settings are, each a page of its own. */
+/** The settings, each on its own page. */
 const settingsPages = ["/users", "/teams", "/tokens", "/audit", "/keys"];
 
-/** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
+/** The frame around every page: the rail, which is a bar at the bottom of a phone. */
 export function Shell() {
   usePrefetch();
   const [help, setHelp] = useState(false);
@@ -110,7 +110,7 @@ export function Shell() {
 
 const hiddenPollMs = 30_000;
 
-/** The stream brings the counts; this poll is for when it is down, or nobody looks and only the title shows. */
+/** The stream brings the counts. This poll is for when it is down, or when only the title is visible. */
 function FiringBadge() {
   const { data } = useQuery({ ...alertCounts(), refetchInterval: hiddenPollMs, refetchIntervalInBackground: true });
   const firing = data?.firing ?? 0;

@@ -34,7 +34,7 @@ test("nothing is asked for a person who is not signed in", async () => {
   expect(asked).toEqual(["/session"]);
 });
 
-// Else a page's code would come late, or another page's in its place.
+// Otherwise a page's code would be loaded late, or another page's code in its place.
 test("the server names the code of each page that has its own", async () => {
   const lazy = Object.values(newRouter().routesByPath).flatMap(({ fullPath, options }) => {
     const { chunk } = (options.component ?? {}) as Partial<LazyPage>;

@@ -4,9 +4,9 @@ import type { LazyPage } from "./chunk/lazyPage";
 import type { createAppRouter } from "./router";
 
 /**
- * Asks at once for what the page at an address needs in any case, and all of it at the same time: its code, whether
- * somebody is signed in, and then who, and what the page shows. The page then asks for the same and finds it under way;
- * what fails here is shown there.
+ * Requests at once what the page at an address needs in any case: its code, whether somebody is
+ * signed in and who, and what the page shows. When the page requests the same, it is already under
+ * way. Errors are shown by the page.
  */
 export function beginEarly(cache: QueryClient, router: ReturnType<typeof createAppRouter>, path: string) {
   const [matched, params] = router.getMatchedRoutes(path);

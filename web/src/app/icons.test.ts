@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-/** The width and height that a PNG says in its first chunk. */
+/** The width and height in the first chunk of a PNG. */
 function sizeOf(path: string): string {
   const png = readFileSync(path);
   expect(png.subarray(1, 4).toString("latin1")).toBe("PNG");
@@ -16,7 +16,7 @@ test("the application can be put on a home screen: each icon is there, in the si
     if (type === "image/png") expect(sizeOf(`public${src}`)).toBe(sizes);
     else expect(existsSync(`public${src}`)).toBe(true);
   }
-  // What Chromium asks for before it offers to install.
+  // What Chromium requires before it offers to install the application.
   expect(icons.map(({ sizes, purpose }) => `${sizes} ${purpose}`)).toContain("512x512 any");
   expect(icons.map(({ sizes }) => sizes)).toContain("192x192");
 });

@@ -3,7 +3,7 @@ import { oneWebhook, webhookList } from "../api/webhooks";
 import { SkeletonColumns, SkeletonForm } from "../ui/states";
 import { lazyPage } from "./chunk/lazyPage";
 
-/** How long something that is asked for early waits for its page. */
+/** How long the answer to an early request waits for its page. */
 const untilShownMs = 5_000;
 
 export const inbox = lazyPage("Inbox", async () => (await import("../inbox/InboxPage")).InboxPage, {

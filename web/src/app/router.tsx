@@ -25,7 +25,7 @@ import { Shell } from "./Shell";
 
 const root = createRootRoute({
   component: Shell,
-  // Of the frame itself; what a page throws stays within the frame.
+  // For errors of the frame itself; errors of a page stay within the frame.
   errorComponent: ({ error, reset }) => <Failed error={error} onRetry={reset} />,
   notFoundComponent: NotFound,
 });

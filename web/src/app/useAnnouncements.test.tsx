@@ -33,7 +33,7 @@ test("the last alert of a burst is announced, too, though nothing comes after it
   const fires = (firing: number) =>
     act(() => {
       cache.setQueryData(alertKeys.counts, { firing, acknowledged: 0, resolved: 0, pending: 0 });
-      // The cache tells of what changed in a timer.
+      // The cache reports changes in a timer.
       vi.advanceTimersByTime(100);
     });
   fires(0);

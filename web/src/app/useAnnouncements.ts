@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { alertCounts } from "../api/alerts";
 import { type Announced, announcement, beep, notifications, sound } from "../ui/announce";
 
-/** Tells of new alerts outside the page, where the person has asked for it. */
+/** Announces new alerts outside the page, if the person has enabled that. */
 export function useAnnouncements(): void {
   const { data } = useQuery(alertCounts());
   const firing = data?.firing;
@@ -25,7 +25,7 @@ export function useAnnouncements(): void {
 function tell(text: string) {
   if (sound.current() === "on") beep();
   if (notifications.current() === "on" && "Notification" in globalThis && Notification.permission === "granted") {
-    // One takes the place of the one before.
+    // Each notification replaces the previous one.
     new Notification("Tocsin", { body: text, tag: "tocsin" });
   }
 }

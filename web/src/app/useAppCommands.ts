@@ -42,7 +42,7 @@ const pages = [
   ["Encryption keys", "/keys", IconKey, "secrets rotation", "admin"],
 ] as const;
 
-/** What can be done on every page. */
+/** The commands of every page. */
 export function useAppCommands(onHelp: () => void): void {
   const navigate = useNavigate();
   const { data: who } = useQuery(me());

@@ -6,7 +6,7 @@ import { counted } from "../ui/words";
 import styles from "./deliveries.module.css";
 import { attemptSign } from "./words";
 
-/** One request: how it ended in a line, and when opened what was sent and what came back. */
+/** One request: its result on one line and, when opened, what was sent and the answer. */
 export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean }) {
   const { number, startedAt, durationMs, error, response, replica, request, responseHead } = attempt;
   const { word, explanation } = verdictWords(attempt);
@@ -87,7 +87,7 @@ function Headers({ fields }: { fields: readonly { name: string; value?: string; 
   );
 }
 
-/** Between the attempts: somebody sent it again. */
+/** Between the attempts: a person sent the message again. */
 export function RetryView({ at, by }: { at: string; by: string }) {
   return (
     <p className={styles.retry}>

@@ -25,7 +25,7 @@ import { type DeliverySearch, parseSearch, spans, toFilter, toRetry } from "./fi
 import { RetryAll } from "./RetryAll";
 import { tabsOf } from "./tabs";
 
-/** Messages sent and still to send: the list, and beside it the message that is open. The address holds both. */
+/** Sent and waiting messages: the list, and beside it the open message. The address contains both. */
 export function DeliveriesPage() {
   const search = useSearch({ from: "/deliveries" });
   const { notificationId: openId } = useParams({ strict: false });
@@ -40,7 +40,7 @@ export function DeliveriesPage() {
   });
   const [retrying, setRetrying] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
-  /** Moves the focus to another row, and with it what is open beside the list. */
+  /** Moves the focus to another row, and opens that row beside the list. */
   const step = (by: 1 | -1) => {
     const rows = [...document.querySelectorAll<HTMLElement>("[data-delivery]")];
     const at = rows.findIndex((row) => row === document.activeElement || row.dataset.delivery === openId);
@@ -124,7 +124,7 @@ export function DeliveriesPage() {
   );
 }
 
-/** The messages by what became of them. */
+/** The messages by status. */
 function StatusTabs({ search, filter }: { search: DeliverySearch; filter: NotificationFilter }) {
   const { data: counts } = useQuery(notificationCounts(filter));
   return (

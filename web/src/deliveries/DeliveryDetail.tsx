@@ -29,7 +29,7 @@ interface Props {
   may: boolean;
 }
 
-/** The open message: where it goes, each attempt, and what people did about it. */
+/** The open message: its target, each attempt, and the actions of people. */
 export function DeliveryDetail({ id, alone, may }: Props) {
   const { data: notification, error, refetch } = useQuery(oneNotification(id));
   return (
@@ -221,7 +221,7 @@ function Body({ notification }: { notification: Notification }) {
   );
 }
 
-/** When the next attempt is: an instant that has passed says nothing about that. */
+/** When the next attempt is. An instant in the past has no meaning here. */
 function Next({ at, webhookId }: { at: string; webhookId: string }) {
   const isAhead = useAtNow((now) => Date.parse(at) > now);
   return (

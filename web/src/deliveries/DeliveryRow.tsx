@@ -10,13 +10,13 @@ import { subject } from "./words";
 
 interface Props {
   notification: Notification;
-  /** Undefined of a digest, and while it is not known. */
+  /** Undefined for a digest, and while it is unknown. */
   ruleName: string | undefined;
   selected: boolean;
   narrow: boolean;
 }
 
-/** A message in a list: what became of it, where it goes, what it tells. */
+/** A message in a list: its status, its target, its subject. */
 export function DeliveryRow({ notification, ruleName, selected, narrow }: Props) {
   const {
     id,

@@ -3,7 +3,7 @@ import { webhookHealth } from "../api/webhooks";
 import { Ago } from "../ui/Instant";
 import { useAtNow } from "../ui/now";
 
-/** When a message is tried next. What is due waits for its turn, or for its webhook. */
+/** When the next attempt at a message is. A due message waits for a slot, or for its webhook. */
 export function Due({ at, webhookId }: { at: string; webhookId: string }) {
   const waits = useAtNow((now) => Date.parse(at) > now);
   const { data: webhooks } = useQuery(webhookHealth());

@@ -11,7 +11,7 @@ import { useToast } from "../ui/toast";
 import { messagesWord } from "../ui/words";
 import { toRetry } from "./filter";
 
-/** Says how many messages a retry is about, before it sends them. */
+/** Says how many messages a retry affects, before it sends them. */
 export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onClose: () => void }) {
   const cache = useQueryClient();
   const toast = useToast();

@@ -1,7 +1,7 @@
 import type { NotificationStatus } from "../api/client";
 import type { NotificationFilter, Retriable } from "../api/notifications";
 
-/** How the address bar writes a filter: what is at its default is left out. */
+/** The form of a filter in the address: defaults are left out. */
 export interface DeliverySearch {
   status?: string[];
   webhook?: string[];
@@ -23,7 +23,7 @@ export const statuses: readonly NotificationStatus[] = [
 ];
 export const retriable: readonly Retriable[] = ["FAILED", "EXHAUSTED", "RETRYING"];
 
-/** How far back one looks, by the word in the address. */
+/** How far back to look, by the word in the address. */
 export const spans: readonly { value: string; label: string; hours: number }[] = [
   { value: "", label: "Any time", hours: 0 },
   { value: "1h", label: "Last hour", hours: 1 },
@@ -31,7 +31,7 @@ export const spans: readonly { value: string; label: string; hours: number }[] =
   { value: "7d", label: "Last 7 days", hours: 7 * 24 },
 ];
 
-/** Reads an address that anybody may have typed: what makes no sense is left out, not an error. */
+/** Parses an address that may have been typed: invalid parts are ignored and are no error. */
 export function parseSearch(raw: Record<string, unknown>): DeliverySearch {
   const search: DeliverySearch = {};
   const status = texts(raw.status).filter((s) => statuses.some((known) => known.toLowerCase() === s));
@@ -61,11 +61,11 @@ export function toFilter(search: DeliverySearch): NotificationFilter {
   };
 }
 
-/** The states that a retry of all that match is meant for; none where it means nothing. */
+/** The states that a retry of all matching messages applies to; none if it does not apply. */
 export function toRetry({ status, digestId, q }: NotificationFilter): readonly Retriable[] {
-  // The API retries no search for a text.
+  // The API cannot retry the results of a text search.
   if (digestId.length > 0 || q !== "") return [];
-  // Those that are to be retried anyway are meant only if somebody asks for them.
+  // Messages that will be retried anyway are only included if the person selects them.
   return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
 }
 

@@ -12,10 +12,10 @@ const counted: Record<NotificationStatus, keyof NotificationCounts> = {
   SUPPRESSED: "suppressed",
 };
 
-/** Where the API ends counting. */
+/** Where the API stops counting. */
 const most = 10_000;
 
-/** How many messages have a status: "12", "10,000+"; "" while it is not known, or where the counts are not of this list. */
+/** How many messages have a status: "12", "10,000+". "" while it is unknown, or if the counts are of another list. */
 export function countOf(
   status: NotificationStatus,
   counts: NotificationCounts | undefined,
@@ -26,7 +26,10 @@ export function countOf(
   return count >= most ? `${number(most)}+` : number(count);
 }
 
-/** The tabs: all, and each status. One that nobody needs, because it has no message and is not chosen, is left out. */
+/**
+ * The tabs: all, and each status. A tab that is not needed, because it has no message and is not
+ * selected, is left out.
+ */
 export function tabsOf(search: DeliverySearch, counts: NotificationCounts | undefined) {
   const chosen = search.status ?? [];
   const usual: readonly NotificationStatus[] = ["PENDING", "RETRYING", "DELIVERED", "FAILED", "EXHAUSTED"];

@@ -19,14 +19,14 @@ const reasons: Record<string, string> = {
   UNDELIVERED: "Message not delivered",
 } satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
 
-/** What a message is about. */
+/** The subject of a message. */
 export function subject({ reason, digestSize, digestId }: Notification): string {
   if (reason === "DIGEST") return `Digest of ${number(digestSize ?? 0)}`;
   const word = reasons[reason] ?? reason;
   return digestId === undefined ? word : `${word}, in a digest`;
 }
 
-/** How an attempt ended, as one sign and its meaning, so that nothing depends on its hue alone. */
+/** The result of an attempt, as a sign with a meaning, so that nothing depends only on its hue. */
 export function attemptSign(verdict: Attempt["verdict"]): { sign: string; tone: "good" | "bad" | "open" } {
   switch (verdict) {
     case "DELIVERED":
@@ -45,18 +45,18 @@ export function attemptSign(verdict: Attempt["verdict"]): { sign: string; tone: 
   }
 }
 
-/** How attempts ended, in words: "unknown, not delivered, delivered". */
+/** The results of attempts, in words: "unknown, not delivered, delivered". */
 export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
   return verdicts.map((verdict) => verdictWords({ verdict, number: 1, startedAt: "" }).word.toLowerCase()).join(", ");
 }
 
-/** How many attempts there were of a message, of which there will be no more where it is settled. */
+/** How many attempts a message had. A settled message gets no more. */
 export function attemptsWord(count: number, settled: boolean): string {
   if (count === 0) return settled ? "No attempts" : "No attempts yet";
   return counted(count, "attempt");
 }
 
-/** What a person's retry does to a message; undefined where it is due already. */
+/** The effect of a person's retry on a message; undefined if it is already due. */
 export function retryWord({ status, quietUntil }: Pick<Notification, "status" | "quietUntil">): string | undefined {
   switch (status) {
     case "FAILED":
@@ -77,7 +77,7 @@ export function retryWord({ status, quietUntil }: Pick<Notification, "status" | 
 
 export type Step = { at: string } & ({ kind: "attempt"; attempt: Attempt } | { kind: "retry"; by: string });
 
-/** Attempts and what people did in between, in one line of time, oldest first. */
+/** Attempts and actions of people on one timeline, oldest first. */
 export function steps({ attempts = [], retries = [] }: Pick<Notification, "attempts" | "retries">): readonly Step[] {
   const all: Step[] = [
     ...retries.map(({ at, by }): Step => ({ kind: "retry", at, by })),
@@ -86,7 +86,7 @@ export function steps({ attempts = [], retries = [] }: Pick<Notification, "attem
   return all.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
-/** A body with each field of its JSON in a line of its own; anything else as it is. */
+/** A body with each field of its JSON on its own line; other bodies are unchanged. */
 export function readable(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

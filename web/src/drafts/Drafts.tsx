@@ -7,18 +7,21 @@ import type { Kept } from "./draft";
 interface Props<V, B> {
   /** The person, by name. */
   name: string;
-  /** When what is back in the form was written; undefined where nothing is. */
+  /** When the restored text in the form was written; undefined if there is none. */
   restored: string | undefined;
   onRestart: () => void;
   others: readonly Kept<V, B>[];
-  /** Called with the draft that is wanted in place of what is in the form, which stays kept. */
+  /** Called with the draft that is to replace the content of the form, which stays stored. */
   onTake: (kept: Kept<V, B>) => void;
   onGiveUp: (kept: Kept<V, B>) => void;
-  /** What else there is to say of what is back. */
+  /** A further note about the restored draft. */
   children?: ReactNode;
 }
 
-/** What somebody has written before and not saved: what is back, and what else there is of the same, here or in other tabs. */
+/**
+ * What a person has written before and not saved: the restored draft, and other drafts of the same
+ * thing, here or in other tabs.
+ */
 export function Drafts<V extends { name: string }, B>(props: Props<V, B>) {
   const { name, restored, onRestart, others, onTake, onGiveUp, children } = props;
   return (

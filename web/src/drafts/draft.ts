@@ -1,22 +1,22 @@
 import type { Me } from "../api/access";
 import { randomId } from "../api/uuid";
 
-/** What somebody has written and not saved, with the thing as it was when they began; none of a new one. */
+/** What a person has written and not saved, with the object as it was when they began; none for a new object. */
 export interface Draft<Values, Base> {
   values: Values;
   base?: Base;
-  /** When it was last written to. */
+  /** When it was last changed. */
   at: string;
 }
 
-/** What a draft is of. */
+/** The object of a draft. */
 export interface Kind<Values> {
   word: "rule" | "webhook";
-  /** What the form of a new one holds: a draft has the same fields, or is none. */
+  /** The content of the form for a new object: a draft must have the same fields. */
   blank: Values;
 }
 
-/** Whose a draft is and of which thing, where no id is a new one. Nobody is shown another person's. */
+/** The person and the object of a draft; no id means a new object. Nobody sees another person's drafts. */
 export interface DraftOf<Values> {
   person: string;
   kind: Kind<Values>;
@@ -24,22 +24,25 @@ export interface DraftOf<Values> {
 }
 
 /**
- * A draft as it is kept in this browser. Each editor that is open writes to one of its own and to no other, so that two
- * tabs never overwrite what the other one keeps; an editor says every few seconds that it is open. A draft of which
- * nobody says so waits for the next editor of the same thing, which makes it its own.
+ * A draft as it is stored in this browser. Each open editor writes only to its own draft, so that
+ * two tabs never overwrite each other's. An editor reports every few seconds that it is open. If no
+ * editor reports a draft, it waits for the next editor of the same thing, which takes it over.
  */
 export interface Kept<Values, Base> {
   id: string;
   draft: Draft<Values, Base>;
-  /** Whether an editor that is open writes to it. */
+  /** Whether an open editor writes to it. */
   held: boolean;
 }
 
-/** How often an editor says that it is open, and after how long it counts as gone. A tab that nobody looks at may say so once a minute. */
+/**
+ * How often an editor reports that it is open, and after how long it counts as closed. A hidden tab
+ * may report once a minute.
+ */
 export const beatMs = 10_000;
 const goneMs = 90_000;
 
-/** Whose drafts somebody sees. Where nobody signs in, they are everybody's. */
+/** Whose drafts a person sees. If nobody signs in, drafts belong to everybody. */
 export const draftsOf = ({ id, name }: Pick<Me, "id" | "name">): string => id ?? name;
 
 const prefixOf = ({ person, kind, id }: DraftOf<unknown>) => `tocsin.draft.${person}.${kind.word}.${id ?? "new"}`;
@@ -48,7 +51,7 @@ const holdOf = (id: string) => `tocsin.editing.${id}`;
 
 export const newDraftId = (): string => randomId();
 
-/** Keeps a draft in this browser, until it is dropped. False where the browser keeps nothing. */
+/** Stores a draft in this browser, until it is dropped. Returns false if the browser stores nothing. */
 export function keepDraft<V, B>(of: DraftOf<V>, id: string, draft: Draft<V, B>): boolean {
   try {
     localStorage.setItem(keyOf(of, id), JSON.stringify(draft));
@@ -62,7 +65,7 @@ export function dropDraft(of: DraftOf<unknown>, id: string): void {
   quietly(() => localStorage.removeItem(keyOf(of, id)));
 }
 
-/** The drafts that the form can read, the latest first. */
+/** The drafts that the form can read, latest first. */
 export function keptDrafts<V, B>(of: DraftOf<V>, now = Date.now()): readonly Kept<V, B>[] {
   const found: Kept<V, B>[] = [];
   quietly(() => {
@@ -78,14 +81,17 @@ export function keptDrafts<V, B>(of: DraftOf<V>, now = Date.now()): readonly Kep
   return found.sort((a, b) => b.draft.at.localeCompare(a.draft.at));
 }
 
-/** What an editor begins with: what its own tab had before a reload, or else what was left last. Undefined: nothing waits. */
+/**
+ * The first content of an editor: that of its own tab before a reload, or otherwise the last one
+ * that was left. Undefined if no draft waits.
+ */
 export function draftToTake<V, B>(of: DraftOf<V>, now = Date.now()): Kept<V, B> | undefined {
   const waiting = keptDrafts<V, B>(of, now).filter(({ held }) => !held);
   const own = quietly(() => sessionStorage.getItem(prefixOf(of)));
   return waiting.find(({ id }) => id === own) ?? waiting[0];
 }
 
-/** Says that an editor is open and writes to a draft. It has to be said anew every {@link beatMs}. */
+/** Reports that an editor is open and writes to a draft. This must be repeated every {@link beatMs}. */
 export function holdDraft(of: DraftOf<unknown>, id: string, now = Date.now()): void {
   quietly(() => {
     localStorage.setItem(holdOf(id), String(now));
@@ -93,12 +99,12 @@ export function holdDraft(of: DraftOf<unknown>, id: string, now = Date.now()): v
   });
 }
 
-/** Says that it is not any more. */
+/** Reports that the editor is closed. */
 export function releaseDraft(id: string): void {
   quietly(() => localStorage.removeItem(holdOf(id)));
 }
 
-/** A clock that was set back makes an editor count as gone: then its draft is copied, and it goes on with its own. */
+/** If a clock was set back, an editor counts as closed: then its draft is copied, and it continues with its own. */
 function isHeld(id: string, now: number): boolean {
   const said = localStorage.getItem(holdOf(id));
   return said !== null && Math.abs(now - Number(said)) < goneMs;
@@ -113,7 +119,7 @@ function parse<V, B>({ kind }: DraftOf<V>, text: string | null): Draft<V, B> | u
   }
 }
 
-/** A browser may keep nothing at all: then there is nothing to read, to drop or to say. */
+/** A browser may store nothing at all: then there is nothing to read, to drop or to report. */
 function quietly<T>(act: () => T): T | undefined {
   try {
     return act();
@@ -122,7 +128,7 @@ function quietly<T>(act: () => T): T | undefined {
   }
 }
 
-/** Whether a value has every field of a model, of the same type. What may be absent is undefined in the model. */
+/** Whether a value has every field of a model, with the same type. Optional fields are undefined in the model. */
 function shapedLike(model: unknown, value: unknown): boolean {
   if (model === undefined) return true;
   if (typeof model === "number") return value === undefined || typeof value === "number";

@@ -14,14 +14,14 @@ import {
 } from "./draft";
 
 /**
- * The draft of one open editor. It begins with what is asked for, or else with what waits, and makes that its own once it
- * is kept anew: until then the former one stays. `of` has to be the same one each time. With `anew`, what waits goes on
- * waiting.
+ * The draft of an open editor. It begins with a requested draft, or otherwise with a waiting one.
+ * It takes that over once it is stored again: until then the former draft stays. `of` must not
+ * change. With `anew`, a waiting draft continues to wait.
  */
 export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, anew = false) {
   const [id] = useState(newDraftId);
   const [taken] = useState(() => asked ?? (anew ? undefined : draftToTake<V, B>(of)));
-  /** What is kept at present. */
+  /** What is stored now. */
   const present = useRef<Draft<V, B>>(undefined);
 
   const keep = useCallback(
@@ -45,7 +45,7 @@ export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, an
     const hold = () => {
       if (!present.current) return;
       holdDraft(of, id);
-      // A tab that stood still counts as gone, and another one may have taken its draft meanwhile.
+      // A suspended tab counts as gone, and another tab may have taken over its draft meanwhile.
       if (!keptDrafts(of).some((kept) => kept.id === id)) keepDraft(of, id, present.current);
     };
     const release = () => releaseDraft(id);
@@ -64,7 +64,10 @@ export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, an
   return { taken: taken?.draft, keep, drop, ...useOthers<V, B>(of, id, taken?.id) };
 }
 
-/** What else is kept of the same thing, as this tab and others change it. What was taken is this one's, if not yet kept anew. */
+/**
+ * Other stored drafts of the same object, as this tab and others change them. A draft that was
+ * taken belongs to this tab, even if it is not stored again yet.
+ */
 function useOthers<V, B>(of: DraftOf<V>, id: string, takenId: string | undefined) {
   const [others, setOthers] = useState<readonly Kept<V, B>[]>([]);
   const look = useCallback(
@@ -93,13 +96,13 @@ function useOthers<V, B>(of: DraftOf<V>, id: string, takenId: string | undefined
 
 interface Typed<V, B> {
   values: V;
-  /** What the person began with; none of a new one. */
+  /** The object when the person began; none for a new object. */
   base: B | undefined;
-  /** Whether there is something to keep. */
+  /** Whether there is something to store. */
   dirty: boolean;
 }
 
-/** Keeps what is typed in a form for as long as it is not saved. */
+/** Stores what a person types in a form until it is saved. */
 export function useKeeping<V, B>(
   { taken, keep, drop }: Pick<ReturnType<typeof useDraft<V, B>>, "taken" | "keep" | "drop">,
   { values, base, dirty }: Typed<V, B>,
@@ -111,11 +114,11 @@ export function useKeeping<V, B>(
     else drop();
   }, [keep, drop, base, values, dirty]);
   return {
-    /** When what is back was written; undefined where nothing is. */
+    /** When the restored text was written; undefined if there is none. */
     restored,
-    /** Whether what is typed outlives this page. */
+    /** Whether the typed text survives this page. */
     kept,
-    /** Forgets what was kept: it is saved, or given up. */
+    /** Deletes what was stored: it is saved, or discarded. */
     forget: () => {
       drop();
       setRestored(undefined);

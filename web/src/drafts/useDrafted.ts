@@ -2,7 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { me } from "../api/access";
 import { draftsOf, draftToTake, type Kind, keptDrafts } from "./draft";
 
-/** Whether the reader has written something and not saved it; of a new thing, where no id is, and no open editor has it. */
+/**
+ * Whether the reader has written something that is not saved and not in an open editor; without an
+ * id, for a new object.
+ */
 export function useDrafted<Values>(kind: Kind<Values>): (id: string | undefined) => boolean {
   const { data: who } = useQuery(me());
   return (id) => {

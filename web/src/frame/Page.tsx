@@ -5,7 +5,7 @@ import { StatusLine } from "./StatusLine";
 
 interface Props {
   title: string;
-  /** The title is for screen readers alone, where the header says it in another way. */
+  /** The title is only for screen readers, if the header shows it in another way. */
   titleHidden?: boolean;
   header?: ReactNode;
   actions?: ReactNode;

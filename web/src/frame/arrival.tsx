@@ -3,14 +3,14 @@ import { createContext, type ReactNode, useContext, useEffect, useRef, useState 
 import { CameIn } from "./cameIn";
 
 interface Arrival {
-  /** Whether the page was come to from another one or from the sign-in, rather than loaded. */
+  /** Whether the reader came to the page from another page or from the sign-in, and did not load it. */
   moved: () => boolean;
   say: (title: string) => void;
 }
 
 const ArrivalContext = createContext<Arrival>({ moved: () => false, say: () => {} });
 
-/** Lets pages tell where one has come to, which who does not see the screen would not notice. */
+/** Lets pages announce where the reader has arrived, which people who do not see the screen would not notice. */
 export function ArrivalProvider({ children }: { children: ReactNode }) {
   const router = useRouter();
   const [said, setSaid] = useState("");
@@ -35,8 +35,9 @@ export function ArrivalProvider({ children }: { children: ReactNode }) {
 }
 
 /**
- * For the title of a page: who followed a link that is gone with the page before has the focus on it, and goes on from there.
- * To who is still where they were, as on the rail, the title is said.
+ * For the title of a page. If a person followed a link that is gone with the previous page, the
+ * title gets the focus, and they continue from there. If the focus stays where it was, as with a
+ * link in the rail, the title is announced.
  */
 export function useArrival(title: string) {
   const { moved, say } = useContext(ArrivalContext);

@@ -1,4 +1,4 @@
 import { createContext, type RefObject } from "react";
 
-/** Whether whoever sees the application has come to it from the sign-in, where the focus was. */
+/** Whether the reader came to the application from the sign-in, which had the focus. */
 export const CameIn = createContext<RefObject<boolean>>({ current: false });

@@ -7,23 +7,23 @@ export interface Fact {
   key: string;
   text: string;
   tone: "good" | "quiet" | "warn" | "bad";
-  /** How a problem is announced: without figures, so that it is said once. */
+  /** The announcement of a problem: without numbers, so that it is announced once. */
   said?: string;
 }
 
-/** Evaluation runs every second and settles a little; more than this behind deserves to be noticed. */
+/** Evaluation runs every second and has a settle time; a longer delay should be noticed. */
 export const lateSeconds = 15;
-/** A message that waits longer deserves to be noticed. */
+/** A message that waits longer should be noticed. */
 export const waitingLongSeconds = 60;
 
-/** What a screen reader says: the problems that there are, until they are over. */
+/** The announcement of a screen reader: the present problems, until they are over. */
 export function announcement(shown: readonly Fact[]): string {
   return shown.flatMap(({ said }) => said ?? []).join(" ");
 }
 
 /**
- * What the line under the header says, the most important first: whether what is on the page is fresh, whether Tocsin
- * reaches what it needs, whether rules are evaluated, whether messages get out.
+ * The facts in the line under the header, most important first: whether the page is fresh, whether
+ * Tocsin reaches its dependencies, whether rules are evaluated, whether messages are delivered.
  */
 export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];

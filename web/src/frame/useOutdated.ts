@@ -5,8 +5,9 @@ import { isOutdated } from "../api/version";
 const againMs = 60_000;
 
 /**
- * Whether the server has another version of this application than the one that runs here. It is asked when the server names
- * another version than at first. Replicas may be updated one after another, so it is asked again until the answer is yes.
+ * Whether the server has another version of this application than the one that runs here. This is
+ * checked when the server reports another version than at first. Replicas may be updated one after
+ * another, so the check is repeated until the answer is yes.
  */
 export function useOutdated(version: string | undefined): boolean {
   const first = useQueryClient().getQueryData<string>(firstVersionKey);

@@ -33,7 +33,7 @@ import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
 import { UsualDuration } from "./UsualDuration";
 
-/** The open alert. What a list knows of it is shown at once, the rest when it comes. */
+/** The open alert. The data in a list is shown at once, the rest when it arrives. */
 export function useOpenAlert(id: string | undefined) {
   const cache = useQueryClient();
   return useQuery({
@@ -56,7 +56,7 @@ interface Props {
   /** Whether the reader's role may act on alerts. */
   may: boolean;
   onAct: (action: Action) => void;
-  /** Whether alerts are selected, to which the keys apply. */
+  /** Whether alerts are selected, which the keys then apply to. */
   selecting?: boolean;
 }
 
@@ -118,7 +118,7 @@ function Actions({ alert, may, onAct, selecting }: ActionsProps) {
   );
 }
 
-/** Leads to a new silence about this alert and those like it, of which nothing is saved yet. */
+/** Links to a new silence about this alert and similar ones, which is not saved yet. */
 function SilenceThis({ alert }: { alert: Alert }) {
   const { data: who } = useQuery(me());
   if (alert.health || !mayCall(who, "createSilence")) return null;
@@ -185,7 +185,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
   );
 }
 
-/** Which way the routing policy led the alert. */
+/** The routes that the alert took. */
 function Routing({ routing }: { routing: AlertRouting }) {
   const { answer, routes, defaultWebhookIds, defaultEscalation = [], policyVersion } = routing;
   const steps = [...routes.flatMap(({ escalation = [] }) => escalation), ...defaultEscalation];
@@ -208,7 +208,7 @@ function Routing({ routing }: { routing: AlertRouting }) {
   );
 }
 
-/** Who handles the alert, and what its rule tells them. */
+/** Who handles the alert, and the information of its rule for them. */
 function About({ alert }: { alert: Alert }) {
   const { labels = {}, owner, runbookUrl, note } = alert;
   const names = Object.keys(labels).sort();
@@ -386,7 +386,7 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
   );
 }
 
-/** Leads to the alert's rule, with a condition filled in that nobody has saved yet. */
+/** Links to the alert's rule, with an unsaved condition filled in. */
 function Refine({ alert, words, ...by }: { alert: Alert; words: string; except?: "error"; only?: string }) {
   const { data: who } = useQuery(me());
   if (who === undefined || !mayCall(who, "updateRule") || alert.ruleName === "" || alert.health) return null;
@@ -404,7 +404,7 @@ function Refine({ alert, words, ...by }: { alert: Alert; words: string; except?:
   );
 }
 
-/** The default message is the error, which stands below it in full. */
+/** The default message is the error, which is shown in full below it. */
 function repeats({ message, exchange, count }: Alert): boolean {
   if (message === "") return true;
   return !count && message.trim() === `${exchange?.errorType}: ${exchange?.errorMessage}`.trim();

@@ -16,22 +16,22 @@ import { arrivals } from "./rows";
 import { isSelected, type Selection } from "./selection";
 
 const wideFrom = 860;
-/** Rows before the end of what is loaded at which more is asked for, so that it is there before it is seen. */
+/** How many rows before the loaded end more rows are requested, so that they arrive before they are seen. */
 const loadAhead = 72;
-/** Rows that stand for those which are not loaded yet: what a quick hand scrolls into. */
+/** Placeholder rows for those that are not loaded yet, for fast scrolling. */
 const ahead = 30;
 
 /** What can be done with a row. */
 interface RowActs {
-  /** Takes a row in or out; with `range`, all up to it. */
+  /** Selects or deselects a row; with `range`, all rows up to it. */
   onSelect: (id: string, range: boolean) => void;
   onToggle: (groupId: string) => void;
-  /** Reads an opened group anew. */
+  /** Reads an opened group again. */
   onRetry: (group: AlertGroup) => unknown;
   onPoint: (id: string) => void;
 }
 
-/** What of the list is in view. */
+/** The visible part of the list. */
 export interface View {
   shows: (id: string | undefined) => boolean;
   /** The first row in view. */
@@ -42,20 +42,21 @@ interface Props extends RowActs {
   view: Ref<View>;
   rows: readonly Row[];
   filter: AlertFilter;
-  /** The alert that is open beside the list. */
+  /** The open alert beside the list. */
   openId: string | undefined;
   selection: Selection;
   cursorId: string | undefined;
   hasMore: boolean;
   loadingMore: boolean;
   onMore: () => void;
-  /** How far a search for a text has come. */
+  /** The progress of a text search. */
   search: Search | undefined;
 }
 
 /**
- * The rows of the inbox, of which only those in view exist. New rows push in at the top; who has scrolled down keeps the
- * row that they look at in its place, and is told how many came.
+ * The rows of the inbox, of which only those in view exist. New rows are added at the top. If a
+ * person has scrolled down, the row that they look at stays in its place, and they see how many
+ * rows were added.
  */
 export function AlertList(props: Props) {
   const { rows, openId, cursorId, hasMore, loadingMore, onMore, search } = props;
@@ -72,7 +73,8 @@ export function AlertList(props: Props) {
     estimateSize: () => height,
     getItemKey: (index) => rows[index]?.id ?? index,
     overscan: 12,
-    // The row that has the focus stays, wherever the list is scrolled to: with it, keys would be lost.
+    // The row with the focus stays, wherever the list is scrolled to: without it, keys would have
+    // no effect.
     rangeExtractor: (range) => {
       const shown = defaultRangeExtractor(range);
       if (cursorAt < 0 || cursorAt >= range.count) return shown;
@@ -95,7 +97,8 @@ export function AlertList(props: Props) {
     if (hasMore && !loadingMore && !waiting && last >= rows.length - loadAhead) onMore();
   }, [hasMore, loadingMore, waiting, last, rows.length, onMore]);
 
-  // Keys move the cursor; the row follows into view and takes the focus, so that a screen reader says it.
+  // Keys move the cursor. The row scrolls into view and takes the focus, so that a screen reader
+  // reads it.
   const pointed = useRef(cursorId);
   useLayoutEffect(() => {
     if (cursorId === undefined || cursorId === pointed.current) return;
@@ -105,7 +108,7 @@ export function AlertList(props: Props) {
     rowIn(scroller.current, cursorId)?.focus({ preventScroll: true });
   }, [cursorId, cursorAt, virtual]);
 
-  // Who closes an alert goes on from its row, unless the focus is somewhere already.
+  // A person who closes an alert continues at its row, unless the focus is already elsewhere.
   const returning = useRef(openId === undefined && cursorId !== undefined);
   useLayoutEffect(() => {
     if (openId !== undefined) returning.current = true;
@@ -191,7 +194,7 @@ function rowIn(list: HTMLElement | null, id: string | undefined): HTMLElement | 
   return list?.querySelector(`[data-alert="${CSS.escape(id ?? "")}"]`) ?? null;
 }
 
-/** The place of a row that is on its way. */
+/** The place of a row that is being loaded. */
 function Coming({ height, start }: { height: number; start: number }) {
   return (
     <li aria-hidden="true" className={styles.coming} style={{ height, transform: `translateY(${start}px)` }}>
@@ -203,12 +206,12 @@ function Coming({ height, start }: { height: number; start: number }) {
 
 export interface Search {
   searchedTo: string;
-  /** Whether it has found nothing for so long that it goes on only when it is told to. */
+  /** Whether it has found nothing for so long that it only continues on request. */
   waiting: boolean;
   onContinue: () => void;
 }
 
-/** How far back a search has looked, and the way to go on. */
+/** How far back a search has looked, and a button to continue. */
 export function SearchedTo({ search }: { search: Search }) {
   const { searchedTo, waiting, onContinue } = search;
   return (
@@ -232,7 +235,7 @@ interface LineProps extends Omit<RowLook, "onPoint"> {
   acts: RowActs;
 }
 
-/** Scrolling moves the list by a frame at a time, and leaves the rows in view as they are. */
+/** Scrolling moves the list once per frame, and leaves the visible rows as they are. */
 const Line = memo(function Line({ row, checked, filter, acts, ...rest }: LineProps) {
   if (row.kind === "rest") return <RestRow row={row} filter={filter} onRetry={() => acts.onRetry(row.group)} />;
   const name = row.kind === "alert" ? row.alert.title : `${alertsWord(row.group.count)}: ${groupTitle(row.group)}`;
@@ -259,7 +262,7 @@ const Line = memo(function Line({ row, checked, filter, acts, ...rest }: LinePro
 
 const none: ReadonlySet<string> = new Set();
 
-/** Follows what comes in above, and keeps the reader's place against it. */
+/** Adds new rows above, and keeps the reader's place. */
 function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement | null>, height: number) {
   const known = useRef<{ ids: readonly string[]; rows: readonly Row[] }>({ ids: [], rows: [] });
   const anchor = useRef({ index: 0, within: 0 });
@@ -291,7 +294,7 @@ function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement 
     if (came.length > 0) setFresh(new Set(came));
     if (anchor.current.index === 0) return;
     if (came.length > 0) setUnseen((count) => count + came.length);
-    // The first row in view that is still there is held where it was.
+    // The first row in view that still exists stays where it was.
     for (let index = anchor.current.index; index < before.ids.length; index++) {
       const id = before.ids[index];
       const now = id === undefined ? -1 : ids.indexOf(id);

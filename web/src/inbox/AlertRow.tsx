@@ -14,9 +14,9 @@ import { SnoozedMark } from "./Snooze";
 
 interface Props extends RowLook {
   alert: Alert;
-  /** The alert left the list's filter and stays only because it is open. */
+  /** The alert left the list's filter and only stays because it is open. */
   left: boolean;
-  /** The row stands below the group that it is part of. */
+  /** The row is below the group that it belongs to. */
   nested: boolean;
 }
 

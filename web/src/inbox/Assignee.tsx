@@ -20,7 +20,7 @@ import { patchAlert } from "./patch";
 /** Whether an alert can be assigned: it fires and is not over. */
 const isOpen = ({ state }: Alert) => state === "FIRING" || state === "ACKNOWLEDGED";
 
-/** Assigns an alert; the server refuses where somebody else has done so meanwhile, and the page then shows whom. */
+/** Assigns an alert. If somebody else has done so meanwhile, the server refuses, and the page shows the assignee. */
 function useAssign(alert: Alert) {
   const cache = useQueryClient();
   const toast = useToast();
@@ -39,13 +39,16 @@ function useAssign(alert: Alert) {
   });
 }
 
-/** As whom the reader can be assigned; undefined for a token, which handles nothing. */
+/** The name under which the reader can be assigned; undefined for a token, which handles nothing. */
 export function useSelf(): string | undefined {
   const { data: who } = useQuery(me());
   return who?.kind === "token" ? undefined : actorOf(who);
 }
 
-/** Takes an alert that nobody handles, or gives one's own back. While others are selected, the key is theirs. */
+/**
+ * Takes an alert that nobody handles, or gives up the reader's own. While other alerts are
+ * selected, the key applies to them.
+ */
 export function AssignButton({ alert, selecting }: { alert: Alert; selecting: boolean }) {
   const assign = useAssign(alert);
   const own = useSelf();
@@ -73,7 +76,7 @@ export function AssignButton({ alert, selecting }: { alert: Alert; selecting: bo
   );
 }
 
-/** Who handles an alert. Whoever may act passes it to somebody else. */
+/** Who handles an alert. A person who may act can pass it to somebody else. */
 export function AssignedField({ alert }: { alert: Alert }) {
   const may = useMay()("assignAlert") && isOpen(alert);
   const assign = useAssign(alert);
@@ -103,7 +106,7 @@ export function AssignedField({ alert }: { alert: Alert }) {
   );
 }
 
-/** Whom alerts can be assigned to: nobody, the reader, and everybody who may act. */
+/** The possible assignees: nobody, the reader, and everybody who may act. */
 function usePeople(may: boolean, present = "") {
   const own = useSelf();
   const { data: people = [] } = useQuery({ ...assignees(), enabled: may });
@@ -112,13 +115,13 @@ function usePeople(may: boolean, present = "") {
 }
 
 interface AssignDialogProps {
-  /** What is assigned: "3 alerts". */
+  /** What is being assigned: "3 alerts". */
   what: string;
   onAssign: (to: Handover) => void;
   onClose: () => void;
 }
 
-/** Asks whom many alerts are assigned to. */
+/** Asks who many alerts are assigned to. */
 export function AssignDialog({ what, onAssign, onClose }: AssignDialogProps) {
   const own = useSelf();
   const options = usePeople(true);
@@ -157,5 +160,5 @@ export function AssignedTo({ alert }: { alert: Alert }) {
   );
 }
 
-/** An e-mail address without its domain, as far as a row has room for a person. */
+/** An e-mail address without its domain, because a row has little room. */
 const shortName = (name: string) => name.replace(/@.*$/, "");

@@ -14,7 +14,7 @@ const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
   suppressed: { icon: IconSilence, hue: "var(--text-3)" },
 };
 
-/** What became of an alert's messages, at a glance. */
+/** The state of an alert's messages, at a glance. */
 export function DeliveryMark({ delivery }: { delivery: DeliverySummary }) {
   const next = useAtNow((now) => (delivery.nextAttemptAt ? ago(delivery.nextAttemptAt, now) : ""));
   const words = deliveryWords(delivery, next);

@@ -17,7 +17,7 @@ import { MoreFilters } from "./MoreFilters";
 
 export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Folding }) {
   const { data: counts } = useQuery(alertCounts());
-  // Few rules wait before they fire; nobody else needs the tab.
+  // Few rules wait before they fire; for others the tab is not needed.
   const shown = states.filter((state) => state !== "PENDING" || filter.state === state || (counts?.pending ?? 0) > 0);
   return (
     <nav className={styles.tabs} aria-label="State">
@@ -101,7 +101,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
   );
 }
 
-/** The applications of every alert that this page has seen. */
+/** The applications of all alerts that this page has seen. */
 function useKnownApplications(): readonly string[] {
   const cache = useQueryClient();
   const names = new Set<string>();

@@ -22,7 +22,7 @@ interface Props extends RowLook {
   onToggle: (id: string) => void;
 }
 
-/** Many alerts in one line, of which it shows the newest. */
+/** Many alerts on one line, which shows the newest of them. */
 export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   const { newest, count, unread } = group;
   const { first, second } = place(newest);
@@ -69,7 +69,7 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   );
 }
 
-/** When the first alert of a group fired. The row ends with when the newest did. */
+/** When the first alert of a group fired. The end of the row shows when the newest did. */
 function Lifetime({ group: { firstAt } }: { group: AlertGroup }) {
   return (
     <>
@@ -102,7 +102,7 @@ function IssueLink({ group: { application, route = "", signature = "" } }: { gro
   );
 }
 
-/** What of an opened group is not below it: not yet, or because it is too much. */
+/** The part of an opened group that is not shown below it: not yet, or because there are too many. */
 export function RestRow({ row, filter, onRetry }: RestProps) {
   switch (row.state) {
     case "loading":

@@ -113,7 +113,7 @@ describe("the inbox", () => {
     three();
     const { user } = open("/inbox?fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
-    // Nothing that the page could ask anew would bring the row back.
+    // No further request of the page would bring the row back.
     const down = () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
     server.use(http.post(api("/alerts/acknowledge"), down), http.get(api("/alerts"), down));
     await user.keyboard("ja");

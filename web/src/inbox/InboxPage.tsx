@@ -27,7 +27,7 @@ import { useInboxCommands } from "./useInboxCommands";
 import { useInboxRows } from "./useInboxRows";
 import { Views } from "./Views";
 
-/** The inbox: the list, and beside it the alert that is open. The address holds the filter and the open alert. */
+/** The inbox: the list, and beside it the open alert. The address contains the filter and the open alert. */
 export function InboxPage() {
   const search = useSearch({ from: "/inbox" });
   const { alertId: openId } = useParams({ strict: false });
@@ -70,18 +70,22 @@ export function InboxPage() {
     void navigate({ to: ".", search: toSearch(next, nextFold), replace: true });
 
   const perform = (action: Action) => {
-    // Under the cursor alone, the row is about to leave the list; the next one takes over. An open alert stays.
+    // If the row only has the cursor, it is about to leave the list, and the next row gets the
+    // cursor. An open alert stays.
     if (action.alert.id !== openId) setCursorId(successor(ids, action.alert.id));
     act.mutate(action);
   };
   const here = rows.find((row) => row.id === cursorId);
   const alert = openId === undefined ? (here?.kind === "alert" ? here.alert : undefined) : open.data;
-  /** What is selected, else the row under the cursor where no alert is open. */
+  /** The selection, or the row under the cursor if no alert is open. */
   const many = () => {
     if (some) return { parts, count };
     return order({ ...nothing, ids: new Set([here?.id ?? ""]) }, rows, { filter, asOf: list.asOf, total });
   };
-  /** How to do it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
+  /**
+   * How to apply the action to the selection, or to the open alert or the one under the cursor;
+   * undefined if that is not possible.
+   */
   const actOn = (to: Action["to"]) => {
     if (!may) return undefined;
     if (some || (openId === undefined && here?.kind === "group")) {
@@ -96,7 +100,7 @@ export function InboxPage() {
   };
   const self = useSelf();
   const [handing, setHanding] = useState<ReturnType<typeof many>>();
-  // An alert that is open has a button and a field of its own.
+  // An open alert has its own button and field.
   const assignable =
     may &&
     canAll(filter.state, "RESOLVED") &&
@@ -107,7 +111,8 @@ export function InboxPage() {
   const assign = assignable ? () => setHanding(many()) : undefined;
   const move = (by: 1 | -1, range: boolean, event?: KeyboardEvent) => {
     if (openId !== undefined && (!split || event?.key.startsWith("Arrow"))) return false;
-    // Whoever has scrolled away continues where they look, except with an alert open or while selecting a range.
+    // A person who has scrolled away continues where they look, unless an alert is open or a range
+    // is being selected.
     const seen = view.current;
     const away = openId === undefined && !range && seen !== null && !seen.shows(cursorId);
     const to = step(ids, away ? undefined : cursorId, by, seen?.first());
@@ -232,8 +237,8 @@ export function InboxPage() {
 }
 
 /**
- * When an alert is closed, the row that it is in has the cursor or, where it has left the list, the one that takes its
- * place.
+ * When an alert is closed, its row has the cursor. If the row has left the list, the row in its
+ * place has it.
  */
 function useGoingOn(
   open: Alert | undefined,
@@ -252,7 +257,7 @@ function useGoingOn(
   }, [open, openId, rows, point]);
 }
 
-/** How many alerts match, where somebody wants to know. The state alone is counted already. */
+/** How many alerts match, if that is requested. The counts by state are already known. */
 function useTotal(filter: AlertFilter, wanted: boolean): number | undefined {
   const { data: counts } = useQuery(alertCounts());
   const narrowed = isNarrowed(filter);
@@ -260,7 +265,7 @@ function useTotal(filter: AlertFilter, wanted: boolean): number | undefined {
   return narrowed ? total : counts?.[countedAs[filter.state]];
 }
 
-/** What is open is read. */
+/** An open alert is read. */
 function useReadWhenOpen(
   alert: ReturnType<typeof useOpenAlert>["data"],
   unsure: boolean,

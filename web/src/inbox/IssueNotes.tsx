@@ -22,7 +22,7 @@ import styles from "./IssueNotes.module.css";
 
 const longest = 4000;
 
-/** What people wrote about an issue, and where they write. */
+/** The notes on an issue, and a field to write one. */
 export function IssueNotes({ of }: { of: IssueKey }) {
   const may = useMay();
   const { data: who } = useQuery(me());
@@ -85,7 +85,7 @@ export function IssueNotes({ of }: { of: IssueKey }) {
   );
 }
 
-/** Its author may delete a note, and so may administrators. */
+/** The author of a note can delete it, and so can administrators. */
 function mayDelete(who: Me | undefined, { author }: IssueNote): boolean {
   if (who === undefined) return false;
   return who.role === "admin" || author === actorOf(who);
@@ -94,7 +94,7 @@ function mayDelete(who: Me | undefined, { author }: IssueNote): boolean {
 function Write({ of }: { of: IssueKey }) {
   const cache = useQueryClient();
   const form = useForm({ initialValues: { text: "" } });
-  // The same text that is sent again, as its answer was lost, is the same note.
+  // If the same text is sent again because its answer was lost, it is the same note.
   const sent = useRef({ text: "", noteId: "" });
   const write = useServerForm({
     form,

@@ -26,7 +26,7 @@ import { IssueNotes } from "./IssueNotes";
 import styles from "./IssuePage.module.css";
 import { issueKey, issueSearch, statesOf } from "./issue";
 
-/** An issue: all alerts that failed alike in one place, taken together. */
+/** An issue: all alerts with the same failure in one place. */
 export function IssuePage() {
   const key = issueKey(useSearch({ from: "/issue" }));
   if (!key) {
@@ -66,14 +66,14 @@ function OneIssue({ of }: { of: IssueKey }) {
   );
 }
 
-/** What is done here is done to all alerts of the issue, and to no others. */
+/** Actions here apply to all alerts of the issue, and to no others. */
 function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
   const may = useMay();
   const bulk = useBulkAction(() => undefined);
   const self = useSelf();
   const { application, route, signature } = of;
   const where = { application: [application], route: [route], signature: [signature], perExchange: true };
-  // What fires from now on nobody has seen here.
+  // Alerts that fire from now on were not seen here.
   const upTo = issue.newestAt;
   const open = issue.firing + issue.acknowledged;
   return (
@@ -117,7 +117,7 @@ function Actions({ issue, of }: { issue: Issue; of: IssueKey }) {
 const hourSeconds = 3600;
 const daySeconds = 24 * hourSeconds;
 
-/** Where a trend begins that ends now. */
+/** The beginning of a trend that ends now. */
 function beginOf(steps: number, stepSeconds: number): string {
   return new Date(Date.now() - steps * stepSeconds * 1000).toISOString();
 }
@@ -215,10 +215,10 @@ function Numbers({ issue }: { issue: Issue }) {
   );
 }
 
-/** How many places are shown at first, so that the alerts below are not far. */
+/** How many places are shown at first, so that the alerts below are near. */
 const mostPlaces = 8;
 
-/** Where the same error happens: one cause may have many places. */
+/** Where the same error happens: one cause may affect many places. */
 function Places({ issue: { places, placeCount, signature }, of }: { issue: Issue; of: IssueKey }) {
   const [all, setAll] = useState(false);
   if (places.length === 0) return null;
@@ -302,10 +302,10 @@ function Rules({ issue: { rules } }: { issue: Issue }) {
   );
 }
 
-/** Of how many rules the page says how to handle their alerts. */
+/** For how many rules the page shows their information. */
 const mostHandled = 5;
 
-/** What a rule says to those who handle its alerts. */
+/** The information of a rule for people who handle its alerts. */
 function Handling({ ruleId }: { ruleId: string }) {
   const { data: rule } = useQuery({ ...ruleShown(ruleId), refetchInterval: false, retry: false });
   if (!rule || !(rule.note || rule.owner || rule.runbookUrl)) return null;

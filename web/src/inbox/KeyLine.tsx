@@ -2,7 +2,7 @@ import { useRunCommand } from "../ui/commands";
 import { singleKeys, useSetting } from "../ui/setting";
 import styles from "./InboxPage.module.css";
 
-/** The most useful keys, at the foot of the list. */
+/** The most useful keys, at the bottom of the list. */
 export function KeyLine() {
   const run = useRunCommand();
   if (useSetting(singleKeys) === "off") return null;

@@ -106,7 +106,7 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
   );
 }
 
-/** The first assignee as the list offers it; an address may name several. */
+/** The first assignee, in the form of the list; an address may name several. */
 function choiceOf([first]: readonly string[]): string {
   if (first === undefined) return "any";
   return first === "" ? "none" : `=${first}`;

@@ -7,7 +7,7 @@ import { IconInbox, IconResolved, IconRules, IconSearch } from "../ui/icons";
 import { Empty } from "../ui/states";
 import { isNarrowed, toSearch, wide } from "./filter";
 
-/** Why nothing is listed, and what to do about it. */
+/** Why the list is empty, and what to do about it. */
 export function NoAlerts({ filter }: { filter: AlertFilter }) {
   const { data: rules } = useQuery(ruleList());
   if (isNarrowed(filter)) {

@@ -4,7 +4,7 @@ import { IconPerson } from "../ui/icons";
 import { listed } from "../ui/words";
 import styles from "./AlertRow.module.css";
 
-/** Who has acknowledged an alert, and when; nothing where nobody has. */
+/** Who has acknowledged an alert, and when; empty if nobody has. */
 export function Owner({ of, stop = false }: { of: Alert | AlertGroup; stop?: boolean }) {
   const who = typeof of.acknowledgedBy === "string" ? [of.acknowledgedBy] : (of.acknowledgedBy ?? []);
   if (who.length === 0 || of.acknowledgedAt === undefined) return null;

@@ -7,7 +7,7 @@ import type { Action } from "./actions";
 
 const longest = 30 * 86_400;
 
-/** Resolves an alert of a rule over a window, and keeps its group quiet for a time that the person chooses. */
+/** Resolves an alert of a window rule, and holds its group for a time that the person chooses. */
 export function ResolveFor({ alert, onAct }: { alert: Alert; onAct: (action: Action) => void }) {
   const [open, setOpen] = useState(false);
   return (

@@ -10,17 +10,17 @@ export const rowHeight = { wide: 37, narrow: 60 } as const;
 /** How a row looks in the list. */
 export interface RowLook {
   wide: boolean;
-  /** The row that is open beside the list. */
+  /** The open row beside the list. */
   selected: boolean;
   /** The row that keys act on. */
   cursor: boolean;
-  /** The one row of the list that Tab reaches; j and k reach the others. */
+  /** The only row of the list that Tab reaches; j and k reach the others. */
   reachable: boolean;
   fresh: boolean;
   onPoint: (id: string) => void;
 }
 
-/** What every row's link or button has, whether it stands for one alert or for many. */
+/** The common properties of every row's link or button, for one alert or for many. */
 export function frameOf(
   id: string,
   { severity }: Alert,
@@ -46,7 +46,7 @@ export function frameOf(
 
 interface Props {
   wide: boolean;
-  /** The alert that the row shows, the newest of its group. */
+  /** The alert that the row shows: for a group, the newest. */
   alert: Alert;
   where: ReactNode;
   headline: ReturnType<typeof headline>;
@@ -55,7 +55,7 @@ interface Props {
   end?: ReactNode;
 }
 
-/** What a row says: on one line, or on two where the list is narrow. */
+/** The content of a row: on one line, or on two if the list is narrow. */
 export function RowParts({ wide, alert, where, headline: { lead, text }, badge, time, end }: Props) {
   const severity = <SeverityMark severity={alert.severity} short />;
   const place = <span className={styles.route}>{where}</span>;

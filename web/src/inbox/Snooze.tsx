@@ -17,7 +17,7 @@ import styles from "./AlertRow.module.css";
 import { patchAlert } from "./patch";
 import { naps } from "./snoozes";
 
-/** Snoozes an alert, or ends that with an empty instant. */
+/** Snoozes an alert; an empty instant ends the snooze. */
 function useSnooze(alert: Alert, onDone: () => void) {
   const cache = useQueryClient();
   const toast = useToast();
@@ -108,7 +108,7 @@ function SnoozeDialog({ alert, onClose }: { alert: Alert; onClose: () => void })
   );
 }
 
-/** Until when an alert is snoozed; nothing where it is not. */
+/** Until when an alert is snoozed; empty if it is not. */
 export function SnoozedMark({ alert, by = false }: { alert: Alert; by?: boolean }) {
   useSetting(timeZone);
   useSetting(dayHours);

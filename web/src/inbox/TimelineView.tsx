@@ -11,7 +11,7 @@ import styles from "./AlertDetail.module.css";
 import { thresholdWords } from "./headline";
 import { answerWord, digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
-/** What became of an alert, and of its messages, in one line of time. */
+/** What happened to an alert and to its messages, on one timeline. */
 export function TimelineView({ alert, notifications }: { alert: Alert; notifications: readonly Notification[] }) {
   return (
     <ol className={styles.timeline}>
@@ -104,7 +104,7 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
   }
 }
 
-/** How a message ended that no attempt ended. */
+/** How a message ended without an attempt. */
 function endWords(notification: Notification): ReactNode {
   const { status, attemptCount, suppressedBy: by } = notification;
   switch (status) {
@@ -130,7 +130,7 @@ function endWords(notification: Notification): ReactNode {
   }
 }
 
-/** Why an alert of a window is over. */
+/** Why an alert of a window rule is over. */
 function below(count: WindowCount): string {
   switch (count.fireMode) {
     case undefined:
@@ -146,7 +146,7 @@ function below(count: WindowCount): string {
   }
 }
 
-/** What is no single exchange resolves by itself, unless somebody is faster. */
+/** An alert that is not about a single exchange resolves by itself, unless a person is faster. */
 function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: string | undefined) {
   if (cause?.reason === "AGE") {
     return (
@@ -242,7 +242,7 @@ function webhookName(notification: Notification): string {
   return notification.webhookName || "deleted webhook";
 }
 
-/** The webhook, what it is told, and by which message. */
+/** The webhook, what it is notified of, and by which message. */
 function address(notification: Notification): string {
   const to = [reasonWord(notification), webhookName(notification)].filter(Boolean).join(" to ");
   return [to, digestWord(notification)].filter(Boolean).join(", ");

@@ -17,11 +17,11 @@ interface Props {
   fold: Folding;
   onFilter: (filter: AlertFilter, fold: Folding) => void;
   selection: Selection;
-  /** How many alerts the selection means; undefined while that is being counted. */
+  /** How many alerts are selected; undefined while they are being counted. */
   count: number | undefined;
   onAll: (all: boolean) => void;
   onAct: (to: Action["to"]) => void;
-  /** Assigns the selection to the reader, and asks whom to assign it to; undefined where that is not possible. */
+  /** Assigns the selection to the reader, or asks for an assignee; undefined if that is not possible. */
   onTake: (() => void) | undefined;
   onAssign: (() => void) | undefined;
   onRead: () => void;
@@ -33,7 +33,7 @@ interface Props {
   may: boolean;
 }
 
-/** Over the list: how it is narrowed and folded, and, once rows are selected, what can be done to them. */
+/** Above the list: the filters and folds and, once rows are selected, the actions on them. */
 export function Toolbar(props: Props) {
   const { filter, fold, onFilter, onViews, selection, onAll, empty } = props;
   const some = selection.all || selection.ids.size > 0;
@@ -158,7 +158,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRe
   );
 }
 
-/** Whether alerts of a state can be brought into another one. */
+/** Whether alerts in a state can be moved to another one. */
 export function canAll(from: AlertState, to: Action["to"]): boolean {
   return from === "FIRING" || (from === "ACKNOWLEDGED" && to === "RESOLVED");
 }

@@ -4,7 +4,7 @@ import { duration } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import { usualBar } from "./usual";
 
-/** How long the exchange took, on a bar against its route's usual. What is usual comes when it comes. */
+/** How long the exchange took, on a bar with the usual durations of its route, which are loaded later. */
 export function UsualDuration({ alertId, took }: { alertId: string; took: string }) {
   const { data, isPending } = useQuery(usualDuration(alertId));
   const bar = usualBar(took, data?.medianNs, data?.p95Ns);

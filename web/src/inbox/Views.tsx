@@ -20,7 +20,7 @@ import { mayDelete, queryOf, replacedBy, searchOf } from "./views";
 
 const longestName = 60;
 
-/** The saved views, and the way to save the present one. It is open for as long as it is rendered. */
+/** The saved views, and saving the present one. It is open while it is rendered. */
 export function Views({ search, onClose }: { search: InboxSearch; onClose: () => void }) {
   const cache = useQueryClient();
   const { data: who } = useQuery(me());

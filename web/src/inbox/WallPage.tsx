@@ -20,10 +20,10 @@ import { issueSearch } from "./issue";
 import { Owner } from "./Owner";
 import styles from "./WallPage.module.css";
 
-/** How many issues a wall shows: more are not read from afar. */
+/** How many issues a wall screen shows: more cannot be read from a distance. */
 const most = 12;
 
-/** What fires, for a screen on a wall: large, without anything to press, as fresh as the inbox. */
+/** The firing alerts for a wall screen: large, without controls, as fresh as the inbox. */
 export function WallPage() {
   const { data: counts } = useQuery(alertCounts());
   const issues = useInfiniteQuery(alertGroups(wide("FIRING"), "issue"));
@@ -77,7 +77,7 @@ export function WallPage() {
 
 const reloadMs = 60_000;
 
-/** Nobody is at a wall to press a button, and nothing on it could be lost: it loads a new version by itself. */
+/** Nobody presses a button on a wall screen, and it cannot lose anything, so it loads a new version by itself. */
 function useReloads() {
   const outdated = useOutdated(useQuery(systemStatus()).data?.version);
   useEffect(() => {

@@ -12,18 +12,18 @@ import { useOfferUndo } from "./undo";
 export interface Action {
   alert: Alert;
   to: "ACKNOWLEDGED" | "RESOLVED";
-  /** Of an alert of a rule over a window: until when nothing is raised for its group. */
+  /** For an alert of a window rule: until when nothing is raised for its group. */
   holdUntil?: string;
 }
 
 export const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
 
-/** How long a word about one alert is in the reader's way. The API undoes for longer. */
+/** How long a message about one alert is shown. The API can undo for longer. */
 const offeredMs = 10_000;
 
 /**
- * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once; if the server does not agree, everything
- * returns to what it was, and the reader is told why.
+ * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once.
+ * If the server does not agree, everything returns to the previous state, and the reader sees why.
  */
 export function useAlertAction() {
   const offerUndo = useOfferUndo();
@@ -31,12 +31,12 @@ export function useAlertAction() {
   const toast = useToast();
   const action = useMutation({
     mutationKey: alertKeys.all,
-    // By its name, an action whose answer was lost is asked for again and done once.
+    // With its id, an action whose answer was lost can be sent again and is done once.
     mutationFn: ({ alert, to, actionId, holdUntil }: Action & { actionId: string }) =>
       changeAlerts(to, { ids: [alert.id], actionId, ...(holdUntil ? { holdUntil } : {}) }),
     retry: (count, error) => count < 2 && isPassing(error),
     onMutate: async ({ alert, to }) => {
-      // An answer on its way tells of the time before.
+      // An answer under way shows the state before the action.
       await cache.cancelQueries({ queryKey: alertKeys.all });
       const before = cache.getQueriesData({ queryKey: alertKeys.all });
       foresee(cache, alert, to, new Date().toISOString());
@@ -53,7 +53,7 @@ export function useAlertAction() {
       else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed in the meantime.`, "failed");
     },
     onSettled: async () => {
-      // The last of several actions asks for the truth about all.
+      // The last of several actions reads the state of all of them.
       if (cache.isMutating({ mutationKey: alertKeys.all }) > 1) return;
       await cache.invalidateQueries({ queryKey: alertKeys.all });
     },
@@ -61,7 +61,7 @@ export function useAlertAction() {
   return { mutate: (asked: Action) => action.mutate({ ...asked, actionId: randomId() }) };
 }
 
-/** What an alert is called in a word about it: where it happened, or its title. */
+/** The name of an alert in a message about it: its place, or its title. */
 function nameOf(alert: Alert): string {
   const { first, second } = place(alert);
   return [first, second].filter(Boolean).join(" · ") || headline(alert).text;
@@ -73,7 +73,7 @@ function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string)
   patchAlert(cache, alert.id, (old) => become(old, to, at));
 }
 
-/** The alert as it will be after the action; who did it, only the server knows. */
+/** The alert as it will be after the action. Only the server knows who did it. */
 export function become(alert: Alert, to: Action["to"], at: string): Alert {
   return to === "ACKNOWLEDGED" ? { ...alert, state: to, acknowledgedAt: at } : { ...alert, state: to, resolvedAt: at };
 }

@@ -6,7 +6,7 @@ import { anAlert, api, open, problem, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
-/** Keeps assignments as the server does, and what was asked for. */
+/** Stores assignments as the server does, and the requests. */
 function assigning() {
   const asked: unknown[] = [];
   server.use(
@@ -109,7 +109,7 @@ describe("many alerts", () => {
     reassign: boolean;
   }
 
-  /** Assigns as the server does, and keeps what was asked for and undone. */
+  /** Assigns as the server does, and stores the requests and the undos. */
   function assigningMany() {
     const asked: Order[] = [];
     const undone: unknown[] = [];

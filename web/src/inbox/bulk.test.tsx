@@ -7,7 +7,7 @@ import { anAlert, api, countsOf, open, problem, startWorld } from "../test/world
 const { server, world } = startWorld();
 const rows = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link");
 
-/** What fails is tried twice more, after 1 and 2 s. */
+/** A failure is tried twice more, after 1 and 2 s. */
 const slow = { timeout: 8_000 };
 
 let orders: AlertSelection[];
@@ -118,7 +118,7 @@ describe("many alerts", () => {
     await user.click(await screen.findByRole("button", { name: /Resolve 3 alerts/ }));
     const said = await screen.findByText(/^2 alerts resolved, but not the rest\. /, undefined, slow);
     expect(said).toHaveTextContent(/\. Postgres cannot be reached\. .* Try again in a moment\.$/);
-    // What was done is not asked for again; what was refused is, by the same name.
+    // What was done is not sent again; what was refused is, with the same id.
     expect(asked.map(({ ids }) => ids)).toEqual([undefined, [c?.id], [c?.id], [c?.id]]);
     expect(new Set(asked.map(({ actionId }) => actionId)).size).toBe(2);
     await user.click(screen.getByRole("button", { name: "Undo" }));

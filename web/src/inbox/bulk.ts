@@ -9,13 +9,13 @@ import { type Action, verbs } from "./actions";
 import { patchAlert } from "./patch";
 import { useOfferUndo } from "./undo";
 
-/** What is done to many alerts: a new state, or another assignee. */
+/** An action on many alerts: a new state, or another assignee. */
 type Deed = Action["to"] | Handover;
 
 export interface Bulk {
   to: Deed;
   parts: readonly AlertSelection[];
-  /** The results of the parts that are done, in their order. */
+  /** The results of the completed parts, in order. */
   done: BulkResult[];
 }
 
@@ -24,7 +24,7 @@ const verb = (to: Deed) => {
   return to.assignee === "" ? "unassigned" : `assigned to ${to.assignee}`;
 };
 
-/** Why some stay as they are. */
+/** Why some alerts stay as they are. */
 function leftWords(to: Deed, done: readonly BulkResult[]): string {
   const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
   if (left === 0) return "";
@@ -35,9 +35,9 @@ function leftWords(to: Deed, done: readonly BulkResult[]): string {
 const changedBy = (done: readonly BulkResult[]) => sum(done.map(({ changed }) => changed));
 
 /**
- * Acknowledges, resolves or assigns many alerts, and offers to undo it for as long as the API does. Each part has a name of its
- * own, so that one whose answer was lost is sent again without doing anything twice. Where a part fails, those before it
- * stand, and can be undone.
+ * Acknowledges, resolves or assigns many alerts, and offers to undo it for as long as the API does.
+ * Each part has its own id, so that a part whose answer was lost can be sent again without doing
+ * anything twice. If a part fails, the parts before it remain done, and can be undone.
  */
 export function useBulkAction(onDone: () => void) {
   const offerUndo = useOfferUndo();
@@ -50,7 +50,7 @@ export function useBulkAction(onDone: () => void) {
     return offerUndo(text, { actions: undoable.map(({ actionId }) => actionId), until }, { tone });
   };
   const bulk = useMutation({
-    // A further try goes on where the one before it failed.
+    // Another try continues where the previous one failed.
     mutationFn: async ({ to, parts, done }: Bulk) => {
       for (const part of parts.slice(done.length)) {
         done.push(await (typeof to === "string" ? changeAlerts(to, part) : assignAlerts(to, part)));
@@ -75,7 +75,7 @@ export function useBulkAction(onDone: () => void) {
   };
 }
 
-/** Marks alerts as read or unread, for the reader alone: a mark that could not be stored is no reason to disturb. */
+/** Marks alerts as read or unread, only for the reader. If that fails, the reader is not disturbed. */
 export function useReading() {
   const cache = useQueryClient();
   const one = useMutation({

@@ -5,7 +5,7 @@ import { spans } from "./filter";
 interface Chip {
   part: string;
   text: string;
-  /** What the filter is without it. */
+  /** The filter without it. */
   empty: Partial<AlertFilter>;
 }
 

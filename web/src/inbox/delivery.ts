@@ -4,14 +4,17 @@ import { messagesWord, number, plural } from "../ui/words";
 
 export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
-/** The state of an alert's messages, as short as a row needs it, and in a sentence; the worst first. `next` says when the next attempt is: "in 48 s". */
+/**
+ * The state of an alert's messages, worst first, in a short form for a row and as a sentence.
+ * `next` says when the next attempt is: "in 48 s".
+ */
 export function deliveryWords(
   { total, delivered, retrying, failed, suppressed, nextAttemptAt, quietUntil }: DeliverySummary,
   next: string,
 ): { tone: DeliveryTone; short: string; long: string } | undefined {
   if (total === 0) return undefined;
   const of = `${number(delivered)} of ${messagesWord(total)} delivered`;
-  // An attempt that is due, or a clock that differs, is no time in the past.
+  // An attempt that is due now, or a clock that differs, must not show a time in the past.
   const when = next.startsWith("in ") ? next : "now";
   if (failed > 0) {
     return {

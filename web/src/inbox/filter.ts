@@ -1,17 +1,17 @@
 import type { AlertFilter, Fold } from "../api/alerts";
 import type { AlertState, Severity } from "../api/client";
 
-/** What the list is folded by; `none` shows each alert in a row of its own. */
+/** How the list is folded; `none` shows each alert in its own row. */
 export type Folding = Fold | "none";
 
-/** How the address bar writes a filter: what is at its default is left out. */
+/** The form of a filter in the address: defaults are left out. */
 export interface InboxSearch {
   state?: "acknowledged" | "resolved" | "pending";
   severity?: string[];
   app?: string[];
   route?: string[];
   rule?: string[];
-  /** What exchanges failed with; `none` where they did not, and `~none` where they failed with something of that name. */
+  /** The errors of the exchanges; `none` for exchanges without an error, and `~none` for an error with that name. */
   error?: string[];
   env?: string[];
   execution?: string;
@@ -22,7 +22,7 @@ export interface InboxSearch {
   to?: string;
   q?: string;
   mine?: "yes";
-  /** Who alerts are assigned to; `none` is nobody. */
+  /** Who alerts are assigned to; `none` means nobody. */
   assignee?: string[];
   snoozed?: "yes" | "no";
   unread?: "yes";
@@ -32,7 +32,7 @@ export interface InboxSearch {
 
 const noError = "none";
 
-/** A signature, or the name of an assignee, as the address writes it. */
+/** A signature, or the name of an assignee, in the form of the address. */
 export function errorOf(signature: string): string {
   return /^~*none$/.test(signature) ? `~${signature}` : signature || noError;
 }
@@ -44,7 +44,7 @@ export function signatureOf(error: string): string {
 export const states: readonly AlertState[] = ["FIRING", "ACKNOWLEDGED", "RESOLVED", "PENDING"];
 export const severities: readonly Severity[] = ["CRITICAL", "WARNING", "INFO"];
 
-/** The name of a state among the counts. */
+/** The name of a state in the counts. */
 export const countedAs = {
   PENDING: "pending",
   FIRING: "firing",
@@ -52,7 +52,7 @@ export const countedAs = {
   RESOLVED: "resolved",
 } as const;
 
-/** How far back one looks, by the word in the address. */
+/** How far back to look, by the word in the address. */
 export const spans: readonly { value: string; label: string; hours: number }[] = [
   { value: "", label: "Any time", hours: 0 },
   { value: "1h", label: "Last hour", hours: 1 },
@@ -72,7 +72,7 @@ const lists = [
   ["env", "environment"],
 ] as const;
 
-/** Reads an address that anybody may have typed: what makes no sense is left out, not an error. */
+/** Parses an address that may have been typed: invalid parts are ignored and are no error. */
 export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   const search: InboxSearch = {};
   const state = texts(raw.state)[0]?.toLowerCase();
@@ -109,7 +109,7 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   return search;
 }
 
-/** Whether a text is an attribute as the API reads one: a key, an equals sign and a value. */
+/** Whether a text is an attribute in the API's form: a key, an equals sign and a value. */
 export const isAttribute = (text: string): boolean => text.indexOf("=") > 0;
 
 function instant(text: string | undefined): string | undefined {
@@ -167,12 +167,12 @@ export function toSearch(filter: AlertFilter, fold: Folding = "issue"): InboxSea
   });
 }
 
-/** The filter that narrows by nothing but the state. */
+/** The filter that restricts only the state. */
 export function wide(state: AlertState): AlertFilter {
   return toFilter(parseSearch({ state }));
 }
 
-/** Whether anything but the state narrows the list. */
+/** Whether something other than the state restricts the list. */
 export function isNarrowed(filter: AlertFilter): boolean {
   return JSON.stringify(filter) !== JSON.stringify(wide(filter.state));
 }

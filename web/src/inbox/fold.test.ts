@@ -62,7 +62,8 @@ test("a group is named, and narrows the filter, by what its alerts share", () =>
     q: "x",
     signature: [""],
   });
-  // Not the alerts of window rules whose newest exchange failed there alike: they are rows of their own.
+  // Without the alerts of window rules whose newest exchange failed there in the same way: they
+  // have their own rows.
   expect(withinGroup(wide("FIRING"), { ...group("E", 2), application: "orders", route: "import" })).toEqual({
     ...wide("FIRING"),
     application: ["orders"],

@@ -2,16 +2,16 @@ import type { AlertFilter } from "../api/alerts";
 import type { Alert, AlertGroup } from "../api/client";
 import type { Folding } from "./filter";
 
-/** One line of the inbox. Its id is the alert's own, or names the group. */
+/** One line of the inbox. Its id is the alert's own, or that of the group. */
 export type Row =
   | { kind: "alert"; id: string; alert: Alert; nested: boolean }
   | { kind: "group"; id: string; group: AlertGroup; open: boolean }
   | { kind: "rest"; id: string; group: AlertGroup; shown: number; state: "loading" | "failed" | "more" | "all" };
 
-/** The alerts of an opened group: undefined while they are on their way, null when they could not be had. */
+/** The alerts of an opened group: undefined while they are being loaded, null if that failed. */
 export type Opened = ReadonlyMap<string, readonly Alert[] | undefined | null>;
 
-/** Each alert in a row of its own. Of an alert that is `known`, the row is the same as before. */
+/** Each alert in its own row. For an alert in `known`, the row is the same object as before. */
 export function alertRows(alerts: readonly Alert[], known = new WeakMap<Alert, Row>()): readonly Row[] {
   return alerts.map((alert) => {
     const row: Row = known.get(alert) ?? { kind: "alert", id: alert.id, alert, nested: false };
@@ -25,7 +25,7 @@ export function groupId({ ruleId, signature, application, route }: AlertGroup): 
   return ruleId === undefined ? `signature ${signature ?? ""}` : `rule ${ruleId}`;
 }
 
-/** A group of one is its alert; an opened one has its alerts below it. */
+/** A group of one alert is that alert; an opened group has its alerts below it. */
 export function groupRows(groups: readonly AlertGroup[], opened: Opened): readonly Row[] {
   return groups.flatMap((group): Row[] => {
     if (group.count === 1) {
@@ -50,13 +50,13 @@ export function groupRows(groups: readonly AlertGroup[], opened: Opened): readon
     return [
       row,
       ...alerts.map((alert): Row => ({ kind: "alert", id: alert.id, alert, nested: true })),
-      // An issue has a page of its own, and the way there.
+      // An issue has its own page, with a link to it.
       ...(shown < group.count ? [rest("more")] : group.application !== undefined ? [rest("all")] : []),
     ];
   });
 }
 
-/** The filter that the alerts of a group match, and no others. */
+/** The filter that only the alerts of a group match. */
 export function withinGroup(filter: AlertFilter, group: AlertGroup): AlertFilter {
   const { ruleId, signature, application, route = "" } = group;
   if (application !== undefined) {
@@ -65,7 +65,7 @@ export function withinGroup(filter: AlertFilter, group: AlertGroup): AlertFilter
   return ruleId === undefined ? { ...filter, signature: [signature ?? ""] } : { ...filter, ruleId: [ruleId] };
 }
 
-/** The row that an alert is in: its own or, where it is folded, that of its group. */
+/** The row of an alert: its own or, if it is folded, that of its group. */
 export function rowOf(
   rows: readonly Row[],
   alert: Pick<Alert, "id" | "ruleId" | "signature" | "exchange">,
@@ -85,7 +85,7 @@ export function rowOf(
   );
 }
 
-/** What a folded row says the alerts have in common. */
+/** What the alerts of a folded row have in common. */
 export function groupTitle({ ruleId, ruleName, signature }: AlertGroup): string {
   if (ruleId !== undefined) return ruleName || "Deleted rule";
   return signature || "No error";

@@ -1,15 +1,15 @@
 import type { Alert, WindowCount } from "../api/client";
 import { duration, period } from "../ui/time";
 
-/** `ConnectException` of `java.net.ConnectException`; what is no dotted name stays whole. */
+/** `ConnectException` for `java.net.ConnectException`; a text that is not a dotted name is unchanged. */
 export function shortType(type: string): string {
   return /^[\w$]+(\.[\w$]+)+$/.test(type) ? type.slice(type.lastIndexOf(".") + 1) : type;
 }
 
 /**
- * What a row says of an alert, behind its place. The row names application and route already, so the default title, which
- * repeats them, gives way to the error; so does the default title of a count, which the row says shorter. A title that a
- * person has written stands.
+ * The text of an alert in a row, after its place. The row shows application and route already. So
+ * the default title, which repeats them, is replaced by the error, and the default title of a count
+ * by a shorter text. A title that a person has written is kept.
  */
 export function headline(alert: Alert): { lead: string; text: string } {
   if (alert.count) return countHeadline(alert, alert.count);
@@ -26,7 +26,7 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
   if (!isDefaultTitle(alert.title, count)) return { lead, text: firstLine(alert.title) };
   const { errorType = "", errorMessage = "" } = alert.exchange ?? {};
   const error = [shortType(errorType), firstLine(errorMessage)].filter(Boolean).join(": ");
-  // What was expected, the lead says already.
+  // The lead already says what was expected.
   const isSaid = count.fireMode === "ABSENT_IN_WINDOW" && alert.message.startsWith("Expected: ");
   return { lead, text: error || (isSaid ? "" : firstLine(alert.message)) };
 }
@@ -45,7 +45,7 @@ export function valueWords({ fireMode, observed, threshold, value = 0, percentil
   return fireMode === "DURATION_IN_WINDOW" ? `p${percentile} ${milliseconds(value)}` : `${observed}`;
 }
 
-/** What it is compared with. */
+/** The bound of the measurement. */
 export function thresholdWords({ fireMode, threshold }: WindowCount): string {
   if (fireMode === "RATIO_IN_WINDOW") return percent(threshold, 3);
   return fireMode === "DURATION_IN_WINDOW" ? milliseconds(threshold) : `${threshold}`;
@@ -67,7 +67,7 @@ function percent(value: number, decimals: number): string {
 
 const milliseconds = (count: number) => duration(String(Math.round(count * 1e6)));
 
-/** Where an alert happened: what stands first in its row, and what beside it. */
+/** Where an alert happened: the first text in its row, and the text beside it. */
 export function place({ count, exchange, ruleName }: Alert): { first: string; second: string } {
   if (!count && exchange) return { first: exchange.application, second: exchange.route };
   const rule = ruleName || "deleted rule";
@@ -76,7 +76,7 @@ export function place({ count, exchange, ruleName }: Alert): { first: string; se
   return { first: groupByAttribute ? `${groupByAttribute} ${group}` : group, second: rule };
 }
 
-/** Whether the title is what the API writes of a count where the rule has no title of its own. */
+/** Whether the title is the API's default title of a count, for a rule without its own title. */
 function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
   const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
   const match =

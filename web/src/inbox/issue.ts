@@ -3,7 +3,7 @@ import type { IssueKey } from "../api/issues";
 import { counted } from "../ui/words";
 import { errorOf, signatureOf } from "./filter";
 
-/** How the address bar names an issue. */
+/** The names of an issue's parts in the address. */
 export interface IssueSearch {
   app?: string;
   route?: string;
@@ -12,7 +12,7 @@ export interface IssueSearch {
 
 const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
 
-/** Reads an address that anybody may have typed. */
+/** Parses an address that may have been typed. */
 export function parseIssueSearch(raw: Record<string, unknown>): IssueSearch {
   const [app, route, error] = [text(raw.app), text(raw.route), text(raw.error)];
   return { ...(app ? { app } : {}), ...(route ? { route } : {}), ...(error ? { error } : {}) };
@@ -22,7 +22,7 @@ export function issueSearch({ application, route, signature }: IssueKey): IssueS
   return parseIssueSearch({ app: application, route, error: errorOf(signature) });
 }
 
-/** The issue that an address names. Without an error it names none; application and route may be nameless. */
+/** The issue in an address. Without an error there is none; application and route may be empty. */
 export function issueKey({ app = "", route = "", error }: IssueSearch): IssueKey | undefined {
   return error === undefined ? undefined : { application: app, route, signature: signatureOf(error) };
 }

@@ -2,7 +2,7 @@ import type { InfiniteData, QueryClient } from "@tanstack/react-query";
 import { type AlertFilter, alertKeys } from "../api/alerts";
 import type { Alert, AlertPage } from "../api/client";
 
-/** Changes an alert wherever the cache has it. A list that asks for another state loses it. */
+/** Changes an alert everywhere in the cache. A list with another state as its filter loses it. */
 export function patchAlert(cache: QueryClient, id: string, change: (alert: Alert) => Alert): void {
   cache.setQueryData<Alert>(alertKeys.one(id), (old) => old && change(old));
   const patched = (items: Alert[], state: Alert["state"]) =>

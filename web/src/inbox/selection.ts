@@ -2,7 +2,7 @@ import { type AlertFilter, filterBody } from "../api/alerts";
 import type { AlertSelection } from "../api/client";
 import { type Row, withinGroup } from "./fold";
 
-/** The rows that an action is meant for. `all` is everything that matches the filter, loaded or not. */
+/** The rows that an action applies to. `all` is everything that matches the filter, loaded or not. */
 export interface Selection {
   ids: ReadonlySet<string>;
   all: boolean;
@@ -18,14 +18,14 @@ export function isSelected({ ids, all }: Selection, id: string): boolean {
   return all || ids.has(id);
 }
 
-/** Takes a row in, or out again. From everything, one is taken out of what is loaded. */
+/** Selects or deselects a row. When everything is selected, deselecting one leaves the other loaded rows. */
 export function toggle(selection: Selection, rows: readonly Row[], id: string): Selection {
   const ids = new Set(selection.all ? rows.filter(selectable).map((row) => row.id) : selection.ids);
   if (!ids.delete(id)) ids.add(id);
   return { ids, all: false, anchor: id };
 }
 
-/** Takes in all rows between where the last one was taken in and this one. */
+/** Selects all rows between the last selected one and this one. */
 export function extend(selection: Selection, rows: readonly Row[], id: string): Selection {
   const to = rows.findIndex((row) => row.id === id);
   const from = rows.findIndex((row) => row.id === selection.anchor);
@@ -34,7 +34,7 @@ export function extend(selection: Selection, rows: readonly Row[], id: string): 
   return { ids: new Set([...selection.ids, ...between.map((row) => row.id)]), all: selection.all, anchor: id };
 }
 
-/** The selection without rows that are gone: they left the filter, and nobody sees that they are meant. */
+/** The selection without rows that left the filter, because nobody sees that they are selected. */
 export function present(selection: Selection, rows: readonly Row[]): Selection {
   if (selection.all || selection.ids.size === 0) return selection;
   const known = new Set(rows.map((row) => row.id));
@@ -44,7 +44,7 @@ export function present(selection: Selection, rows: readonly Row[]): Selection {
 
 const longestList = 1000;
 
-/** What is asked of the API for a selection, and how many alerts that is; undefined while nobody knows. */
+/** The API's form of a selection, and the number of its alerts; undefined while it is unknown. */
 export function order(
   selection: Selection,
   rows: readonly Row[],

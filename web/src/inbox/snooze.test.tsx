@@ -6,7 +6,7 @@ import { anAlert, api, open, problem, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
-/** Keeps snoozes as the server does, and until when they were asked for. */
+/** Stores snoozes as the server does, and the requested instants. */
 function snoozing() {
   const asked: string[] = [];
   const find = (id: unknown) => world.alerts.find((alert) => alert.id === id) as Alert;

@@ -1,4 +1,4 @@
-/** An instant until which one may want to be left alone. */
+/** An instant until which an alert may be snoozed. */
 export interface Nap {
   value: string;
   label: string;
@@ -8,7 +8,7 @@ export interface Nap {
 const hourMs = 3_600_000;
 const morning = 9;
 
-/** What a reader is offered at an instant: mornings are those of the reader's own clock. */
+/** The instants that are offered; mornings are by the reader's own clock. */
 export function naps(now: Date): readonly Nap[] {
   const later = (hours: number) => new Date(now.getTime() + hours * hourMs);
   const tomorrow = at(now, 1);
@@ -24,7 +24,7 @@ export function naps(now: Date): readonly Nap[] {
   ];
 }
 
-/** The morning of the day that comes so many days later. */
+/** The morning a number of days later. */
 function at(now: Date, days: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days, morning);
 }

@@ -4,8 +4,8 @@ export type StackPart =
   | { kind: "library"; lines: readonly string[] };
 
 /**
- * Code that nobody on call has written: runtimes, and the libraries that integrations are built on. A frame of none of these
- * is taken for the reader's own.
+ * Code that nobody on call has written: runtimes, and the libraries that integrations are built on.
+ * All other frames count as the reader's own code.
  */
 const libraries = [
   /^(java|javax|jdk|sun|com\.sun|jakarta|kotlin|kotlinx|scala|groovy|clojure)\./,
@@ -17,10 +17,11 @@ const libraries = [
   /^(System|Microsoft)\./,
 ];
 
-// A parser says where in its input it stopped in the same way: "at [Source: …]" is no frame.
+// A parser uses the same form for the place in its input where it stopped: "at [Source: …]" is not
+// a frame.
 const frame = /^\s*(?:at\s+(?<call>[^\s[].*)|File\s+"(?<file>[^"]+)".*)$/;
 
-/** Splits a stack into its parts, so that the frames that the reader can do something about stand out. */
+/** Splits a stack into its parts, so that the frames that the reader can change stand out. */
 export function readStack(stack: string): readonly StackPart[] {
   const parts: StackPart[] = [];
   let folded: string[] | undefined;
@@ -35,7 +36,8 @@ export function readStack(stack: string): readonly StackPart[] {
       folded.push(line);
       continue;
     }
-    // The count of frames left out says nothing by itself: it ends the run of library frames that it follows.
+    // The count of omitted frames has no meaning alone: it ends the run of library frames before
+    // it.
     if (folded && /^\s*\.\.\. \d+ (more|common frames omitted)/.test(line)) {
       folded.push(line);
       continue;

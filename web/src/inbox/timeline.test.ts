@@ -47,7 +47,7 @@ test("a refusal is told by its attempt alone", () => {
 test("an end without a deciding attempt is told; what is still to come stands last", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
   const exhausted = told({ id: "n1", status: "EXHAUSTED", settledAt: at(20), attempts: [] });
-  // The dispatcher's clock may be behind the one that said when it fired.
+  // The dispatcher's clock may be behind the one that recorded when it fired.
   const retrying = told({ id: "n2", status: "RETRYING", nextAttemptAt: "2026-11-21T09:59:59Z", attempts: [] });
   expect(kinds(timeline(alert, [exhausted, retrying]))).toEqual(["fired", "settled", "next"]);
 });

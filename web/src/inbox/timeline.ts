@@ -1,7 +1,7 @@
 import type { Alert, Attempt, Notification } from "../api/client";
 import { number } from "../ui/words";
 
-/** One thing that happened to an alert, or that will. */
+/** One past or future event of an alert. */
 export type Happening = { at: string } & (
   | { kind: "reached" | "fired" | "reminded" | "woke" | "escalated" }
   | { kind: "acknowledged" | "resolved"; by: string | undefined }
@@ -10,7 +10,7 @@ export type Happening = { at: string } & (
   | { kind: "next"; notification: Notification }
 );
 
-/** Things that happen at one instant stand in the order in which they cause each other. */
+/** Events at the same instant are in the order in which they cause each other. */
 const rank: Record<Happening["kind"], number> = {
   reached: 0,
   fired: 0,
@@ -25,12 +25,13 @@ const rank: Record<Happening["kind"], number> = {
 };
 
 /**
- * One line of time for what people did to an alert and what became of its messages, oldest first. A delivery or a refusal
- * is told by the attempt that met it; another end is told by itself, because it follows from no single attempt.
+ * One timeline for what people did to an alert and what became of its messages, oldest first. A
+ * delivery or a refusal is shown by its attempt. Any other end has its own entry, because it
+ * follows from no single attempt.
  */
 export function timeline(alert: Alert, notifications: readonly Notification[]): readonly Happening[] {
   const happenings: Happening[] = [{ kind: alert.state === "PENDING" ? "reached" : "fired", at: alert.firedAt }];
-  // A reminder is for each webhook at the same instant.
+  // A reminder has the same instant for each webhook.
   const reminders = notifications.filter(({ reason }) => reason === "REMINDER").map(({ createdAt }) => createdAt);
   for (const at of new Set(reminders)) happenings.push({ kind: "reminded", at });
   const ends = notifications.filter(({ reason }) => reason === "SNOOZE_ENDED").map(({ createdAt }) => createdAt);
@@ -51,7 +52,7 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
     if (notification.quietUntil) happenings.push({ kind: "next", at: notification.quietUntil, notification });
     if (notification.nextAttemptAt) happenings.push({ kind: "next", at: notification.nextAttemptAt, notification });
   }
-  // What will happen stands last, whatever the clocks of the machines say.
+  // Future entries come last, whatever the clocks of the machines are.
   return happenings.sort(
     (a, b) =>
       Number(a.kind === "next") - Number(b.kind === "next") ||
@@ -73,7 +74,7 @@ function decides({ verdict }: Attempt): boolean {
   return verdict === "DELIVERED" || verdict === "REFUSED" || verdict === "GONE";
 }
 
-/** What a message tells, where it is not that the alert fired: "" then. */
+/** The subject of a message, unless it is that the alert fired: then "". */
 export function reasonWord({ reason }: Notification): string {
   switch (reason) {
     case "REMINDER":
@@ -103,13 +104,13 @@ export function reasonWord({ reason }: Notification): string {
   }
 }
 
-/** Which message tells it, where that is not its own: "" then. */
+/** The message that contains it, if it is another one; otherwise "". */
 export function digestWord({ digestId, digestSize }: Notification): string {
   if (digestId === undefined) return "";
   return digestSize === undefined ? "in a digest" : `in a digest of ${number(digestSize)}`;
 }
 
-/** What was sent and what came back, as text; "" where it is not kept any more. */
+/** The request and the answer, as text; "" if it is not stored any more. */
 export function exchangeText({ request, responseHead, response }: Attempt): string {
   const lines = (fields: readonly { name: string; value?: string; masked?: boolean }[]) =>
     fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not stored)" : (value ?? "")}`);
@@ -138,7 +139,7 @@ export function answerWord({ statusCode, request }: Attempt): string {
   return `${request?.method === "SMTP" ? "SMTP" : "HTTP"} ${statusCode}`;
 }
 
-/** How an attempt ended, in words. */
+/** The result of an attempt, in words. */
 export function verdictWords(attempt: Attempt): { word: string; explanation: string } {
   switch (attempt.verdict) {
     case "DELIVERED":

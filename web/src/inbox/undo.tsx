@@ -15,7 +15,7 @@ export interface Undoable {
 
 interface OfferOptions {
   tone?: Tone;
-  /** For how long it is offered; as long as the API undoes it unless it is given. */
+  /** How long the undo is offered; by default, as long as the API allows it. */
   forMs?: number;
 }
 
@@ -30,18 +30,18 @@ export function useOfferUndo(): Offer {
 }
 
 interface Undoing extends Undoable {
-  /** The results of the actions that are undone, in their order. */
+  /** The results of the undone actions, in order. */
   done: UndoResult[];
 }
 
-/** Restores what actions have changed, where nobody has changed it since. There is one in the application. */
+/** Restores what actions have changed, if nobody has changed it since. There is one in the application. */
 export function UndoProvider({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
   const toast = useToast();
   const offered = useRef<{ undoing: Undoing; until: number; takeBack: () => void } | undefined>(undefined);
   const isOffered = () => offered.current !== undefined && Date.now() <= offered.current.until;
   const undo = useMutation({
-    // A retry continues where the attempt before it failed.
+    // A retry continues where the previous attempt failed.
     mutationFn: async ({ actions, done }: Undoing) => {
       for (const id of actions.slice(done.length)) done.push(await undoAction(id));
     },
@@ -55,7 +55,7 @@ export function UndoProvider({ children }: { children: ReactNode }) {
       const restored = restoredBy(undoing.done);
       const far = restored > 0 ? `${alertsWord(restored)} restored, but not the rest.` : "Not undone.";
       const text = `${far} ${reasonOf(error)}`;
-      // An action that was offered in the meantime is the one to undo next.
+      // An action that was offered in the meantime is the next one to undo.
       const again = isPassing(error) && !isOffered() && Date.now() < Date.parse(undoing.until);
       if (again) offer(text, undoing, { tone: "failed" });
       else toast(text, "failed");

@@ -7,15 +7,21 @@ import { alertsWord } from "../ui/words";
 import type { Action } from "./actions";
 
 interface Options {
-  /** The alert that is open, or under the cursor. */
+  /** The open alert, or the one under the cursor. */
   alert: Alert | undefined;
-  /** Whether an alert is open: the palette offers what it can see. */
+  /** Whether an alert is open: the palette only offers what it can see. */
   open: boolean;
-  /** How many alerts are selected; 0 where nothing is. */
+  /** How many alerts are selected; 0 for none. */
   selected: number;
-  /** Does it to what is selected, else to what is open or under the cursor; undefined where that is not possible. */
+  /**
+   * Applies the action to the selection, or to the open alert or the one under the cursor;
+   * undefined if that is not possible.
+   */
   act: (to: Action["to"]) => (() => void) | undefined;
-  /** Assigns what is selected, or what is under the cursor, to the reader, or asks to whom; undefined as above. */
+  /**
+   * Assigns the selection, or the alert under the cursor, to the reader, or asks for an assignee;
+   * undefined if that is not possible.
+   */
   take: (() => void) | undefined;
   assign: (() => void) | undefined;
   move: (by: 1 | -1, extend: boolean, event?: KeyboardEvent) => unknown;
@@ -26,7 +32,7 @@ interface Options {
   search: () => void;
 }
 
-/** What keys and the palette do in the inbox. */
+/** The commands of keys and palette in the inbox. */
 export function useInboxCommands({ alert, open, selected, act, take, assign, ...list }: Options): void {
   const navigate = useNavigate();
   const which = selected > 0 ? alertsWord(selected) : "this alert";

@@ -11,7 +11,7 @@ const noAlerts: readonly Alert[] = [];
 const noGroups: readonly AlertGroup[] = [];
 const noneOpened: ReadonlySet<string> = new Set();
 
-/** The lines of the inbox: alerts, or groups of them, of which some are opened. An open alert keeps its place. */
+/** The lines of the inbox: alerts or groups of alerts, some of which are opened. An open alert keeps its place. */
 export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | undefined) {
   const cache = useQueryClient();
   const key = JSON.stringify([filter, fold]);
@@ -71,12 +71,13 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
   };
 }
 
-/** Pages of a search that found nothing, after which it asks whether to go on: some seconds. */
+/** After this many pages without a result, a search asks whether to continue: some seconds. */
 const emptyPages = 50;
 
 /**
- * How far a search for a text has come, which looks at a stretch of alerts for each page; undefined where the list is none,
- * or is through. It goes on by itself where nothing is found, until many pages had nothing.
+ * The progress of a text search, which reads some alerts for each page. It is undefined if the list
+ * is not a text search, or is complete. While nothing is found, the search continues by itself,
+ * until many pages had no result.
  */
 function useSearch(pages: readonly AlertPage[] | undefined, onMore: () => void, can: boolean) {
   const [allowed, setAllowed] = useState(emptyPages);
@@ -91,7 +92,7 @@ function useSearch(pages: readonly AlertPage[] | undefined, onMore: () => void, 
   return { searchedTo, waiting, onContinue: () => setAllowed(foundNone + emptyPages) };
 }
 
-/** In a folded list the row of the open alert stays where it was, once it is gone from there. */
+/** In a folded list, the row of the open alert stays where it was when it has left the list. */
 function useHeldRow(filterKey: string, rows: readonly Row[], open: Alert | undefined): readonly Row[] {
   const [held, setHeld] = useState({ key: "", at: 0 });
   const key = open ? `${filterKey} ${open.id}` : "";
@@ -107,7 +108,7 @@ function useHeldRow(filterKey: string, rows: readonly Row[], open: Alert | undef
   }, [rows, open, at, held, key]);
 }
 
-/** The open alert, once the list under this filter has held it: it keeps its row when it leaves the filter. */
+/** The open alert, once the list with this filter has contained it: it keeps its row when it leaves the filter. */
 function usePinned(filterKey: string, listed: readonly Alert[], open: Alert | undefined): Alert | undefined {
   const [held, setHeld] = useState("");
   const key = open ? `${filterKey} ${open.id}` : "";

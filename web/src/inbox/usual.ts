@@ -1,16 +1,17 @@
 import { decimal, number } from "../ui/words";
 
-/** Where an exchange and what is usual are on a bar, as parts of its length from 0 to 1. */
+/** The places of an exchange and of the usual durations on a bar, as parts of its length from 0 to 1. */
 export interface Bar {
   took: number;
   median: number;
   p95: number;
-  /** What the reader is told: how the exchange compares. */
+  /** The text for the reader: how the exchange compares. */
   words: string;
 }
 
 /**
- * A bar that ends a little behind the longest of the three. Undefined where nothing is usual, or a duration is not known.
+ * A bar that ends a little after the longest of the three. It is undefined if nothing is usual, or
+ * if a duration is unknown.
  */
 export function usualBar(tookNs: string, medianNs: string | undefined, p95Ns: string | undefined): Bar | undefined {
   const [took, median, p95] = [Number(tookNs), Number(medianNs), Number(p95Ns)];

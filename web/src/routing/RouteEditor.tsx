@@ -17,9 +17,9 @@ interface Values extends MatchValues {
 }
 
 interface Props {
-  /** The route; a new one has none. */
+  /** The route; none for a new one. */
   route?: Required<RoutingRoute>;
-  /** The names of the others. */
+  /** The names of the other routes. */
   taken: readonly string[];
   webhooks: readonly Webhook[];
   teams: readonly string[];
@@ -27,7 +27,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** The form of a route. What it says is saved with the whole policy. */
+/** The form of a route. Its content is saved with the whole policy. */
 export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }: Props) {
   const form = useForm<Values>({
     initialValues: route

@@ -43,12 +43,12 @@ export function RoutingPage() {
   );
 }
 
-/** Which route is being edited; the default is none of them. */
+/** The route that is being edited; the default is not one of them. */
 type Editing = number | "new" | "default" | undefined;
 
 function Policy({ policy }: { policy: RoutingPolicy }) {
   const may = useMay()("updateRoutingPolicy");
-  /** What the changes build on. It stays while there are changes, whatever is saved meanwhile. */
+  /** The version that the changes are based on. It stays while there are changes, whatever is saved meanwhile. */
   const [base, setBase] = useState(policy);
   const [draft, setDraft] = useState(() => draftOf(policy));
   const [editing, setEditing] = useState<Editing>();
@@ -200,12 +200,12 @@ interface SavingProps {
   /** The version that was edited. */
   base: RoutingPolicy;
   draft: Draft;
-  /** Called with the version that is edited from now on. */
+  /** Called with the version that is edited from then on. */
   onTake: (newest: RoutingPolicy) => void;
   onReset: () => void;
 }
 
-/** The changes are saved together: what is in between is no policy. */
+/** The changes are saved together, because the states in between are not valid policies. */
 function Saving({ base, draft, onTake, onReset }: SavingProps) {
   const cache = useQueryClient();
   const toast = useToast();

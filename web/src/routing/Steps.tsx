@@ -12,13 +12,13 @@ interface Props {
   /** The names of the teams. */
   teams: readonly string[];
   onChange: (steps: EscalationStep[]) => void;
-  /** What is wrong with them. */
+  /** The errors of the steps. */
   error?: string | undefined;
 }
 
 const most = 10;
 
-/** The escalation of a route or of the default: who follows while nobody acknowledges the alert. */
+/** The escalation of a route or of the default: who is notified while nobody acknowledges the alert. */
 export function Steps({ steps, webhooks, teams, onChange, error }: Props) {
   const choices = [
     { group: "Webhooks", items: webhooks.map(({ id, name }) => ({ value: `webhook ${id}`, label: name })) },
@@ -87,7 +87,7 @@ function ofChosen(afterMinutes: number, chosen: readonly string[]): EscalationSt
   return { afterMinutes, webhookIds: of("webhook"), teams: of("team") };
 }
 
-/** What is wrong with steps, in words; undefined where nothing is. */
+/** The errors of steps, in words; undefined if there are none. */
 export function wrongSteps(steps: readonly EscalationStep[]): string | undefined {
   const before = (at: number) => steps[at - 1]?.afterMinutes ?? 0;
   for (const [at, { afterMinutes, webhookIds = [], teams = [] }] of steps.entries()) {
@@ -103,7 +103,7 @@ interface SaidProps {
   webhooks: readonly Webhook[];
 }
 
-/** What an escalation says, one line for each step. */
+/** The text of an escalation, one line for each step. */
 export function Escalation({ steps, webhooks }: SaidProps) {
   if (steps.length === 0) return null;
   return (

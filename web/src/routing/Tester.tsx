@@ -17,7 +17,7 @@ import { Escalation } from "./Steps";
 const quietMs = 400;
 const nothing: Draft = { routes: [], defaultWebhookIds: [], defaultEscalation: [] };
 
-/** Who would get an alert, and why. It goes by the changes that are not saved yet. */
+/** Who would be notified of an alert, and why. It uses the unsaved changes. */
 export function Tester({ draft }: { draft: Draft | undefined }) {
   const { data: rules = [] } = useQuery(ruleList());
   const form = useForm<Question>({ initialValues: noQuestion });

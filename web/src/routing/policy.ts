@@ -10,7 +10,7 @@ import type {
 import { ApiError } from "../api/errors";
 import { parseCondition } from "../silences/conditions";
 
-/** The policy as the page edits it. */
+/** The policy in the form in which the page edits it. */
 export interface Draft {
   routes: Required<RoutingRoute>[];
   defaultWebhookIds: string[];
@@ -51,7 +51,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** What the server says of the policy, by the names of its routes. */
+/** The server's errors about the policy, by the names of its routes. */
 export function problemsOf(error: unknown, draft: Draft): string[] {
   if (!(error instanceof ApiError)) return [error instanceof Error ? error.message : String(error)];
   if (error.fields.length === 0) return [error.message];
@@ -63,7 +63,7 @@ export function problemsOf(error: unknown, draft: Draft): string[] {
   });
 }
 
-/** What the tester's form holds. */
+/** The content of the tester's form. */
 export interface Question {
   rule: string;
   severity: Severity;
@@ -88,7 +88,7 @@ export const noQuestion: Question = {
   attributes: "",
 };
 
-/** Reads `name = value` per line, and tells the lines that are none. */
+/** Parses `name = value` per line, and returns the lines that are invalid. */
 function pairs(text: string): { values: Record<string, string>; wrong: string[] } {
   const values: Record<string, string> = {};
   const wrong: string[] = [];
@@ -100,18 +100,18 @@ function pairs(text: string): { values: Record<string, string>; wrong: string[] 
   return { values, wrong };
 }
 
-/** The fields of a question whose lines cannot be read, with what is wrong. */
+/** The fields of a question with invalid lines, and their errors. */
 export function wrongPairs({ rule, labels, attributes }: Question): { labels?: string; attributes?: string } {
   const wrong = (text: string) => {
     const lines = pairs(text).wrong;
     return lines.length > 0 ? `Not “name = value”: ${lines.join("; ")}` : undefined;
   };
-  // The labels of a rule that is named are its own.
+  // The labels of a named rule are known.
   const [ofLabels, ofAttributes] = [rule ? undefined : wrong(labels), wrong(attributes)];
   return { ...(ofLabels ? { labels: ofLabels } : {}), ...(ofAttributes ? { attributes: ofAttributes } : {}) };
 }
 
-/** The question as the API wants it, about a policy that is not saved where there is one. */
+/** The question in the API's form, with the unsaved policy if there is one. */
 export function requestOf(question: Question, draft: Draft | undefined): RoutingTestRequest {
   const { rule, severity, labels, attributes, ...places } = question;
   const exchange = Object.fromEntries(Object.entries(places).filter(([, value]) => value !== ""));

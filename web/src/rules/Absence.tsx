@@ -21,7 +21,7 @@ const grouped: Record<GroupBy, { word: string; facet?: "route" | "application" |
   ATTRIBUTE: { word: "values" },
 };
 
-/** Of what exchanges are expected, and when. */
+/** Which exchanges are expected, and when. */
 export function Absence({ editor }: { editor: Editor }) {
   const { groupBy } = editor.form.values;
   return (

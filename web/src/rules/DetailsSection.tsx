@@ -6,7 +6,7 @@ import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { bound, type Editor } from "./editor";
 
-/** What those should know who handle the alerts. */
+/** Information for the people who handle the alerts. */
 export const DetailsSection = memo(function DetailsSection({ editor }: { editor: Editor }) {
   const { data: teams = [] } = useQuery(teamNames());
   return (

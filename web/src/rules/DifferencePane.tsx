@@ -9,7 +9,7 @@ import type { Preview } from "./usePreview";
 /** Which alerts saving the edit would have added, and which it would have removed. */
 export function DifferencePane({ difference }: { difference: Preview<RuleDifference> }) {
   const { data, outdated, error, complaints, retry } = difference;
-  if (complaints.length > 0) return null; // said of the preview
+  if (complaints.length > 0) return null; // the preview says so
   return (
     <section className={styles.part} aria-labelledby="difference-title">
       <header className={styles.head}>

@@ -9,7 +9,7 @@ const { server } = startWorld();
 const address = `/rules/${aRule().id}/edit`;
 let stored: Rule;
 
-/** A rule that is kept as the API keeps it: by its version. */
+/** A rule that is stored like in the API: by its version. */
 beforeEach(() => {
   stored = aRule();
   server.use(

@@ -12,7 +12,7 @@ export function EditRulePage() {
   const rule = useQuery(ruleOne(ruleId));
   const { wanted, error, proposal } = useRefined(useSearch({ from: "/rules/$ruleId/edit" }), rule.data);
   const failure = useLastError(rule, ruleId) ?? error;
-  // Without its alert, the rule can still be edited.
+  // The rule can be edited even without its alert.
   if (rule.data !== undefined && (!wanted || proposal || error)) {
     return (
       <RuleEditor

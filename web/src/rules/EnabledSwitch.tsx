@@ -8,7 +8,7 @@ import { useToast } from "../ui/toast";
 interface Props {
   rule: Rule;
   mayWrite: boolean;
-  /** Whether it says in words what it shows. */
+  /** Whether it also shows its state in words. */
   words?: boolean;
 }
 

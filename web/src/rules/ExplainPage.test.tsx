@@ -51,7 +51,7 @@ test("an exchange that is not there is told, and another one can be asked about"
       return problem(404, { code: "not_found", detail: "no exchange with this id" });
     }),
   );
-  // Where an alert is missing, the way there cannot be one.
+  // If an alert is missing, the way to this page cannot lead through an alert.
   const { user } = open("/rules");
   await user.click(await screen.findByRole("link", { name: "Explain an exchange" }));
   await waitFor(() => expect(document.title).toBe("Explain · Tocsin"));

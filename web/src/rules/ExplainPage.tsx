@@ -15,7 +15,7 @@ import { counted, number } from "../ui/words";
 import styles from "./ExplainPage.module.css";
 import { partWords, verdictWords } from "./explain";
 
-/** Why there is an alert about an exchange, or none, rule by rule. */
+/** Why there is an alert about an exchange, or why not, rule by rule. */
 export function ExplainPage() {
   const asked = useSearch({ from: "/explain" });
   const { executionId = "" } = asked;

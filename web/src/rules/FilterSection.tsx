@@ -19,7 +19,7 @@ const durations = [
   { size: 60_000, word: "min" },
 ] as const;
 
-/** What the rule looks for. All of it must hold. */
+/** The conditions of the rule. All of them must be met. */
 export const FilterSection = memo(function FilterSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
   return (

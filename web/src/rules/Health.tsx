@@ -60,7 +60,7 @@ export function Health({ rule }: { rule: Rule }) {
   );
 }
 
-/** How far a rule over a window is behind is not known, but when it was evaluated. */
+/** The lag of a window rule is not known, but the time of its last evaluation is. */
 export function Ran({ at }: { at: string | undefined }) {
   return (
     <span className={table.quiet}>

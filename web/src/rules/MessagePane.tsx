@@ -13,14 +13,14 @@ import type { Preview, Shown } from "./usePreview";
 
 interface Props {
   message: Preview<TemplatePreview>;
-  /** Those that would be notified. */
+  /** The webhooks that would be notified. */
   webhooks: readonly Webhook[];
   exchanges: readonly Exchange[];
   shown: Shown;
   onShown: (shown: Shown) => void;
 }
 
-/** The message as a webhook would get it, about an exchange that the reader chooses. */
+/** The message that a webhook would get, about an exchange that the reader chooses. */
 export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Props) {
   const now = useMinute();
   const { data, outdated, error, complaints, retry } = message;
@@ -91,7 +91,7 @@ function pretty(body: string): string {
   }
 }
 
-/** The exchanges that a message can be shown for: those that match, or else the newest of the scope. */
+/** The exchanges that a message can be shown for: the matching ones, or otherwise the newest of the scope. */
 export function useCandidates(values: Values, preview: Preview<RulePreview>): Exchange[] {
   const matching = (preview.data?.newest ?? []).flatMap(({ exchange }) => (exchange?.executionId ? [exchange] : []));
   const none = preview.data !== undefined && !preview.outdated && matching.length === 0;

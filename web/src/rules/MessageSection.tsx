@@ -27,7 +27,7 @@ const recipients = [
   { value: "policy", label: "The routing policy" },
 ] as const;
 
-/** What is said, how loud, and to whom. */
+/** The texts, the severity and the addressees. */
 export const MessageSection = memo(function MessageSection({ editor }: { editor: Editor }) {
   const { form: state, errorOf } = editor;
   const counts = state.values.fireMode !== "PER_EXCHANGE";

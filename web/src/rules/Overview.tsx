@@ -5,7 +5,7 @@ import styles from "./editor.module.css";
 import { sections, wrongIn } from "./sections";
 import { useSectionInView } from "./useSectionInView";
 
-/** What stays in view: the rule in plain words, and the way to each part of the page. */
+/** The part that stays in view: the rule in plain words, and links to each part of the page. */
 export function Overview({ said, editor }: { said: string; editor: Editor }) {
   const current = useSectionInView();
   const known = fieldsOf(editor.form.values);

@@ -16,7 +16,7 @@ interface Props {
   preview: Preview<RulePreview>;
   hours: number;
   onHours: (hours: number) => void;
-  /** Called with the exchange of a match that somebody wants to see the message of. */
+  /** Called with the exchange of a match whose message the reader wants to see. */
   onPick: (exchange: ExchangeRef) => void;
 }
 

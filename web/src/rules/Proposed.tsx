@@ -5,11 +5,11 @@ import type { Proposal } from "./useRefined";
 interface Props {
   proposal: Proposal;
   isNew: boolean;
-  /** Called before the editor of the other rule opens, which begins anew. */
+  /** Called before the editor of the other rule opens, which begins again. */
   onSwitch: () => void;
 }
 
-/** Says what an alert has filled in, and leads to the other rule that it may be meant for. */
+/** Says what an alert has filled in, and links to the other rule that it may be meant for. */
 export function Proposed({ proposal, isNew, onSwitch }: Props) {
   const { by, ruleId, words } = proposal;
   return (

@@ -5,7 +5,7 @@ import table from "../ui/table.module.css";
 import { number } from "../ui/words";
 import styles from "./rules.module.css";
 
-/** The alerts that a rule has raised in the last hour: how many, and when. */
+/** The alerts that a rule raised in the last hour: how many, and when. */
 export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string }) {
   const { data } = useQuery(alertActivity());
   const minutes = data?.rules.find((rule) => rule.ruleId === ruleId)?.buckets;
@@ -25,7 +25,7 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
       </span>
     );
   }
-  // Where there are very many, the oldest are not counted.
+  // If there are very many, the oldest are not counted.
   const counted = data.complete ? number(total) : `${number(total)}+`;
   return (
     <span className={styles.raised} title="In the last hour, by minute">

@@ -15,13 +15,13 @@ import { useDuplicate } from "./useDuplicate";
 
 interface Props {
   editor: Editor;
-  /** The rule as it is stored; none while it is new. */
+  /** The stored rule; none for a new one. */
   rule: Rule | undefined;
   dirty: boolean;
   exchange: ExchangeRef | undefined;
 }
 
-/** What saving brings about, and what else can be done with a rule. */
+/** The effects of saving, and other actions on a rule. */
 export function ReviewSection({ editor, rule, dirty, exchange }: Props) {
   return (
     <FormSection title="Review" name="review">
@@ -81,7 +81,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
   );
 }
 
-/** "#ops has it, after 84.2 ms." or why it does not. */
+/** "#ops has it, after 84.2 ms." or the reason why not. */
 function outcome({ webhookName, verdict, durationMs, statusCode, error, response }: TestResult): string {
   if (verdict === "DELIVERED") return `Delivered to ${webhookName} in ${took(durationMs)}.`;
   const why = error ?? (statusCode ? `status ${statusCode}${response ? `: ${response}` : ""}` : "no response");

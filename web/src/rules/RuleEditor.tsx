@@ -41,9 +41,9 @@ import { useMessagePreview, useRuleDifference, useRulePreview } from "./usePrevi
 import type { Proposal } from "./useRefined";
 import { useEditor, useRuleForm } from "./useRuleForm";
 
-/** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
+/** The editor of a new or stored rule: its parts on one side, the effects on the other. */
 export function RuleEditor({ rule, proposal }: { rule?: Rule; proposal?: Proposal }) {
-  // Drafts belong to a person.
+  // Drafts belong to one person.
   const who = useQuery(me());
   const failure = useLastError(who);
   const [taken, setTaken] = useState<KeptRule>();

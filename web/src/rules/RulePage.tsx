@@ -30,7 +30,7 @@ import styles from "./RulePage.module.css";
 import { recipientNames, sentence } from "./sentence";
 import { useDuplicate } from "./useDuplicate";
 
-/** What a rule does, and how it is doing. Changing it is a page of its own. */
+/** What a rule does, and its state. Editing it has its own page. */
 export function RulePage() {
   const { ruleId } = useParams({ from: "/rules/$ruleId" });
   const rule = useQuery(ruleShown(ruleId));
@@ -113,7 +113,7 @@ function Overview({ rule }: { rule: Rule }) {
   );
 }
 
-/** What could not be loaded, or is on its way. */
+/** What could not be loaded, or is being loaded. */
 function Missing({ what, query }: { what: string; query: { error: unknown; refetch: () => unknown } }) {
   if (!query.error) return <SkeletonRows count={3} height={44} label={`Loading ${what}`} />;
   return (

@@ -32,7 +32,7 @@ import { useDuplicate } from "./useDuplicate";
 export function RulesPage() {
   const rules = useRuleHealth();
   const failure = useLastError(rules);
-  // What is in a row comes with the row, unless it cannot be had.
+  // The content of a row is loaded before the row is shown, unless it is not available.
   const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(
     (q) => q.isFetched,
   );
@@ -202,7 +202,7 @@ interface SortHeadProps {
   onSort: (next: RulesSearch) => void;
 }
 
-/** The head of a column, by which the list is sorted at a press. Names ascend first, all else descends. */
+/** The header of a column, which sorts the list when pressed. Names ascend first, everything else descends first. */
 function SortHead({ by, head, search, onSort }: SortHeadProps) {
   const active = (search.sort ?? "name") === by;
   const ascends = (by === "name") !== (search.reverse !== undefined);
@@ -285,7 +285,7 @@ function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowPr
   );
 }
 
-/** Enables or disables what is selected, one after the other: what fails does not keep the others from it. */
+/** Enables or disables the selected rules, one after the other: a failure does not stop the others. */
 function BulkEnable({ rules, onDone }: { rules: readonly Rule[]; onDone: () => void }) {
   const cache = useQueryClient();
   const toast = useToast();
@@ -330,7 +330,7 @@ function BulkEnable({ rules, onDone }: { rules: readonly Rule[]; onDone: () => v
   );
 }
 
-/** How many alerts of a rule wait for somebody, and the way to them. */
+/** How many alerts of a rule wait for somebody, and a link to them. */
 function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undefined, AlertGroup> | undefined }) {
   if (!groups) return <span className={table.quiet}>…</span>;
   const group = groups.get(rule.id);

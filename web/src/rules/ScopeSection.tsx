@@ -22,7 +22,7 @@ const lists = [
   },
 ] as const;
 
-/** Where the rule looks. What is offered is what occurred in the last day. */
+/** The scope of the rule. Values of the last day are offered. */
 export const ScopeSection = memo(function ScopeSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
   const within = {

@@ -7,7 +7,7 @@ type Text = { type: string; text: string };
 type Element = { type: string; text?: string | Text; placeholder?: Text; alt_text?: string };
 type Block = { type: string; text?: Text; fields?: Text[]; elements?: Element[] };
 
-/** The blocks of a Slack message, plainly; undefined when the body has none. */
+/** The blocks of a Slack message, in a plain form; undefined if the body has none. */
 export function blocksOf(body: string): Block[] | undefined {
   try {
     const { blocks } = JSON.parse(body) as { blocks?: Block[] };
@@ -17,7 +17,7 @@ export function blocksOf(body: string): Block[] | undefined {
   }
 }
 
-/** A message as Slack shows it, near enough: its words and their order are exact, Slack's look is not imitated. */
+/** A message similar to Slack's display: its words and their order are exact, Slack's look is not imitated. */
 export function SlackMessage({ blocks }: { blocks: readonly Block[] }) {
   return (
     <div className={styles.slack}>
@@ -126,7 +126,7 @@ function dotted(text: string): ReactNode[] {
   );
 }
 
-/** The parts of a message have no names but their places. */
+/** The parts of a message have no names except their places. */
 function keyed<T>(parts: readonly T[]): { key: number; part: T }[] {
   return parts.map((part, key) => ({ key, part }));
 }

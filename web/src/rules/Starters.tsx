@@ -3,7 +3,7 @@ import type { Values } from "./definition";
 import styles from "./editor.module.css";
 import { starters } from "./starters";
 
-/** Rules to begin with, for who has not begun. */
+/** Rules to begin with, for people who have no rules yet. */
 export function Starters({ onChoose }: { onChoose: (values: Values) => void }) {
   return (
     <FormSection title="Start from a template" hint="Everything can be changed before you save.">

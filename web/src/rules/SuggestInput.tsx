@@ -8,18 +8,19 @@ import styles from "./editor.module.css";
 
 interface Props extends Pick<TagsInputProps, "label" | "description" | "placeholder" | "value" | "onChange" | "error"> {
   facet: FacetField;
-  /** Only what occurs here is offered. */
+  /** Only values that occur here are offered. */
   within: { environments?: string[]; applications?: string[] };
 }
 
 const quietMs = 200;
 
-/** Texts, some of which are offered because they occur in exchanges. Any other may be written. */
+/** Texts, some of which are offered because they occur in exchanges. Any other text is allowed. */
 export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState(false);
   const [prefix] = useDebouncedValue(typed.split("*")[0] ?? "", quietMs);
-  // What occurs is asked for when somebody comes to the field. Without an answer, one can still write.
+  // Suggestions are loaded when a person enters the field. Without an answer, the person can still
+  // type.
   const { data } = useQuery({ ...facets(facet, prefix, within), enabled: asked, placeholderData: keepPreviousData });
   const counts = new Map(data?.map(({ value, count }) => [value, count]));
   return (

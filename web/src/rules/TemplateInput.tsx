@@ -20,7 +20,7 @@ interface Props {
   placeholder: string;
   error: string | undefined;
   variables: readonly Variable[];
-  /** More than one line may be written. */
+  /** More than one line is allowed. */
   lines?: boolean;
   onChange: (value: string) => void;
 }
@@ -28,8 +28,9 @@ interface Props {
 type Field = HTMLInputElement | HTMLTextAreaElement;
 
 /**
- * A text with Mustache tags: they are tinted, the one that the API refuses is underlined, and names are offered as soon as
- * braces are open. It stays a plain field, so that a phone's keyboard, spelling and undo work as everywhere.
+ * A text with Mustache tags. Tags are coloured, a tag that the API refuses is underlined, and names
+ * are offered after an open brace. It is a plain field, so that a phone's keyboard, spelling and
+ * undo work as in other fields.
  */
 export function TemplateInput({ label, value, placeholder, error, variables, lines = false, onChange }: Props) {
   const id = useId();

@@ -47,7 +47,7 @@ const day = { size: 86_400, word: "d" };
 const minuteOfMinutes = { size: 1, word: "min" };
 const hourOfMinutes = { size: 60, word: "h" };
 
-/** When the rule fires. What does not apply to the fire mode is not there, and the section says why. */
+/** When the rule fires. Fields that do not apply to the fire mode are hidden, and the section says why. */
 export const TriggerSection = memo(function TriggerSection({ editor }: { editor: Editor }) {
   const { form, errorOf } = editor;
   const counts = form.values.fireMode !== "PER_EXCHANGE";
@@ -100,7 +100,10 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
   );
 });
 
-/** Durations and absence are of all exchanges, unless the person has chosen otherwise; everything else begins with those that failed. */
+/**
+ * Durations and absence are about all exchanges, unless the person has chosen otherwise; other
+ * modes begin with failed exchanges.
+ */
 function measuredStatuses({ fireMode, filter }: Values, mode: FireMode): Values["filter"]["statuses"] {
   const [was, is] = [fireMode, mode].map((one) => one === "DURATION_IN_WINDOW" || one === "ABSENT_IN_WINDOW");
   if (!was && is && filter.statuses.join() === "FAILED") return ["COMPLETED", "FAILED"];
@@ -108,7 +111,7 @@ function measuredStatuses({ fireMode, filter }: Values, mode: FireMode): Values[
   return filter.statuses;
 }
 
-/** What hardly anybody has to change. It is open where something in it is wrong, so that it can be corrected. */
+/** Fields that rarely need a change. The part is open if one of them has an error, so that it can be corrected. */
 function Advanced({ open, children }: { open: boolean; children: ReactNode }) {
   const [opened, setOpened] = useState(false);
   return (

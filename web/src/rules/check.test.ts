@@ -3,13 +3,16 @@ import cases from "../../../testdata/rule_cases.json";
 import type { FieldError, RuleDefinition } from "../api/client";
 import { check } from "./check";
 
-/** What only the API finds: it reads the text of the request, compiles expressions and templates, and knows the webhooks. */
+/**
+ * Errors that only the API finds: it parses the request, compiles expressions and templates, and
+ * knows the webhooks.
+ */
 const ofTheAPI = new Set(["unknown_field", "null", "type", "regexp", "template", "not_found"]);
 
 const told = (errors: readonly FieldError[]) => errors.map((e) => `${e.field} ${e.code}: ${e.message}`).sort();
 
 test.each(cases)("$name", ({ rule, errors }) => {
-  // What the API cannot even read, a form cannot say.
+  // A form cannot contain what the API cannot even parse.
   if (errors.some(({ code }) => code === "type" || code === "null")) return;
   const known = errors.filter(({ code }) => !ofTheAPI.has(code));
   expect(told(check(rule as Partial<RuleDefinition>))).toEqual(told(known));

@@ -14,13 +14,14 @@ import { scopeLists } from "./definition";
 type Report = (field: string, code: string, message: string) => void;
 
 /**
- * Finds what is wrong with a definition in the API's own words, as far as a browser can tell. Expressions, templates and
- * whether webhooks exist, the API alone knows. testdata/rule_cases.json holds both to the same answers.
+ * Finds what is wrong with a definition in the API's own words, as far as a browser can check. Only
+ * the API can check expressions, templates and whether webhooks exist. testdata/rule_cases.json
+ * checks that both give the same answers.
  */
 export function check(rule: Partial<RuleDefinition>): FieldError[] {
   const found: FieldError[] = [];
   const report: Report = (field, code, message) => {
-    // The API, too, says one thing of a kind about a field.
+    // The API also reports each code only once for a field.
     const said = found.some((error) => error.field === field && error.code === code);
     if (!said) found.push({ field, code, message });
   };
@@ -72,7 +73,7 @@ const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the API refuses them in the same way
 const address = /^https?:\/\/[^\x00-\x20\x7f/?#@<>"]+([/?#][^\x00-\x20\x7f<>"]*)?$/;
 
-/** What a rule tells those who handle its alerts. */
+/** The information of a rule for people who handle its alerts. */
 function about(report: Report, rule: Partial<RuleDefinition>): void {
   const { labels = {}, runbookUrl = "" } = rule;
   if (Object.keys(labels).length > 20) report("labels", "out_of_range", "Must be at most 20 entries");
@@ -189,14 +190,17 @@ export const weekdays = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] as con
 type Calendar = NonNullable<RuleDefinition["calendar"]>;
 type Weekday = Calendar["weekdays"][number];
 
-/** The minutes since midnight of a time of day; undefined of what is none. */
+/** The minutes since midnight of a time of day; undefined if it is invalid. */
 function minutes(text: string): number | undefined {
   const [, h, m] = /^(\d\d):([0-5]\d)$/.exec(text) ?? [];
   const sum = Number(h) * 60 + Number(m);
   return h !== undefined && sum <= 24 * 60 ? sum : undefined;
 }
 
-/** How long the hours of a calendar are, in minutes. Those that end no later than they begin end on the next day. */
+/**
+ * The length of the hours of a calendar, in minutes. If the end is not later than the beginning, it
+ * is on the next day.
+ */
 function hoursLong({ from, to }: Calendar): number | undefined {
   const [begin, end] = [minutes(from), minutes(to)];
   if (begin === undefined || end === undefined || begin === 24 * 60) return undefined;
@@ -221,7 +225,7 @@ function isZone(name: string): boolean {
   }
 }
 
-/** Why fields do not apply to a fire mode; also said beside where they would be. */
+/** Why fields do not apply to a fire mode; also shown in their place. */
 export const notApplicable = {
   reNotify: "Per-exchange rules fire exactly once — re-notify does not apply",
   forDuration: "Per-exchange rules fire at once — a duration does not apply",
@@ -237,7 +241,7 @@ export const notApplicable = {
   volume: "A count needs no minimum volume — leave it out",
 } as const;
 
-/** What not all rules over a window compare, and why the others do not. */
+/** The fields that not all window modes use, and why the others do not. */
 const compared = [
   ["percent", ["RATIO_IN_WINDOW"], notApplicable.ratio],
   ["shortWindowSeconds", ["RATIO_IN_WINDOW"], notApplicable.ratio],
@@ -262,7 +266,7 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
   for (const [field] of compared) if (rule[field]) report(field, code, notApplicable.counting);
 }
 
-/** What resolves alerts beside people. */
+/** What resolves alerts, in addition to people. */
 function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>, statuses: readonly string[]): void {
   const { afterSeconds, evidence, attribute } = by;
   if (!afterSeconds && !evidence) {
@@ -300,7 +304,7 @@ function counting(report: Report, rule: Partial<RuleDefinition>): void {
   comparing(report, rule);
 }
 
-/** What each of them compares. */
+/** What each mode compares. */
 function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   const { threshold = 0, windowSeconds = 0, percent = 0, shortWindowSeconds: short = 0, minVolume = 0 } = rule;
   const atLeastOne = (field: string, value: number) => {
@@ -330,7 +334,7 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   atLeastOne("minVolume", minVolume);
 }
 
-/** The names of what exchanges are grouped by that the scope asks for, and those that it leaves out. */
+/** The names that the scope includes and excludes, for the field that exchanges are grouped by. */
 function namesOf({ groupBy, scope = {} }: Partial<RuleDefinition>): [string[], string[]] {
   if (groupBy === "ROUTE") return [scope.routes ?? [], scope.notRoutes ?? []];
   if (groupBy === "APPLICATION") return [scope.applications ?? [], scope.notApplications ?? []];

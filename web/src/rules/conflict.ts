@@ -13,7 +13,7 @@ const seconds = (value: unknown) => (typeof value === "number" ? period(value) :
 const attributes = (value: unknown) =>
   ((value ?? []) as AttributeMatch[]).map((match) => attribute(match).replace(/^with /, "")).join(", ") || "–";
 
-/** What a person sees as one field, in the order of the page, and how its value reads. */
+/** A field as people see it, in the order of the page, and the text of its value. */
 const fields = [
   ["name", "Name"],
   ["scope.applications", "Applications"],
@@ -64,7 +64,7 @@ const fields = [
   ["enabled", "Enabled"],
 ] as const;
 
-/** What a field is called on the page, and how its value reads; one that the page does not know keeps its own name. */
+/** The name of a field on the page, and the text of its value; an unknown field keeps its own name. */
 export function readField(field: string): { label: string; read: (value: unknown) => string } {
   const [, label, read] = fields.find(([name]) => name === field) ?? [];
   return {
@@ -74,8 +74,8 @@ export function readField(field: string): { label: string; read: (value: unknown
 }
 
 /**
- * The fields in which `mine` and `theirs` differ as the API would see them, where both began with `base`. Names reads a
- * webhook's id.
+ * The fields in which `mine` and `theirs` differ for the API, if both began with `base`. `names`
+ * gives the name of a webhook's id.
  */
 export function differences(
   base: Values,
@@ -93,8 +93,9 @@ export function differences(
 }
 
 /**
- * The values of `theirs`, but for the fields that shall be mine. Where the sides alert on different things, what only one
- * fire mode has comes with that mode: of the other side's fields of it nobody has said anything.
+ * The values of `theirs`, except for the fields that are to be mine. If the sides have different
+ * fire modes, fields of only one mode come with that mode, because the other side has no values for
+ * them.
  */
 export function merged(sides: Record<Side, Values>, mine: readonly Field[]): Values {
   const result = structuredClone(sides.theirs);
@@ -117,7 +118,7 @@ function put(values: Values, field: Field, value: unknown): void {
   (home as Record<string, unknown>)[last] = value;
 }
 
-/** What is absent, empty, nothing or "no" is the same to the API. */
+/** Absent, empty, null and false are the same to the API. */
 function alike(a: unknown, b: unknown): boolean {
   const text = (value: unknown) => JSON.stringify(value || (Array.isArray(value) ? value : undefined)) ?? "[]";
   return text(a) === text(b);

@@ -5,12 +5,12 @@ export type Calendar = NonNullable<RuleDefinition["calendar"]>;
 
 type Evidence = NonNullable<NonNullable<RuleDefinition["resolution"]>["evidence"]>;
 
-/** All parts are kept, so that choosing another kind of evidence to and fro loses nothing. */
+/** All parts are stored, so that switching between kinds of evidence loses nothing. */
 export type Resolution = { afterSeconds: number | undefined; evidence: Evidence | ""; attribute: string };
 
 type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
 
-/** The value and the list are both kept, so that changing the comparison to and fro loses neither. */
+/** The value and the list are both stored, so that switching the comparison loses neither. */
 export type Attribute = { key: string; not: boolean; op: AttributeMatch["op"]; value: string; values: string[] };
 
 /** The lists of names of a scope. */
@@ -25,7 +25,7 @@ export const scopeLists = [
 
 export type ScopeValues = Record<(typeof scopeLists)[number], string[]>;
 
-/** What the form holds. The fields of all fire modes are kept, so that changing the mode to and fro loses nothing. */
+/** The content of the form. The fields of all fire modes are stored, so that switching the mode loses nothing. */
 export type Values = {
   name: string;
   enabled: boolean;
@@ -54,14 +54,14 @@ export type Values = {
   groupBy: GroupBy | "";
   groupByAttribute: string;
   expected: string[];
-  /** 0 lists what is expected. */
+  /** 0 means that expected groups are listed. */
   learnDays: number | undefined;
-  /** Absent is always. */
+  /** Absent means always. */
   calendar: Calendar | undefined;
   forDurationSeconds: number | undefined;
   reNotifyMinutes: number | undefined;
   notifyOnResolve: boolean;
-  /** Absent leaves it to people. */
+  /** Absent means that only people resolve alerts. */
   resolution: Resolution | undefined;
   intervalSeconds: number | undefined;
   lookBackSeconds: number | undefined;
@@ -69,7 +69,7 @@ export type Values = {
   messageTemplate: string;
   targets: { user: string[]; team: string[]; role: string[] };
   webhookIds: string[];
-  /** The routing policy says who is notified; the webhooks do not count then. */
+  /** The routing policy decides who is notified; then the webhooks do not apply. */
   useRoutingPolicy: boolean;
   owner: string;
   runbookUrl: string;
@@ -132,7 +132,7 @@ export const initialValues: Values = {
   note: "",
 };
 
-/** Working hours where the person is. */
+/** Working hours in the person's time zone. */
 export const initialCalendar = (): Calendar => ({
   timeZone: zoneName(),
   weekdays: ["MON", "TUE", "WED", "THU", "FRI"],
@@ -177,13 +177,13 @@ const common = [
   "note",
 ] as const;
 
-/** The fields that every rule over a window has. */
+/** The fields of every window rule. */
 const windowed = [
   ...["windowSeconds", "groupBy", "groupByAttribute"],
   ...["forDurationSeconds", "reNotifyMinutes", "notifyOnResolve"],
 ] as const;
 
-/** The fields that not all fire modes have, of each. */
+/** For each fire mode, the fields that not all modes have. */
 export const onlyIn = {
   PER_EXCHANGE: ["lookBackSeconds", "resolution", "notifyOnResolve"],
   COUNT_IN_WINDOW: ["threshold", ...windowed],
@@ -195,7 +195,7 @@ export const onlyIn = {
 const resolutionFields = ["resolution.afterSeconds", "resolution.evidence", "resolution.attribute"];
 const calendarFields = ["calendar.timeZone", "calendar.weekdays", "calendar.from", "calendar.to"];
 
-/** The fields that the form shows, by the names that the API gives them. */
+/** The fields that the form shows, by their names in the API. */
 export function fieldsOf({
   fireMode,
   filter,
@@ -210,8 +210,8 @@ export function fieldsOf({
 }
 
 /**
- * What the form holds, as the API wants it: what is empty, or does not apply, is left out. Whether it makes sense, the
- * API says.
+ * The content of the form in the API's format, without fields that are empty or do not apply. The
+ * API checks whether it makes sense.
  */
 export function definition(values: Values): RuleDefinition {
   const { name, enabled, severity, fireMode, scope, titleTemplate, messageTemplate, webhookIds } = values;
@@ -240,7 +240,7 @@ export function definition(values: Values): RuleDefinition {
 
 const details = ["owner", "runbookUrl", "note"] as const;
 
-/** Labels by their names. A text without = is a name without a value, which the API refuses. */
+/** Labels by name. A text without = is a name without a value, which the API refuses. */
 function labelsOf(texts: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     texts.map((text) => {
@@ -250,7 +250,7 @@ function labelsOf(texts: readonly string[]): Record<string, string> {
   );
 }
 
-/** Labels as the form shows them. */
+/** Labels in the form's format. */
 export function labelTexts(labels: Record<string, string> | undefined): string[] {
   return Object.entries(labels ?? {})
     .map(([name, value]) => `${name}=${value}`)
@@ -265,7 +265,7 @@ function scopeOf(scope: ScopeValues): NonNullable<RuleDefinition["scope"]> {
   return Object.fromEntries(scopeLists.filter((list) => scope[list].length > 0).map((list) => [list, scope[list]]));
 }
 
-/** The parts of a filter that are lists of texts or a text, which are absent where they are empty. */
+/** The parts of a filter that are texts or lists of texts, and are absent if they are empty. */
 const texts = [
   "errorTypes",
   "notErrorTypes",
@@ -291,7 +291,7 @@ function attributeOf({ key, not, op, value, values }: Attribute): AttributeMatch
   return { key, ...(not ? { not } : {}), op, ...compared };
 }
 
-/** What a rule over a window compares. */
+/** What a window rule compares. */
 function measureOf(values: Values): Partial<RuleDefinition> {
   const volume = given("minVolume", values.minVolume);
   switch (values.fireMode) {
@@ -316,7 +316,7 @@ function expectationOf({ groupBy, expected, learnDays, calendar }: Values): Part
   return { ...(groupBy ? members : {}), ...(calendar ? { calendar } : {}) };
 }
 
-/** What resolves alerts beside people, and whether that is told. */
+/** What resolves alerts in addition to people, and whether people are notified of that. */
 function resolutionOf({ resolution, notifyOnResolve }: Values): Partial<RuleDefinition> {
   if (!resolution) return {};
   const { afterSeconds, evidence, attribute } = resolution;
@@ -343,7 +343,7 @@ function windowOf(values: Values) {
   };
 }
 
-/** What the form shows of a rule. The fields of the other fire mode start as in a new rule. */
+/** The content of the form for a rule. The fields of the other fire modes start as in a new rule. */
 export function valuesOf(rule: Rule): Values {
   const { scope, filter } = rule;
   const named = (kind: "user" | "team" | "role") =>
@@ -392,14 +392,14 @@ export function valuesOf(rule: Rule): Values {
   };
 }
 
-/** What the form shows of what resolves the alerts of a rule. */
+/** The content of the form for the resolution of a rule. */
 function resolvedBy({ resolution, notifyOnResolve }: Rule): Partial<Values> {
   if (!resolution) return {};
   const { afterSeconds = 0, evidence = "", attribute = "" } = resolution;
   return { resolution: { afterSeconds, evidence, attribute }, notifyOnResolve };
 }
 
-/** What the form shows of what a rule compares. */
+/** The content of the form for what a rule compares. */
 function measuredBy(rule: Rule): Partial<Values> {
   switch (rule.fireMode) {
     case "RATIO_IN_WINDOW":
@@ -422,12 +422,12 @@ function measuredBy(rule: Rule): Partial<Values> {
   }
 }
 
-/** Whether two forms say the same to the API. */
+/** Whether two forms mean the same to the API. */
 export function same(a: Values, b: Values): boolean {
   return JSON.stringify(definition(a)) === JSON.stringify(definition(b));
 }
 
-/** The texts that the API writes where a rule has none of its own. */
+/** The API's default texts for a rule without its own. */
 export function defaultTexts({ fireMode, groupBy }: Pick<Values, "fireMode" | "groupBy">) {
   if (fireMode === "PER_EXCHANGE") {
     return {

@@ -36,7 +36,7 @@ test("what another tab writes is told and left alone, and what waits can be gone
   await user.type(screen.getByLabelText("Name"), " for me");
   expect(names()).toEqual(["Waiting for me", "In another tab"]);
 
-  // Its tab is closed, and another draft is left there.
+  // Its tab is closed, and a second draft remains.
   localStorage.removeItem("tocsin.editing.other");
   keepDraft(ofNew, "third", named("Third"));
   fireEvent(window, new Event("storage"));

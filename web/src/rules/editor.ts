@@ -1,7 +1,7 @@
 import type { UseFormReturnType } from "@mantine/form";
 import type { Values } from "./definition";
 
-/** What the sections of the page share: the form, and what is wrong with a field, by the name the API gives it. */
+/** What the sections of the page share: the form, and the error of a field, by its name in the API. */
 export interface Editor {
   form: UseFormReturnType<Values>;
   errorOf: (field: string) => string | undefined;

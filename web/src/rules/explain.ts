@@ -1,7 +1,7 @@
 import type { ExplainVerdict } from "../api/client";
 import type { ExplainQuery } from "../api/exchanges";
 
-/** What the address of the page asks. */
+/** The question in the address of the page. */
 export function parseExplain(search: Record<string, unknown>): Partial<ExplainQuery> {
   const text = (name: string) => (typeof search[name] === "string" && search[name] !== "" ? search[name] : undefined);
   const executionId = text("executionId");
@@ -15,7 +15,7 @@ export function parseExplain(search: Record<string, unknown>): Partial<ExplainQu
   };
 }
 
-/** How each verdict is called. */
+/** The name of each verdict. */
 export const verdictWords: Record<ExplainVerdict, string> = {
   ALERTED: "Alerted",
   COUNTED: "Counted",

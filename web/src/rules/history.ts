@@ -5,7 +5,7 @@ import { readField } from "./conflict";
 import { type Calendar, labelTexts } from "./definition";
 import { hoursWords, resolutionWords } from "./sentence";
 
-/** One line of a change: a field, and what it was and is, each where it was or is anything, or what came to it and left it. */
+/** One line of a change: a field with its values before and after, or what was added and removed. */
 export interface Line {
   label: string;
   was?: string;
@@ -30,7 +30,7 @@ interface Binding {
   webhook?: string;
 }
 
-/** What was done, in words that follow the name of who did it. */
+/** The action, in words that follow the name of the person. */
 export function deedOf({ action, operation = "", before, after }: RuleChange): string {
   const webhook = ((after ?? before) as Binding | undefined)?.webhook ?? "";
   if (action === "bind") return `added the webhook “${webhook}”`;
@@ -60,7 +60,7 @@ interface Stored {
   resolution?: Parameters<typeof resolutionWords>[0];
 }
 
-/** What is stored together, as the fields of the page that it is. */
+/** Values that are stored together, split into the fields of the page. */
 function unpacked(row: object): object {
   const { about, measure, absence, groupAttribute, resolution, ...rest } = row as Stored;
   const { labels, ...told } = about ?? {};
@@ -77,10 +77,10 @@ function unpacked(row: object): object {
   };
 }
 
-/** How a value reads; undefined where there is none. */
+/** The text of a value; undefined if there is none. */
 function worded(read: (value: unknown) => string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
-  // What was put into words already is not read again.
+  // A value that is already in words is not parsed again.
   if (typeof value === "string") return value;
   const text = read(value);
   return text === "–" ? undefined : text;

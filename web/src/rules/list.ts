@@ -4,17 +4,17 @@ import { sum } from "../ui/words";
 export const sortKeys = ["name", "severity", "open", "hour", "lag"] as const;
 export type SortKey = (typeof sortKeys)[number];
 
-/** How the address bar writes what the list shows; what is at its default is left out. */
+/** The form of the list's options in the address; defaults are left out. */
 export interface RulesSearch {
   q?: string;
   sort?: Exclude<SortKey, "name">;
-  /** The other way round than the column usually sorts. */
+  /** The opposite of the column's usual order. */
   reverse?: "yes";
 }
 
 const longest = 200;
 
-/** Reads an address that anybody may have typed: what makes no sense is left out. */
+/** Parses an address that may have been typed: invalid parts are ignored. */
 export function parseRulesSearch(raw: Record<string, unknown>): RulesSearch {
   const search: RulesSearch = {};
   if (typeof raw.q === "string" && raw.q !== "") search.q = raw.q.slice(0, longest);
@@ -24,7 +24,7 @@ export function parseRulesSearch(raw: Record<string, unknown>): RulesSearch {
   return search;
 }
 
-/** What is known about rules beside their definitions; undefined while it is not. */
+/** What is known about rules in addition to their definitions; undefined while it is unknown. */
 export interface Facts {
   open: ReadonlyMap<string | undefined, AlertGroup> | undefined;
   /** Alerts by minute of the last hour. */
@@ -33,7 +33,7 @@ export interface Facts {
   said: (rule: Rule) => string;
 }
 
-/** The rules in whose name or sentence every word of a text stands, case ignored. */
+/** The rules whose name or sentence contains every word of a text, ignoring case. */
 export function found(rules: readonly Rule[], q: string, { said }: Facts): readonly Rule[] {
   const words = q.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return rules;
@@ -45,7 +45,10 @@ export function found(rules: readonly Rule[], q: string, { said }: Facts): reado
 
 const ranks: Record<Severity, number> = { CRITICAL: 2, WARNING: 1, INFO: 0 };
 
-/** What a rule is sorted by, the greatest first. A rule that cannot be evaluated is the farthest behind, a disabled one the least. */
+/**
+ * The value that a rule is sorted by, greatest first. A rule that cannot be evaluated is furthest
+ * behind, a disabled one least.
+ */
 function weight(rule: Rule, by: Exclude<SortKey, "name">, { open, raised }: Facts): number {
   switch (by) {
     case "severity":
@@ -62,7 +65,7 @@ function weight(rule: Rule, by: Exclude<SortKey, "name">, { open, raised }: Fact
   }
 }
 
-/** The rules in order: by name from A to Z, by anything else the most first, and those alike by name. */
+/** The rules in order: by name from A to Z, by other columns with the largest first, and equal ones by name. */
 export function sorted(rules: readonly Rule[], by: SortKey, reverse: boolean, facts: Facts): readonly Rule[] {
   const turn = reverse ? -1 : 1;
   const byName = (a: Rule, b: Rule) => a.name.localeCompare(b.name, "en");
@@ -73,7 +76,7 @@ export function sorted(rules: readonly Rule[], by: SortKey, reverse: boolean, fa
   });
 }
 
-/** What a press on the head of a column asks for: the same column once more is the other way round. */
+/** The order after a press on the header of a column: pressing the same column again reverses it. */
 export function nextSort(search: RulesSearch, by: SortKey): RulesSearch {
   const { sort, reverse, ...rest } = search;
   const same = (sort ?? "name") === by;

@@ -1,4 +1,4 @@
-/** A part of a text as Slack writes it. */
+/** A part of a text in Slack's markup. */
 export type Mark =
   | { kind: "text" | "code" | "block"; text: string }
   | { kind: "bold" | "italic" | "strike"; parts: Mark[] }
@@ -13,7 +13,7 @@ const patterns: readonly { pattern: RegExp; make: (inner: string) => Mark }[] = 
   { pattern: /(?<!\w)~([^~\n]+)~(?!\w)/, make: (text) => ({ kind: "strike", parts: mrkdwn(text) }) },
 ];
 
-/** Reads Slack's mrkdwn, near enough to see what a message says. */
+/** Parses Slack's mrkdwn, well enough to show what a message says. */
 export function mrkdwn(text: string): Mark[] {
   const parts: Mark[] = [];
   for (let rest = text; rest !== ""; ) {
@@ -30,7 +30,7 @@ export function mrkdwn(text: string): Mark[] {
   return parts;
 }
 
-/** `https://…|words` is a link; `!date^…|words` and such are their words. */
+/** `https://…|words` is a link; for `!date^…|words` and similar, the words are shown. */
 function reference(inner: string): Mark {
   const [target = "", words] = inner.split("|", 2);
   if (/^https?:|^mailto:/.test(target)) return { kind: "link", url: plain(target), text: plain(words ?? target) };

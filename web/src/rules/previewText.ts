@@ -10,7 +10,7 @@ export const spans = [
 
 const spanLabel = (hours: number) => spans.find(({ value }) => value === String(hours))?.label ?? `${hours} h`;
 
-/** "In the last 24 h this would have raised 412 alerts: 1,236 messages." It is of the time that the answer is about. */
+/** "In the last 24 h this would have raised 412 alerts: 1,236 messages." It is about the time in the answer. */
 export function summary({ alerts, truncated, webhooks, from, to }: RulePreview): string {
   const hours = Math.round((Date.parse(to) - Date.parse(from)) / 3_600_000);
   const messages = webhooks.reduce((sum, { notifications }) => sum + notifications, 0);
@@ -34,26 +34,26 @@ export function loads({ webhooks }: RulePreview): { id: string; text: string; ex
     });
 }
 
-/** More alerts than this in a day are read by nobody. */
+/** Nobody reads more alerts than this in a day. */
 const muchPerDay = 500;
 
-/** A word of warning where a rule would raise more than people can look at; "" where it would not. */
+/** A warning if a rule would raise more than people can handle; otherwise "". */
 export function volumeWarning({ alerts, from, to }: RulePreview): string {
   const days = (Date.parse(to) - Date.parse(from)) / 86_400_000;
   const perDay = days > 0 ? Math.round(alerts / days) : 0;
-  // An hour's preview may be of a storm: what it would be in a day says nothing yet.
+  // The preview of one hour may be of a storm, which says nothing about a whole day.
   if (alerts < muchPerDay || perDay < muchPerDay) return "";
   return `That is about ${number(perDay)} alerts a day. Narrow the scope or the filter, or alert on a number of exchanges instead.`;
 }
 
-/** Why the numbers are not all; "" when they are. */
+/** Why the numbers are incomplete; "" if they are complete. */
 export function shortfall({ truncated, coveredFrom, scanned }: RulePreview, now: number): string {
   if (!truncated) return "";
   const from = secondTime(coveredFrom, now);
   return `There are more exchanges than a preview reads: after ${number(scanned)} it is complete only from ${from} on.`;
 }
 
-/** What a chart of the buckets says to those who do not see it. */
+/** The text of a chart of the buckets, for people who do not see it. */
 export function chartWords({ buckets, from, bucketSeconds }: RulePreview, now: number): string {
   const most = Math.max(0, ...buckets);
   if (most === 0) return "Alerts over time: none.";

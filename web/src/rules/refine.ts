@@ -1,7 +1,7 @@
 import type { Alert } from "../api/client";
 import { initialAttribute, type Values } from "./definition";
 
-/** What an alert leads to: a rule that leaves its error out, or one that wants only exchanges with its value of an attribute. */
+/** An alert can lead to a rule without its error, or to a rule for only exchanges with its value of an attribute. */
 export interface Refinement {
   /** The alert. */
   alert: string;
@@ -9,7 +9,7 @@ export interface Refinement {
   only?: string;
 }
 
-/** What the address of an editor says of a refinement. */
+/** The parameters of a refinement in the address of an editor. */
 export function parseRefinement(search: Record<string, unknown>): Partial<Refinement> {
   const text = (name: string) => (typeof search[name] === "string" ? (search[name] as string) : undefined);
   const [alert, only] = [text("alert"), text("only")];
@@ -18,12 +18,12 @@ export function parseRefinement(search: Record<string, unknown>): Partial<Refine
   return only === undefined ? {} : { alert, only };
 }
 
-/** What is refined, in words: "everything but this error", "only customer = 42". */
+/** The refinement, in words: "everything but this error", "only customer = 42". */
 export function refinementWords({ exchange }: Pick<Alert, "exchange">, { only }: Refinement): string {
   return only === undefined ? "everything but this error" : `only ${only} = ${exchange?.attributes?.[only] ?? ""}`;
 }
 
-/** The values of a rule with a refinement. Where the rule says it already, nothing changes. */
+/** The values of a rule with a refinement. If the rule already contains it, nothing changes. */
 export function refined(values: Values, alert: Pick<Alert, "exchange" | "errorPattern">, by: Refinement): Values {
   const filter = { ...values.filter };
   const including = (list: string[], text: string) => (list.includes(text) ? list : [...list, text]);

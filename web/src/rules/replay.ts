@@ -8,7 +8,7 @@ export const messageChoices: readonly { value: RuleReplayMessages; label: string
   { value: "EACH", label: "One per alert" },
 ];
 
-/** The range between two instants as the API writes them; undefined where there is none. */
+/** The range between two instants in the API's form; undefined if it is empty. */
 export function rangeOf(from: string, to: string): RuleReplayRange | undefined {
   const begins = new Date(from);
   const ends = new Date(to);
@@ -16,7 +16,7 @@ export function rangeOf(from: string, to: string): RuleReplayRange | undefined {
   return { from: begins.toISOString(), to: ends.toISOString() };
 }
 
-/** What a replay would do, in words. The number of webhooks is undefined where the routing policy chooses them. */
+/** What a replay would do, in words. The number of webhooks is undefined if the routing policy chooses them. */
 export function replayWords(
   { preview, existing }: RuleReplayPreview,
   messages: RuleReplayMessages,
@@ -47,7 +47,7 @@ const stateWords: Record<RuleReplay["state"], string> = {
   FAILED: "Failed",
 };
 
-/** How a replay stands, and what it has raised. */
+/** The state of a replay, and what it has raised. */
 export function progressWords({ state, matched, alerts }: RuleReplay): string {
   return `${stateWords[state]}: ${alertsWord(alerts)} raised, ${counted(matched, "exchange")} matched`;
 }

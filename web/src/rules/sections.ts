@@ -1,4 +1,4 @@
-/** The parts of the page, and to which of them each field belongs. */
+/** The parts of the page, and the part of each field. */
 export const sections = [
   { name: "scope", title: "Scope", fields: ["scope"] },
   { name: "filter", title: "Filter", fields: ["filter"] },
@@ -36,7 +36,7 @@ export const sections = [
   { name: "review", title: "Review", fields: ["enabled"] },
 ] as const;
 
-/** How many fields of each section are marked as wrong, of the fields that the form knows. */
+/** How many fields of each section have errors, of the fields that the form knows. */
 export function wrongIn(
   section: (typeof sections)[number],
   known: readonly string[],

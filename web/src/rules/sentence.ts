@@ -28,7 +28,7 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
     >
   >;
 
-/** Whom a rule tells, for {@link sentence}. */
+/** Who a rule notifies, for {@link sentence}. */
 export function recipientNames(
   rule: { webhookIds: readonly string[]; useRoutingPolicy?: boolean },
   nameOf: (id: string) => string,
@@ -37,9 +37,9 @@ export function recipientNames(
 }
 
 /**
- * Reads a rule back in plain words: "Whenever an exchange of orders fails in production, tell #ops once.", "Whenever at
- * least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when
- * it is over."
+ * Describes a rule in plain words: "Whenever an exchange of orders fails in production, tell #ops
+ * once.", "Whenever at least 5 exchanges of orders fail within 10 min on one route, tell #ops;
+ * again each 60 min until acknowledged; and when it is over."
  */
 export function sentence(rule: Readable & { unreadable?: string }, webhookNames: readonly string[]): string {
   if (rule.unreadable) return "The stored definition of this rule cannot be read.";

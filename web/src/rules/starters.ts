@@ -7,7 +7,7 @@ export interface Starter {
   values: Values;
 }
 
-/** What most rules begin as. Names and webhooks are the person's to choose. */
+/** The beginning of most rules. The person chooses names and webhooks. */
 export const starters: readonly Starter[] = [
   {
     name: "Every failure",

@@ -4,7 +4,7 @@ import { reasonOf } from "../api/errors";
 import { duplicateRule, ruleKeys } from "../api/rules";
 import { useToast } from "../ui/toast";
 
-/** Makes a copy of a stored rule, which is disabled. */
+/** Makes a disabled copy of a stored rule. */
 export function useDuplicate(onCopied: (copy: Rule) => unknown) {
   const cache = useQueryClient();
   const toast = useToast();

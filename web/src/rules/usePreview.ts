@@ -8,13 +8,13 @@ import { check } from "./check";
 import { definition, type Values, valuesOf } from "./definition";
 
 export interface Preview<T> {
-  /** The newest answer, perhaps for what the form held before. */
+  /** The newest answer, possibly for an earlier content of the form. */
   data: T | undefined;
-  /** Whether it is not the answer for what the form holds. */
+  /** Whether it is not the answer for the present content of the form. */
   outdated: boolean;
-  /** Why there is no answer; complaints about fields are apart. */
+  /** Why there is no answer; errors of fields are separate. */
   error: unknown;
-  /** What the API says of fields that the form holds as they are. */
+  /** The API's errors for the present content of the form. */
   complaints: readonly FieldError[];
   retry: () => unknown;
 }
@@ -22,25 +22,25 @@ export interface Preview<T> {
 const quietMs = 500;
 
 /**
- * A definition without what changes nothing about what it raises: how it is called, what it says and for whom. Labels and
- * severity decide which way the routing policy leads.
+ * A definition without the fields that do not affect what it raises: its name, its texts and its
+ * addressees. Labels and severity stay, because the routing policy depends on them.
  */
 function raising(values: Values) {
   const { labels, owner, runbookUrl, note, severity, resolution, notifyOnResolve, ...definite } = definition(values);
   const said = { name: "", enabled: true, titleTemplate: "", messageTemplate: "", targets: [] };
   return {
     ...definite,
-    // Beside a resolution it belongs to that.
+    // If there is a resolution, this belongs to it.
     ...(resolution || notifyOnResolve === undefined ? {} : { notifyOnResolve }),
     ...said,
     ...(values.useRoutingPolicy ? { severity, ...(labels ? { labels } : {}) } : { severity: "CRITICAL" }),
   };
 }
 
-/** The same without whom it notifies. */
+/** The same without the addressees. */
 const raisingAlone = (values: Values) => ({ ...raising({ ...values, useRoutingPolicy: false }), webhookIds: [] });
 
-/** What an edit would have added and removed, where it changes anything about what the rule raises. */
+/** What an edit would have added and removed, if it changes what the rule raises. */
 export function useRuleDifference(rule: Rule | undefined, values: Values, hours: number) {
   const stored = rule && JSON.stringify(raisingAlone(valuesOf(rule)));
   const asked = JSON.stringify(raisingAlone(values));
@@ -57,7 +57,10 @@ export function useRuleDifference(rule: Rule | undefined, values: Values, hours:
   return { changed, ...answer(query, sound && asked === settled, "definition.") };
 }
 
-/** What the rule would have raised. It follows the form when that rests, and forgets questions that are out of date. */
+/**
+ * What the rule would have raised. It is requested when the form has not changed for a moment;
+ * outdated requests are dropped.
+ */
 export function useRulePreview(values: Values, hours: number): Preview<RulePreview> {
   const asked = JSON.stringify(raising(values));
   const [settled] = useDebouncedValue(asked, quietMs);
@@ -69,13 +72,13 @@ export function useRulePreview(values: Values, hours: number): Preview<RulePrevi
 }
 
 export interface Shown {
-  /** The webhook that the message is shown for; none is Slack's layout. */
+  /** The webhook that the message is shown for; none means Slack's layout. */
   webhookId: string | undefined;
-  /** The exchange that it is about; none is a made-up one. */
+  /** The exchange of the message; none means a made-up one. */
   exchange: ExchangeRef | undefined;
 }
 
-/** The message that the texts make. */
+/** The message with these texts. */
 export function useMessagePreview(values: Values, { webhookId, exchange }: Shown): Preview<TemplatePreview> {
   const { titleTemplate, messageTemplate, fireMode, severity, name } = values;
   const { labels, owner, runbookUrl, note } = definition(values);
@@ -105,14 +108,14 @@ const numbers = [
   "groupByAttribute",
 ] as const;
 
-/** The numbers of a count, as far as they are sound. */
+/** The numbers of a count, as far as they are valid. */
 function countOf(values: Values) {
   const asked = definition(values);
   const wrong = new Set(check(asked).map(({ field }) => field));
   return Object.fromEntries(numbers.flatMap((field) => (wrong.has(field) ? [] : [[field, asked[field]]])));
 }
 
-/** The newest answer, also while there is none for what is asked at present. */
+/** The newest answer, even if there is none for the present request. */
 function useLatest<T>(data: T | undefined): T | undefined {
   const [latest, setLatest] = useState(data);
   if (data !== undefined && data !== latest) setLatest(data);

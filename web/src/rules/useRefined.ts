@@ -5,7 +5,7 @@ import { ruleOne } from "../api/rules";
 import { type Values, valuesOf } from "./definition";
 import { type Refinement, refined, refinementWords } from "./refine";
 
-/** What an editor begins with that was opened from an alert. */
+/** The first content of an editor that was opened from an alert. */
 export interface Proposal {
   by: Refinement;
   ruleId: string;
@@ -13,7 +13,7 @@ export interface Proposal {
   words: string;
 }
 
-/** What an alert proposes for its rule, or for a new one that begins as a copy of it; undefined while it loads. */
+/** The proposal of an alert for its rule, or for a new rule that begins as a copy of it; undefined while it loads. */
 export function useRefined(search: Partial<Refinement>, rule: Rule | undefined) {
   const by = search.alert === undefined ? undefined : { ...search, alert: search.alert };
   const alert = useQuery({ ...oneAlert(by?.alert ?? ""), enabled: by !== undefined });

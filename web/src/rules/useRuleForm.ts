@@ -16,17 +16,21 @@ import { type Editor, pathOf } from "./editor";
 interface Options {
   /** Whose drafts these are. */
   person: string;
-  /** The draft to go on with, where one was chosen. */
+  /** The draft to continue with, if one was chosen. */
   taking: KeptRule | undefined;
-  /** What the form begins with where no draft was chosen; undefined is what waits, or else the rule as it is stored. */
+  /**
+   * The first content of the form if no draft was chosen. If it is undefined, the form begins with
+   * a waiting draft, or with the stored rule.
+   */
   proposed: Values | undefined;
   onCreated: (rule: Rule) => void;
   onUpdated: (rule: Rule) => void;
 }
 
 /**
- * The form of a rule, stored or new. What is typed is kept as a draft until it is saved or given up. A rule that somebody
- * else has saved meanwhile is not overwritten: it is read, and the person chooses.
+ * The form of a rule, stored or new. What a person types is stored as a draft until it is saved or
+ * discarded. A rule that somebody else has saved meanwhile is not overwritten: it is read, and the
+ * person chooses.
  */
 export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, onCreated, onUpdated }: Options) {
   const cache = useQueryClient();
@@ -43,7 +47,7 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, 
   const known = fieldsOf(form.values);
   const { restored, kept, forget } = useKeeping(drafts, { values: form.values, base, dirty });
 
-  /** Begins anew with a rule as it is stored. */
+  /** Begins again with a stored rule. */
   const restart = (stored: Rule | undefined) => {
     forget();
     setBase(stored);
@@ -83,13 +87,13 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, 
     base,
     before,
     dirty,
-    /** When what is back was written; undefined where nothing is. */
+    /** When the restored text was written; undefined if there is none. */
     restored,
     /** Whether closing the page would lose something. */
     losable: dirty && !kept,
-    /** Whether what is typed is kept in this browser. */
+    /** Whether the typed text is stored in this browser. */
     kept,
-    /** What else is kept of the same rule. */
+    /** Other stored drafts of the same rule. */
     others,
     giveUp,
     theirs,
@@ -97,14 +101,14 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, 
     refusals: save.refusals,
     saving: save.busy,
     restart,
-    /** Saves, unless it is already known to be refused for these complaints of the API, or by what a browser can tell. */
+    /** Saves, unless it is already known that the API or the browser's own check refuses it. */
     submit: (complaints: readonly FieldError[]) => {
       const asked = definition(form.values);
       const wrong = [...check(asked), ...complaints];
       if (wrong.length > 0) save.refuse(placeFields(once(wrong), known));
       else save.submit(asked);
     },
-    /** Goes on with what was chosen of two versions, on top of theirs. */
+    /** Continues with the choice between two versions, based on theirs. */
     take: (chosen: Values) => {
       if (!theirs) return;
       setBase(theirs);
@@ -116,8 +120,8 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, proposed, 
 }
 
 /**
- * What the sections share, and what is wrong with each field, as far as the person has come. It stays the same for as long
- * as that does, whatever else the page hears of: a form is much to render.
+ * What the sections share, and the errors of each field that the person has reached. The object
+ * only changes when its content does, because rendering a form takes long.
  */
 export function useEditor(
   { form, refusals }: Pick<ReturnType<typeof useRuleForm>, "form" | "refusals">,
@@ -132,7 +136,7 @@ export function useEditor(
     const errorOf = (field: string) => {
       const refused = form.errors[pathOf(field)];
       if (refused !== undefined && refused !== null) return String(refused);
-      // Who has only come to a field has done nothing wrong yet.
+      // A field that the person has only entered shows no error yet.
       const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
       return written || refusals > 0 ? live[field] : undefined;
     };
@@ -140,7 +144,7 @@ export function useEditor(
   }, [form.values, form.errors, refusals, said]);
 }
 
-/** One complaint for each field: the browser's, if the API says the same. */
+/** One error for each field: the browser's, if the API reports the same one. */
 function once(errors: readonly FieldError[]): FieldError[] {
   return errors.filter(({ field }, index) => errors.findIndex((other) => other.field === field) === index);
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { sections } from "./sections";
 
-/** The first part of the page that can be seen; undefined before one is. */
+/** The first visible part of the page; undefined before one is visible. */
 export function useSectionInView(): string | undefined {
   const [current, setCurrent] = useState<string>();
   useEffect(() => {
@@ -15,7 +15,7 @@ export function useSectionInView(): string | undefined {
         }
         setCurrent(sections.find(({ name }) => seen.has(name))?.name);
       },
-      // What peeks in at the foot is not what one reads.
+      // A section that is only just visible at the bottom is not the one that people read.
       { rootMargin: "-10% 0px -45% 0px" },
     );
     for (const { name } of sections) {

@@ -19,14 +19,14 @@ const places = [
   ["notEnvironments", "Except environments", "environment"],
 ] as const;
 
-/** What the fields need of the form that they are in. */
+/** What the fields need from their form. */
 interface Of {
   values: MatchValues;
   // biome-ignore lint/suspicious/noExplicitAny: as the form says
   getInputProps: (field: string) => any;
 }
 
-/** How the routes of exchanges are called where the form is itself about a route. */
+/** The label for routes of exchanges if the form is itself about a route. */
 const exchangeRoutes: Record<string, string> = { routes: "Exchange routes", notRoutes: "Except exchange routes" };
 
 /** The conditions of a match. */

@@ -87,7 +87,7 @@ export function EditSilencePage() {
 
 interface EditorProps {
   initial: Values;
-  /** The stored silence; a new one has none. */
+  /** The stored silence; none for a new one. */
   silence?: Silence;
   who?: Me;
 }
@@ -97,7 +97,7 @@ function Editor({ initial, silence, who }: EditorProps) {
   const cache = useQueryClient();
   const toast = useToast();
   const form = useForm<Values>({ initialValues: initial });
-  /** What the edit builds on. It stays while somebody writes, whatever is saved meanwhile. */
+  /** The version that the edit is based on. It stays while the person edits, whatever is saved meanwhile. */
   const [base, setBase] = useState({ silence, values: initial });
   const [theirs, setTheirs] = useState<Silence>();
   const done = useRef(false);

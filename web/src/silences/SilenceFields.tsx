@@ -12,7 +12,7 @@ import styles from "./silences.module.css";
 
 type OfForm = { form: UseFormReturnType<Values> };
 
-/** All that a person writes of a silence. */
+/** All fields of a silence. */
 export function SilenceFields({ form, begun }: OfForm & { begun: boolean }) {
   return (
     <>

@@ -13,7 +13,7 @@ import styles from "./silences.module.css";
 
 const quietMs = 400;
 
-/** What the silence would have suppressed. It follows the form when that rests. */
+/** What the silence would have suppressed. It is requested when the form has not changed for a moment. */
 export function Preview({ values }: { values: Values }) {
   const recurrence = recurrenceOf(values);
   const asked = JSON.stringify({ match: matchOf(values), ...(recurrence ? { recurrence } : {}) });
@@ -57,7 +57,7 @@ function Suppressed({ preview, recurs }: { preview: SilencePreview; recurs: bool
   );
 }
 
-/** The alerts that match, and when a silence that recurs is in force next. */
+/** The matching alerts, and the next windows of a recurring silence. */
 function Newest({ preview: { newest, windows } }: { preview: SilencePreview }) {
   return (
     <>

@@ -185,7 +185,7 @@ test("what somebody writes stays when somebody else saves, and both are compared
   await user.click(screen.getByRole("button", { name: "Save the silence" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/silences"));
   expect(sent.map(({ version }) => version)).toEqual(['"2"', '"3"']);
-  // To the second, although the field shows minutes.
+  // Exact to the second, although the field shows minutes.
   expect(sent[1]).toMatchObject({
     name: "ERP maintenance of Monday",
     reason: "A longer upgrade",

@@ -83,7 +83,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
       </Empty>
     );
   }
-  // What is in force comes first.
+  // Silences in force come first.
   const sorted = silences.data.toSorted((a, b) => Number(b.state === "ACTIVE") - Number(a.state === "ACTIVE"));
   return (
     <>
@@ -190,7 +190,7 @@ function SilenceTable({ silences, actions }: TableProps) {
   );
 }
 
-/** In force, to come, or over, and until when. */
+/** In force, upcoming or over, and until when. */
 export function State({ silence }: { silence: Silence }) {
   const { state, from, until, recurrence, problem, endedAt, endedBy, endsAt } = silence;
   if (problem !== undefined) {

@@ -2,7 +2,7 @@ import type { AttributeMatch } from "../api/client";
 
 type Op = AttributeMatch["op"];
 
-/** How an operator is written, and what it is with "not". */
+/** The text of an operator, and its text with "not". */
 const signs: readonly [sign: string, op: Op, not: boolean][] = [
   ["!=", "EQUALS", true],
   ["!~", "MATCHES", true],
@@ -21,8 +21,9 @@ const existing = new RegExp(`^${key}\\s+(not\\s+)?exists$`, "iu");
 const listed = new RegExp(`^${key}\\s+(not\\s+)?in\\s+(.*)$`, "iu");
 
 /**
- * Reads a condition as a line: `team = orders`, `team != orders`, `tier >= 2`, `host ~ ^db`, `team exists`,
- * `team not in a, b`. What cannot be written so is the API's JSON. Undefined is what is neither.
+ * Parses a condition on one line: `team = orders`, `team != orders`, `tier >= 2`, `host ~ ^db`,
+ * `team exists`, `team not in a, b`. Conditions that cannot be written in this form are the API's
+ * JSON. Anything else returns undefined.
  */
 export function parseCondition(line: string): AttributeMatch | undefined {
   const text = line.trim();
@@ -50,7 +51,7 @@ export function parseCondition(line: string): AttributeMatch | undefined {
   return { key: name, op, ...(not ? { not } : {}), value };
 }
 
-/** Writes a condition so that {@link parseCondition} reads the same. */
+/** Writes a condition so that {@link parseCondition} returns the same. */
 export function conditionLine(condition: AttributeMatch): string {
   const { key: name, op, not = false, value = "", values = [] } = condition;
   const word = not ? "not " : "";
@@ -71,7 +72,7 @@ function same(a: AttributeMatch, b: AttributeMatch): boolean {
   return whole(a) === whole(b);
 }
 
-/** Reads one condition per line, and tells the lines that are none. */
+/** Parses one condition per line, and returns the invalid lines. */
 export function parseConditions(text: string): { conditions: AttributeMatch[]; wrong: string[] } {
   const conditions: AttributeMatch[] = [];
   const wrong: string[] = [];

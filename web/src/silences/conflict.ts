@@ -1,7 +1,10 @@
 import type { Conflict, Side } from "../ui/ConflictDialog";
 import { matchOf, matchWords, recurrenceOf, type Values, whenWords } from "./form";
 
-/** What of a form goes together: a condition of theirs beside one of mine would match what neither meant. */
+/**
+ * Fields of a form that belong together: a condition of theirs combined with one of mine would
+ * match what neither meant.
+ */
 const parts = {
   name: "Name",
   reason: "Reason",
@@ -11,7 +14,7 @@ const parts = {
 
 type Part = keyof typeof parts;
 
-/** What a part says, to compare it by, and how it reads. */
+/** The value of a part for comparison, and its text. */
 function read(values: Values, ruleName: (id: string) => string): Record<Part, { exact: string; words: string }> {
   const { name, reason, startsAt, endsAt } = values;
   const match = matchOf(values);
@@ -26,7 +29,7 @@ function read(values: Values, ruleName: (id: string) => string): Record<Part, { 
 
 const instant = (at: string) => (at ? Date.parse(at) : null);
 
-/** The parts in which what the reader wrote and what somebody else has saved differ, where both began with `base`. */
+/** The parts in which the reader's version and the saved one differ, if both began with `base`. */
 export function differences(
   base: Values,
   { theirs, mine }: Record<Side, Values>,
@@ -45,12 +48,12 @@ export function differences(
     }));
 }
 
-/** Their values, but for the parts that shall be mine. */
+/** Their values, except for the parts that are to be mine. */
 export function merged({ theirs, mine }: Record<Side, Values>, own: readonly Part[]): Values {
   const of = (part: Part) => (own.includes(part) ? mine : theirs);
   const { recurs, startsAt, endsAt, timeZone, weekdays, from, hours } = of("when");
   return {
-    // All that is left are conditions.
+    // The remaining fields are conditions.
     ...of("match"),
     name: of("name").name,
     reason: of("reason").reason,

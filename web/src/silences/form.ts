@@ -17,7 +17,7 @@ export const weekdays: readonly Weekday[] = [
 /** "MONDAY" as "Mon". */
 export const shortDay = (day: Weekday) => `${day[0]}${day.slice(1, 3).toLowerCase()}`;
 
-/** What a form holds of a match. */
+/** The fields of a match in a form. */
 export interface MatchValues {
   rules: string[];
   severities: Severity[];
@@ -31,11 +31,11 @@ export interface MatchValues {
   messageMatches: string;
   labels: string;
   attributes: string;
-  /** What the form does not show of the filter, which stays as it is. */
+  /** The parts of the filter that the form does not show, which stay unchanged. */
   rest: NonNullable<AlertMatch["filter"]>;
 }
 
-/** What the form holds. Instants are as the API writes them; blank is none. */
+/** The content of the form. Instants are in the API's form; blank means none. */
 export interface Values extends MatchValues {
   name: string;
   reason: string;
@@ -85,7 +85,7 @@ export function blank(): Values {
   };
 }
 
-/** The names by which the server complains of fields that the form has. */
+/** The names of the form's fields in the server's errors. */
 export const fields = [
   "name",
   "reason",
@@ -118,19 +118,19 @@ const ofServer: Record<string, string> = {
   "recurrence.durationMinutes": "hours",
 };
 
-/** How the form names a field of the server. */
+/** The form's name for a field of the server. */
 export function pathOf(field: string): string {
   return ofServer[field] ?? field.replace(/^(match\.filter|match|recurrence)\./, "");
 }
 
-/** An object without what is empty. */
+/** An object without empty fields. */
 function compact<T extends object>(of: T): Partial<T> {
   return Object.fromEntries(
     Object.entries(of).filter(([, value]) => value !== "" && !(Array.isArray(value) && value.length === 0)),
   ) as Partial<T>;
 }
 
-/** The fields whose lines are not all conditions, with what is wrong. */
+/** The fields with lines that are not conditions, and their errors. */
 export function wrongLines(v: MatchValues): Record<string, string> {
   const wrong: Record<string, string> = {};
   for (const field of ["labels", "attributes"] as const) {
@@ -180,7 +180,7 @@ export function definitionOf(v: Values): SilenceDefinition {
   };
 }
 
-/** What a form shows of a match. */
+/** The content of the form for a match. */
 export function valuesOfMatch(match: AlertMatch): MatchValues {
   const {
     errorTypes = [],
@@ -228,14 +228,14 @@ export function valuesOf(silence: Silence): Values {
 
 const hourMs = 60 * 60 * 1000;
 
-/** The instant so many hours from now, to the minute. */
+/** The instant a number of hours from now, to the minute. */
 export function inHours(hours: number, now = Date.now()): string {
   const at = new Date(now + hours * hourMs);
   at.setUTCSeconds(0, 0);
   return at.toISOString();
 }
 
-/** A silence of an alert and those like it: its rule, where it happened, and its error; for an hour. */
+/** A silence for an alert and similar ones, for an hour: its rule, its place and its error. */
 export function valuesFor(alert: Alert): Values {
   const { exchange, count, ruleId, ruleName } = alert;
   const v = { ...blank(), rules: [ruleId], name: ruleName || alert.title, endsAt: inHours(1) };
@@ -243,7 +243,7 @@ export function valuesFor(alert: Alert): Values {
     const { groupBy, groupByAttribute: key = "", group } = count;
     if (!group) return v;
     if (groupBy === "ATTRIBUTE") {
-      // A name that stands for another text is no value that a condition could name.
+      // A condition cannot use a name that replaces a long value.
       if (/^(hex|sha256|sha-256 of a long value):/.test(group)) return v;
       return { ...v, attributes: conditionLine({ key, op: "EQUALS", value: group }) };
     }
@@ -263,7 +263,7 @@ export function valuesFor(alert: Alert): Values {
   };
 }
 
-/** What a silence is about, in a sentence that a list can show. */
+/** What a silence applies to, in a sentence for a list. */
 export function matchWords(match: AlertMatch, ruleName: (id: string) => string): string {
   const { rules = [], severities = [], labels = [], scope = {}, filter = {} } = match;
   const parts: string[] = [];
@@ -310,7 +310,7 @@ export function recurrenceWords({ timeZone, weekdays: days, from, durationMinute
   return `${which} at ${from} for ${period(durationMinutes * 60)} (${timeZone})`;
 }
 
-/** When a silence is in force, as the form has it. */
+/** When a silence is in force, in the form's format. */
 export function whenWords(v: Values): string {
   const recurrence = recurrenceOf(v);
   const end = v.endsAt && `until ${exactTime(v.endsAt)}`;

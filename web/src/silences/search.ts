@@ -1,14 +1,14 @@
-/** How the address bar writes which silences are listed. */
+/** The filter of silences in the address. */
 export interface SilencesSearch {
   show?: "past";
 }
 
-/** Reads an address that anybody may have typed: what makes no sense is left out, not an error. */
+/** Parses an address that may have been typed: invalid parts are ignored and are no error. */
 export function parseSilences(raw: Record<string, unknown>): SilencesSearch {
   return raw.show === "past" ? { show: "past" } : {};
 }
 
-/** The alert of which a new silence is filled in. */
+/** The alert that a new silence is filled in from. */
 export interface NewSilenceSearch {
   alert?: string;
 }

@@ -10,10 +10,10 @@ import { number } from "../ui/words";
 import { seriesOf } from "./charts";
 import { Unknown } from "./Unknown";
 
-/** From which age on a message has waited too long. */
+/** The age from which a message has waited too long. */
 const waitsSeconds = 60;
 
-/** How things went: the last 24 hours as the server has seen them, and the alerts of the last hour. */
+/** The last 24 hours from the server's samples, and the alerts of the last hour. */
 export function Charts() {
   const history = useQuery(systemHistory());
   if (!history.data) {

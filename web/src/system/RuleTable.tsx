@@ -22,7 +22,7 @@ import { Unknown } from "./Unknown";
 
 const shownFirst = 10;
 
-/** How far each rule is. There may be thousands; those in trouble come first. */
+/** The progress of each rule. There may be thousands; rules with problems come first. */
 export function RuleTable() {
   const rules = useRuleHealth();
   const failure = useLastError(rules);

@@ -21,7 +21,7 @@ import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
 
-/** Whether Tocsin itself is all right: what it needs, who runs, how far rules are, and which messages wait. */
+/** The state of Tocsin itself: its dependencies, its replicas, the progress of rules, and waiting messages. */
 export function SystemPage() {
   const status = useQuery(systemStatus());
   const failure = useLastError(status);
@@ -72,7 +72,7 @@ function NumbersToCome() {
   );
 }
 
-/** The few figures that tell at a glance. */
+/** A few figures for a quick look. */
 function Numbers({ status: { dependencies, rules, outbox, completeness, version } }: { status: Status }) {
   return (
     <Figures>
@@ -135,7 +135,7 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
   );
 }
 
-/** What exchanges are read from, and how far. */
+/** The source of exchanges, and how far it is judged. */
 function Sources({ status: { dependencies, partitions = [] } }: { status: Status }) {
   const clickhouse = dependencies.find(({ name }) => name === "clickhouse");
   if (!clickhouse) return null;
@@ -274,7 +274,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
   );
 }
 
-/** Only those to which nothing flows; the others are on their own page. */
+/** Only webhooks without a flow of messages; the others are on their own page. */
 function Webhooks() {
   const webhooks = useQuery(webhookHealth());
   const failure = useLastError(webhooks);

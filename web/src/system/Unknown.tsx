@@ -2,7 +2,7 @@ import { reasonOf } from "../api/errors";
 import { TryAgain } from "../ui/TryAgain";
 import styles from "./system.module.css";
 
-/** What could not be read, within a page of which the rest can. */
+/** A part of a page that could not be loaded, while the others could. */
 export function Unknown({ what, error, onRetry }: { what: string; error: unknown; onRetry: () => unknown }) {
   return (
     <p className={styles.unknown} role="alert">

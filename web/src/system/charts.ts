@@ -1,7 +1,7 @@
 import type { PartitionStatus, SystemStep } from "../api/client";
 import type { Series } from "../ui/chart";
 
-/** A figure of each step, null where there was no sample. */
+/** A figure for each step; null without a sample. */
 export function seriesOf(
   steps: readonly SystemStep[],
   name: string,
@@ -11,13 +11,13 @@ export function seriesOf(
   return { name, hue, values: steps.map((step) => read(step) ?? null) };
 }
 
-/** Until when exchanges have been judged: the start time in a cursor. Undefined of one that cannot be read. */
+/** The start time in a cursor, up to which exchanges are judged. Undefined if the cursor cannot be read. */
 export function judgedUntil(cursor: string | undefined): string | undefined {
   const at = cursor?.split("|")[0];
   return at && !Number.isNaN(Date.parse(at)) ? at : undefined;
 }
 
-/** The partition that is the farthest behind; undefined where none has been evaluated. */
+/** The partition that is furthest behind; undefined if none was evaluated. */
 export function slowestOf(partitions: readonly PartitionStatus[]): PartitionStatus | undefined {
   const known = partitions.filter(({ lagSeconds }) => lagSeconds !== undefined);
   return known.sort((a, b) => (b.lagSeconds ?? 0) - (a.lagSeconds ?? 0))[0];

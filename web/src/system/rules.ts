@@ -1,7 +1,7 @@
 import type { Reconciliation, Rule } from "../api/client";
 import { number } from "../ui/words";
 
-/** Rules in the order in which they deserve a look: those that fail, then those farthest behind. What is off comes last. */
+/** Rules in order of urgency: failing ones, then those furthest behind. Disabled rules come last. */
 export function byTrouble(rules: readonly Rule[]): readonly Rule[] {
   const rank = ({ enabled, health }: Rule) => (!enabled ? 2 : health?.lastError ? 0 : 1);
   return [...rules].sort(
@@ -10,7 +10,7 @@ export function byTrouble(rules: readonly Rule[]): readonly Rule[] {
   );
 }
 
-/** What a comparison found, in a sentence. */
+/** The result of a comparison, in a sentence. */
 export function comparison(found: Reconciliation, fireMode: Rule["fireMode"] = "PER_EXCHANGE"): string {
   return fireMode === "PER_EXCHANGE" ? ofExchanges(found) : ofWindows(found);
 }

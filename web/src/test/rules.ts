@@ -29,7 +29,7 @@ const message: TemplatePreview = {
   },
 };
 
-/** What the pages about rules ask for by themselves. */
+/** The requests that the pages about rules send by themselves. */
 export const ruleHandlers = [
   http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
   http.post(api("/rules/:id/preview/difference"), () => HttpResponse.json(noDifference)),

@@ -2,8 +2,8 @@ import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterAll, afterEach, vi } from "vitest";
 
-// The simulated page has no layout. A size for every element, that never changes, is enough for the list to show its
-// first rows.
+// The simulated page has no layout. A constant size for every element is enough for the list to
+// show its first rows.
 const size = { configurable: true, get: () => 800 };
 Object.defineProperties(HTMLElement.prototype, {
   offsetHeight: size,
@@ -13,7 +13,7 @@ Object.defineProperties(HTMLElement.prototype, {
 });
 HTMLElement.prototype.getBoundingClientRect = () => new DOMRect(0, 0, 800, 800);
 
-// As long as a busy machine needs; what is there sooner is found sooner.
+// Long enough for a busy machine; elements that appear earlier are found earlier.
 configure({ asyncUtilTimeout: 10_000 });
 
 class StillObserver implements ResizeObserver {

@@ -10,7 +10,7 @@ import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
 import { ruleHandlers } from "./rules";
 
-/** What stands behind the fetch boundary: enough of the API, over plain data that a test may change at any time. */
+/** What answers the page's requests: enough of the API, over plain data that a test may change at any time. */
 export interface World {
   alerts: Alert[];
 }
@@ -74,7 +74,7 @@ function matching(alerts: readonly Alert[], query: URLSearchParams): Alert[] {
   );
 }
 
-/** Alerts of one error, application and route as one group each, in the order in which they come. */
+/** Alerts with the same error, application and route as one group each, in the order in which they come. */
 export function issuesOf(alerts: readonly Alert[]): AlertGroup[] {
   const issues = new Map<string, Alert[]>();
   for (const alert of alerts) {
@@ -173,7 +173,7 @@ export function startWorld() {
     http.get(api("/webhooks/:id/activity"), () =>
       HttpResponse.json({ from: "2026-11-21T13:00:00Z", bucketSeconds: 3600, complete: true, buckets: [] }),
     ),
-    // After the paths that say what they are.
+    // After the more specific paths.
     http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/status"), () => problem(503, { code: "unavailable" })),
   );

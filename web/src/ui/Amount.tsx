@@ -4,7 +4,7 @@ import styles from "./form.module.css";
 import { Select } from "./Select";
 
 interface Unit {
-  /** How many of the smallest unit it holds. */
+  /** The size of the unit, in the smallest unit. */
   size: number;
   word: string;
 }
@@ -12,9 +12,9 @@ interface Unit {
 interface Props {
   label: string;
   description?: string;
-  /** The smallest first, of size 1. */
+  /** The smallest unit first, with size 1. */
   units: readonly [Unit, ...Unit[]];
-  /** In the smallest unit; undefined when nothing that is a number is there. */
+  /** In the smallest unit; undefined if there is no number. */
   value: number | undefined;
   error: ReactNode;
   onChange: (value: number | undefined) => void;
@@ -24,8 +24,9 @@ interface Props {
 }
 
 /**
- * A number of some unit, whole unless it may have decimals. Another unit says the same amount in other words, 90 s as 1.5 min, and never changes it;
- * what does not come out exactly is said beneath.
+ * A number in some unit, an integer unless decimals are allowed. Choosing another unit shows the
+ * same amount, for example 90 s as 1.5 min, and never changes it. An amount that is not exact in a
+ * unit is shown below the field.
  */
 export function Amount({ label, description, units, value, error, onChange, placeholder, decimals = 0 }: Props) {
   const id = useId();
@@ -68,7 +69,7 @@ export function Amount({ label, description, units, value, error, onChange, plac
   );
 }
 
-/** 1.2345678 as 1.2346, for an input, which has no groups of digits. */
+/** 1.2345678 as 1.2346, for an input, which has no digit grouping. */
 const rounded = (value: number) => Math.round(value * 1e4) / 1e4;
 
 /** 5400 s as "1 h 30 min". */
@@ -82,7 +83,7 @@ function exactly(units: readonly Unit[], value: number): string {
   return parts.join(" ");
 }
 
-/** The greatest unit that says the value without a fraction; the one before the greatest for nothing. */
+/** The largest unit that shows the value without a fraction; for no value, the second largest. */
 function fitting(units: readonly [Unit, ...Unit[]], value: number | undefined): Unit {
   if (!value) return units[Math.max(0, units.length - 2)] ?? units[0];
   return units.findLast(({ size }) => value % size === 0) ?? units[0];

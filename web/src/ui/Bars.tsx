@@ -5,17 +5,17 @@ const height = 56;
 
 interface Props {
   values: readonly number[];
-  /** What the chart says to those who do not see it. */
+  /** The text of the chart for people who do not see it. */
   label: string;
-  /** How many there is room for, at least; fewer are on the right. */
+  /** How many bars there is at least room for; fewer are on the right. */
   slots?: number;
-  /** What fills the height, at least, so that little does not look like much. */
+  /** The least value of the full height, so that a small number does not look large. */
   full?: number;
-  /** One line of a table, rather than a chart of its own. */
+  /** One line of a table, and not a separate chart. */
   small?: boolean;
 }
 
-/** Numbers over time as small bars, the oldest first. What is not nothing is seen beside what is much. */
+/** Numbers over time as small bars, oldest first. A small value stays visible next to large ones. */
 export function Bars({ values, label, slots = 0, full = 1, small = false }: Props) {
   const most = Math.max(full, ...values);
   const room = Math.max(1, slots, values.length);

@@ -15,13 +15,13 @@ const days = [
   "SAT",
   "SUN",
 ] as const satisfies readonly Calendar["weekdays"][number][];
-/** The order in which the API lists them. */
+/** The order of the API. */
 const stored = ["SUN", ...days.slice(0, -1)] as const;
 
 interface Props {
   value: Calendar;
   onChange: (calendar: Calendar) => void;
-  /** What the API says of "weekdays", "from", "to" or "timeZone". */
+  /** The API's errors for "weekdays", "from", "to" or "timeZone". */
   errorOf?: (field: keyof Calendar) => ReactNode;
 }
 

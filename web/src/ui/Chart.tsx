@@ -8,7 +8,7 @@ import { useMinute } from "./now";
 import { useSetting } from "./setting";
 import { dayHours, minuteTime, timeZone } from "./time";
 
-/** The code that draws, which a page can be read without. */
+/** The drawing code, without which the page can still be read. */
 const loadPlot = () => import("./plot");
 
 interface Props extends Span {
@@ -16,16 +16,16 @@ interface Props extends Span {
   series: readonly Series[];
   bars?: boolean;
   height?: number;
-  /** What the scale shows at least, so that little does not look like much. */
+  /** The least maximum of the scale, so that small values do not look large. */
   least?: number;
-  /** From which value on it is too much, and what that is called. */
+  /** The value from which it is too much, and its name. */
   threshold?: { value: number; name: string };
   say: (value: number) => string;
-  /** What the axis writes, where that is shorter. */
+  /** The text of the axis, if it is shorter. */
   sayAxis?: (value: number) => string;
 }
 
-/** Values over time, with axes. The pointer, or the arrow keys, tell the values of one step. */
+/** Values over time, with axes. The pointer or the arrow keys show the values of one step. */
 export function Chart(props: Props) {
   const {
     title,
@@ -66,11 +66,11 @@ export function Chart(props: Props) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: all that is drawn is in `drawing`; the functions are pure.
   useEffect(() => {
     const element = host.current;
-    // What draws nothing, such as a browser of tests, has no use for a chart.
+    // An environment that cannot draw, such as the browser of the tests, has no use for a chart.
     if (!element?.ownerDocument.createElement("canvas").getContext("2d")) return;
     let wanted = true;
     let observer: ResizeObserver | undefined;
-    // Where the code does not come, the values can still be read by the arrow keys.
+    // If the code cannot be loaded, the values can still be read with the arrow keys.
     loadPlot().then(
       ({ plot }) => {
         if (!wanted) return;

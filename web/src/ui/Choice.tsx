@@ -2,14 +2,14 @@ import { useId } from "react";
 import styles from "./Choice.module.css";
 
 interface Props<T extends string> {
-  /** What is chosen, to those who hear it. */
+  /** The label for screen readers. */
   label: string;
   options: readonly { value: T; label: string }[];
   value: T;
   onChange: (value: T) => void;
 }
 
-/** One of a few, all of which are seen. */
+/** One of a few choices, all of them visible. */
 export function Choice<T extends string>({ label, options, value, onChange }: Props<T>) {
   const name = useId();
   return (

@@ -9,16 +9,16 @@ interface Props {
   /** What the button does, in words. */
   action: string;
   busy: boolean;
-  /** Why the action was refused; the dialog stays, so that it can be read. */
+  /** Why the action was refused; the dialog stays, so that this can be read. */
   error: unknown;
   onConfirm: () => void;
-  /** A milder way on, which is then what the keyboard reaches first. */
+  /** A milder alternative, which then is what the keyboard reaches first. */
   milder?: { word: string; run: () => void };
   onClose: () => void;
   children: ReactNode;
 }
 
-/** Asks before something that cannot be undone. It is open for as long as it is rendered. */
+/** Asks before an action that cannot be undone. It is open while it is rendered. */
 export function ConfirmDialog({ title, action, busy, error, onConfirm, milder, onClose, children }: Props) {
   const dialog = useModal();
   const titleId = useId();

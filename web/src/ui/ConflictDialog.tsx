@@ -6,33 +6,33 @@ import { useModal } from "./useModal";
 
 export type Side = "theirs" | "mine";
 
-/** One field that two people have left in different ways. */
+/** One field with different values from two people. */
 export interface Conflict<F extends string = string> {
   field: F;
   label: string;
   theirs: string;
   mine: string;
-  /** Which side has changed it since both began; both may have. */
+  /** Which side has changed it since both began; possibly both. */
   changedBy: "theirs" | "mine" | "both";
 }
 
-/** What is taken unless a person says otherwise: what was changed, and one's own where both did. */
+/** The default choice: the side that changed it, and the reader's own if both did. */
 export function usualSide({ changedBy }: Pick<Conflict, "changedBy">): Side {
   return changedBy === "theirs" ? "theirs" : "mine";
 }
 
 interface Props<F extends string> {
-  /** What it is that two people have changed: "rule". */
+  /** The object that two people have changed: "rule". */
   what: string;
   found: readonly Conflict<F>[];
-  /** What cannot be compared, and becomes of it. */
+  /** What cannot be compared, and what happens to it. */
   note?: string;
-  /** Called with the fields that shall be one's own. */
+  /** Called with the fields that are to have the reader's own values. */
   onTake: (mine: readonly F[]) => void;
   onClose: () => void;
 }
 
-/** Somebody else has saved the same meanwhile: both versions, field by field. Nothing is saved by choosing. */
+/** Somebody else has saved the same object meanwhile: both versions, field by field. Choosing saves nothing. */
 export function ConflictDialog<F extends string>({ what, found, note, onTake, onClose }: Props<F>) {
   const dialog = useModal();
   const titleId = useId();

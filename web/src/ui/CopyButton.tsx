@@ -5,7 +5,7 @@ import { useToast } from "./toast";
 
 const shownMs = 2_000;
 
-/** Copies a text, and says so. `what` names it: "Copy the execution id". */
+/** Copies a text, and confirms it. `what` names the text: "Copy the execution id". */
 export function CopyButton({ text, what }: { text: string; what: string }) {
   const [done, setDone] = useState(false);
   const toast = useToast();
@@ -32,7 +32,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
   );
 }
 
-/** Over plain http a page has no clipboard of its own; there the older command works. */
+/** Over plain http a page has no clipboard API; the older command works there. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

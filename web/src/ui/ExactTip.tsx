@@ -4,18 +4,18 @@ import { useNow } from "./now";
 import { exactTime } from "./time";
 
 const id = "exact-times";
-/** Who only passes by on the way to another row is not disturbed. */
+/** So that it does not show when the focus only passes on its way to another row. */
 const restMs = 600;
 
 interface Tip {
   times: readonly HTMLTimeElement[];
-  /** Undefined until it is seen; who hears the page has it at once. */
+  /** Undefined until it is visible; screen readers get it at once. */
   place?: CSSProperties;
 }
 
 /**
- * Tells the exact instants of what has the keyboard's focus: of a time itself, or of the row that the focus is in. Hover
- * tells them by the title of each.
+ * Shows the exact instants at the keyboard focus: of a time itself, or of the row that has the
+ * focus. With the mouse, the title of each time shows them.
  */
 export function ExactTip() {
   const [tip, setTip] = useState<Tip>();
@@ -44,7 +44,7 @@ export function ExactTip() {
     const onKey = ({ key }: KeyboardEvent) => {
       if (key === "Escape") hide();
     };
-    // What it is beside moves away.
+    // The element next to it moves away.
     const onScroll = () => setTip((shown) => (shown?.place ? undefined : shown));
     document.addEventListener("focusin", onFocus);
     document.addEventListener("focusout", onBlur);
@@ -65,7 +65,7 @@ export function ExactTip() {
   );
 }
 
-/** What the page says of an instant moves on, and so does this: it is read when the page has been written. */
+/** The page's text for an instant changes, and so does this: it is read after the page was rendered. */
 function Lines({ times }: Pick<Tip, "times">) {
   const now = useNow();
   const [lines, setLines] = useState<readonly string[]>([]);
@@ -80,7 +80,7 @@ function timesOf(focused: HTMLElement): readonly HTMLTimeElement[] {
   return [...(row?.querySelectorAll("time") ?? [])];
 }
 
-/** Of several, each with what the page says of it; of one, only the exact. */
+/** For several instants, each with the page's text; for one, only the exact instant. */
 function linesOf(times: readonly HTMLTimeElement[]): readonly string[] {
   const said = new Map(times.map(({ dateTime, textContent }) => [dateTime, textContent ?? ""]));
   if (said.size === 1) return [...said.keys()].map(exactTime);
@@ -89,7 +89,7 @@ function linesOf(times: readonly HTMLTimeElement[]): readonly string[] {
 
 const gap = 6;
 
-/** Below it, or above where there is no room; it grows towards the middle of the window. */
+/** Below the element, or above if there is no room; it extends towards the middle of the window. */
 function beside(time: Element): CSSProperties {
   const { left, right, top, bottom } = time.getBoundingClientRect();
   const { innerWidth, innerHeight } = window;

@@ -5,7 +5,7 @@ import { IconCheck, IconChevron } from "./icons";
 
 export interface Choice {
   value: string;
-  /** What is searched, and what the closed menu shows. */
+  /** What is searched for, and the text of the closed menu. */
   text: string;
   look?: ReactNode;
 }
@@ -15,14 +15,14 @@ interface Props {
   choices: readonly Choice[];
   chosen: readonly string[];
   onChange: (chosen: string[]) => void;
-  /** Offers to take what was typed, where the choices are not all that exist. */
+  /** Offers to use the typed text, if the choices are not complete. */
   free?: boolean;
   search?: boolean;
-  /** Called when the menu opens, for choices that are asked for only then. */
+  /** Called when the menu opens, for choices that are only loaded then. */
   onOpen?: () => void;
 }
 
-/** A menu of which any number may be chosen; choosing none is no restriction. */
+/** A menu with any number of choices; choosing none means no restriction. */
 export function FilterMenu({ name, choices, chosen, onChange, free = false, search = false, onOpen }: Props) {
   const [typed, setTyped] = useState("");
   const combobox = useCombobox({

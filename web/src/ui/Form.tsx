@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
 import styles from "./form.module.css";
 
 interface Props {
-  /** What the server says of the whole, or of fields that the form does not have. */
+  /** The server's errors about the whole form, or about fields that it does not have. */
   problems: readonly string[];
   /** Changes with each refusal, so that the first field in error takes the focus. */
   refusals: number;
@@ -39,7 +39,7 @@ export function Form({ problems, refusals, onSubmit, children }: Props) {
 interface SectionProps {
   title: string;
   hint?: ReactNode;
-  /** By what {@link goTo} finds it. */
+  /** The name by which {@link goTo} finds it. */
   name?: string;
   children: ReactNode;
 }

@@ -5,9 +5,9 @@ import { useModal } from "./useModal";
 
 interface Props {
   title: string;
-  /** What the button does, in words; without it there is nothing to do but close. */
+  /** The text of the button; without it, the dialog can only be closed. */
   action?: string;
-  /** What closing is called, where "Cancel" is not meant. */
+  /** The text for closing, if it is not "Cancel". */
   close?: string;
   busy?: boolean;
   /** Room for two fields beside each other. */
@@ -66,7 +66,7 @@ export function FormDialog({
   );
 }
 
-/** A secret that is shown this once. */
+/** A secret that is only shown once. */
 export function Secret({ children }: { children: string }) {
   return <code className={styles.secret}>{children}</code>;
 }

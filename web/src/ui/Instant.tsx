@@ -5,7 +5,7 @@ import { ago, dayHours, exactTime, shortTime, timeZone } from "./time";
 
 interface Props {
   at: string;
-  /** Whether Tab stops here; in a row, whatever in it has the focus tells its instants already. */
+  /** Whether Tab stops here; in a row, the focused element already shows the row's instants. */
   stop?: boolean;
 }
 
@@ -52,13 +52,13 @@ export function ExactTime({ at }: { at: string }) {
 interface InstantProps {
   at: string;
   stop: boolean | undefined;
-  /** What is shown of it on hover, instead of the exact time. */
+  /** The text on hover, instead of the exact time. */
   exact?: string;
   children: ReactNode;
 }
 
 function Instant({ at, stop, exact, children }: InstantProps) {
-  // What is shown on hover is said anew when the reader chooses another zone or clock.
+  // The text on hover is updated when the reader chooses another zone or clock.
   useSetting(timeZone);
   useSetting(dayHours);
   return (
@@ -73,7 +73,7 @@ function Instant({ at, stop, exact, children }: InstantProps) {
   );
 }
 
-/** Copying an instant that stands alone, or has the focus, gives it in UTC, as the API wrote it. */
+/** Copying an instant that is shown alone, or has the focus, gives it in UTC, in the API's form. */
 function copyUTC(event: ClipboardEvent<HTMLTimeElement>, at: string) {
   const selected = window.getSelection()?.toString().trim() ?? "";
   if (selected !== "" && selected !== event.currentTarget.textContent) return;

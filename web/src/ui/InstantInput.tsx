@@ -5,9 +5,9 @@ import { fieldInstant, fieldTime, timeZone, zoneName } from "./time";
 
 interface Props {
   label: string;
-  /** Said before the zone. */
+  /** The text before the zone. */
   description?: string;
-  /** An instant as the API writes it; "" for none. */
+  /** An instant in the API's form; "" for none. */
   value: string;
   onChange: (at: string) => void;
   error?: ReactNode;
@@ -15,8 +15,8 @@ interface Props {
 }
 
 /**
- * An instant, typed in the zone in which the reader sees all others. What is not touched stays exact, also where the field
- * shows no more than minutes.
+ * An instant, typed in the zone in which the reader sees all others. A value that is not edited
+ * stays exact, even if the field only shows minutes.
  */
 export function InstantInput({ description = "", value, onChange, ...rest }: Props) {
   useSetting(timeZone);
@@ -26,7 +26,7 @@ export function InstantInput({ description = "", value, onChange, ...rest }: Pro
       {...rest}
       type="datetime-local"
       description={[description, `Time zone: ${zoneName()}.`].filter(Boolean).join(" ")}
-      // A year that is half typed means an instant which the field would write in another way.
+      // A half-typed year is an instant that the field would write in another way.
       value={fieldInstant(typed) === value ? typed : fieldTime(value)}
       onChange={(event) => {
         setTyped(event.currentTarget.value);

@@ -3,21 +3,21 @@ import type { ReactNode } from "react";
 import { ConfirmDialog } from "./ConfirmDialog";
 
 interface Props {
-  /** Whether there is something to lose. It is asked when somebody leaves. */
+  /** Whether there is something to lose. It is called when somebody leaves. */
   dirty: () => boolean;
-  /** Whether the page is about what the whole address names, not its path alone. */
+  /** Whether the page depends on the whole address, and not only on its path. */
   whole?: boolean;
-  /** Whether closing the page would lose it, too; the same as `dirty` unless it is given. */
+  /** Whether closing the page would also lose it; the default is `dirty`. */
   losable?: () => boolean;
-  /** What is changed outlives leaving, and this says so. */
+  /** The changes survive leaving, and this text says so. */
   keep?: string;
-  /** Called when somebody leaves and gives the changes up. */
+  /** Called when somebody leaves and discards the changes. */
   onLeave?: () => void;
   /** What would be lost. */
   children: ReactNode;
 }
 
-/** Asks before somebody leaves a page with changes that are not saved. */
+/** Asks before somebody leaves a page with unsaved changes. */
 export function LeaveGuard({ dirty, losable = dirty, whole = false, keep, onLeave, children }: Props) {
   const blocker = useBlocker({
     shouldBlockFn: ({ current, next }) =>

@@ -7,12 +7,12 @@ import styles from "./MasterDetail.module.css";
 
 const splitFrom = "(min-width: 1024px)";
 
-/** Whether a list and what is open of it fit beside each other; elsewhere what is open takes the list's place. */
+/** Whether a list and its open item fit next to each other; otherwise the open item replaces the list. */
 export function useSplit(): boolean {
   return useMediaQuery(splitFrom, window.matchMedia(splitFrom).matches);
 }
 
-/** A list, and beside it what is open of it. */
+/** A list, and beside it the open item. */
 export function MasterDetail({ list, detail }: { list: ReactNode; detail: ReactNode | undefined }) {
   return (
     <div className={detail ? `${styles.panes} ${styles.split}` : styles.panes}>
@@ -25,23 +25,23 @@ export function MasterDetail({ list, detail }: { list: ReactNode; detail: ReactN
 interface FrameProps {
   /** What is open: "Alert". */
   label: string;
-  /** What the scrolling part tells. */
+  /** The label of the scrolling part. */
   content: string;
-  /** The list that it is opened from. */
+  /** The list that the item was opened from. */
   list: "/inbox" | "/deliveries";
   back: string;
   /** Whether it is shown without its list. */
   alone: boolean;
   actions?: ReactNode;
-  /** Beside the way back. */
+  /** Next to the button that leads back. */
   end?: ReactNode;
   children: ReactNode;
 }
 
-/** The frame of what is open: actions on top, the way back, and a part that scrolls. */
+/** The frame of the open item: actions on top, the way back, and a part that scrolls. */
 export function DetailFrame({ label, content, list, back, alone, actions, end, children }: FrameProps) {
   const reading = useRef<HTMLElement>(null);
-  // On a phone it takes the list's place, and with it the focus, which was on a row that is gone.
+  // On a phone it replaces the list, and takes the focus, which was on a row that is gone.
   useEffect(() => {
     if (alone) reading.current?.focus();
   }, [alone]);
@@ -80,7 +80,7 @@ export function Field({ name, children }: { name: string; children: ReactNode })
   );
 }
 
-/** Fields beside each other where there is room. */
+/** Fields next to each other if there is room. */
 export function Fields({ children }: { children: ReactNode }) {
   return <dl className={styles.fields}>{children}</dl>;
 }

@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from "react";
 import styles from "./overview.module.css";
 
-/** The figures of a page that tell at a glance, in a row that wraps. */
+/** The figures of a page for a quick look, in a row that wraps. */
 export function Figures({ busy = false, children }: { busy?: boolean; children: ReactNode }) {
   return (
     <dl className={styles.figures} aria-busy={busy || undefined}>
@@ -14,7 +14,7 @@ interface FigureProps {
   name: string;
   /** Whether the value needs attention. */
   bad?: boolean;
-  /** The value as <b>, and what explains it as <span>. */
+  /** The value as <b>, and its explanation as <span>. */
   children: ReactNode;
 }
 
@@ -31,7 +31,7 @@ interface SectionProps {
   title: string;
   /** Beside the title. */
   more?: ReactNode;
-  /** Whether the content keeps clear of the page's edges; a table brings its own space. */
+  /** Whether the content has padding; a table brings its own. */
   inset?: boolean;
   children: ReactNode;
 }

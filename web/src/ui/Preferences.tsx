@@ -6,7 +6,7 @@ import { useSetting } from "./setting";
 import { schemes, schemeWords } from "./theme";
 import { dayHours, ownZone, timeZone } from "./time";
 
-/** How this browser shows pages to whoever uses it. */
+/** How this browser shows pages to the person who uses it. */
 export function Preferences() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const zone = useSetting(timeZone);
@@ -43,7 +43,7 @@ export function Preferences() {
   );
 }
 
-/** Both are off until they are asked for. The browser asks, too, before it lets a page notify. */
+/** Both are off by default. The browser also asks before a page may notify. */
 function Announcements() {
   const notified = useSetting(notifications) === "on";
   const sounds = useSetting(sound) === "on";

@@ -8,16 +8,16 @@ interface Props {
   /** What the button does, in words. */
   action: string;
   remove: () => Promise<unknown>;
-  /** What is said when it is gone. */
+  /** The message after the removal. */
   done: string;
-  /** What has to be asked again then. */
+  /** The queries to repeat then. */
   stale: QueryKey;
   onClose: () => void;
-  /** What comes of it. */
+  /** The consequences. */
   children: ReactNode;
 }
 
-/** Asks before something is removed for good, removes it, and says so. A refusal is read in the dialog. */
+/** Asks before something is removed permanently, removes it, and confirms it. The dialog shows a refusal. */
 export function RemoveDialog({ title, action, remove, done, stale, onClose, children }: Props) {
   const cache = useQueryClient();
   const toast = useToast();

@@ -12,7 +12,7 @@ interface Props {
   inputRef?: Ref<HTMLInputElement>;
 }
 
-/** Reports what was typed once the typing pauses. */
+/** Reports the typed text when the typing pauses. */
 export function SearchField({ label, value, onChange, inputRef }: Props) {
   const [typed, setTyped] = useState(value);
   const reported = useRef(value);
@@ -20,7 +20,7 @@ export function SearchField({ label, value, onChange, inputRef }: Props) {
   useEffect(() => {
     report.current = onChange;
   });
-  // The address changed under the field, by the browser's back button or by a link.
+  // The address changed while the field was shown, by the browser's back button or by a link.
   if (value !== reported.current) {
     reported.current = value;
     setTyped(value);
@@ -49,7 +49,7 @@ export function SearchField({ label, value, onChange, inputRef }: Props) {
           if (event.nativeEvent.isComposing || (event.key !== "Escape" && event.key !== "Enter")) return;
           event.preventDefault();
           if (event.key === "Escape" && typed !== "") return setTyped("");
-          // The keys of the list are at hand again.
+          // Then the keys of the list work again.
           reportNow(typed.trim());
           event.currentTarget.blur();
         }}

@@ -3,7 +3,7 @@ import { type ReactNode, useId } from "react";
 import styles from "./Select.module.css";
 
 export interface SelectProps<T extends string> {
-  /** Stands above it; with `bare` only screen readers have it. */
+  /** Shown above it; with `bare`, only for screen readers. */
   label: string;
   bare?: boolean;
   options: readonly { value: T; label: string }[];
@@ -16,7 +16,7 @@ export interface SelectProps<T extends string> {
   disabled?: boolean;
 }
 
-/** One of several, in the browser's own list: the same in forms, toolbars and tables, and at home on a phone. */
+/** One of several, with the browser's own list: the same in forms, toolbars and tables, and native on a phone. */
 export function Select<T extends string>(props: SelectProps<T>) {
   const {
     label,

@@ -2,7 +2,7 @@ import { Checkbox } from "@mantine/core";
 import { keyName } from "./commands";
 import { singleKeys, useSetting } from "./setting";
 
-/** Letters alone are pressed by accident, and by speech input with every word: a person can switch them off. */
+/** Single letters can be pressed by accident, or by speech input with every word: people can switch them off. */
 export function SingleKeysSwitch() {
   const value = useSetting(singleKeys);
   return (

@@ -7,10 +7,10 @@ interface Props {
   children?: string;
 }
 
-/** Long enough to be seen: what is away refuses at once. */
+/** Long enough to be seen, because a server that is away refuses at once. */
 const seenMs = 500;
 
-/** Tries again what failed, and says so until it is known how that went. */
+/** Tries again what failed, and says so until the result is known. */
 export function TryAgain({ onRetry, look, children = "Try again" }: Props) {
   const [trying, setTrying] = useState(false);
   const run = async () => {
@@ -19,7 +19,7 @@ export function TryAgain({ onRetry, look, children = "Try again" }: Props) {
     await Promise.allSettled([onRetry(), new Promise((done) => setTimeout(done, seenMs))]);
     setTrying(false);
   };
-  // It stays enabled: a button that is not loses the focus.
+  // It stays enabled: a disabled button would lose the focus.
   return (
     <Button {...(look ? { look } : {})} aria-disabled={trying} onClick={() => void run()}>
       {trying ? "Trying…" : children}

@@ -8,7 +8,7 @@ interface Props {
   error?: ReactNode;
 }
 
-/** A time zone by its name, such as Europe/Berlin. The browser offers those that it knows. */
+/** A time zone by its name, such as Europe/Berlin. The browser's known zones are offered. */
 export function ZoneInput({ label, value, onChange, error }: Props) {
   const list = useId();
   const zones = useMemo(() => ["UTC", ...Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC")], []);

@@ -1,6 +1,6 @@
 /**
- * The address bar holds plain text: `?severity=critical&severity=warning&q=timeout`. A name that occurs once is a text,
- * one that occurs more often a list; whoever reads it decides what it may be.
+ * The address bar contains plain text: `?severity=critical&severity=warning&q=timeout`. A name that
+ * occurs once is a text, a name that occurs more often a list. The reader decides what it may be.
  */
 export function parseAddress(text: string): Record<string, unknown> {
   const search: Record<string, string | string[]> = {};

@@ -1,11 +1,11 @@
 import { setting } from "./setting";
 import { counted } from "./words";
 
-/** Whether this browser tells of new alerts beside the page: by a notification of the system, by a sound. */
+/** Whether this browser announces new alerts outside the page: by a system notification, by a sound. */
 export const notifications = setting("notifications", ["off", "on"]);
 export const sound = setting("sound", ["off", "on"]);
 
-/** How long nothing more is announced after something was: a storm is announced once. */
+/** How long nothing more is announced after an announcement: a storm is announced once. */
 export const quietMs = 15_000;
 
 export interface Announced {
@@ -14,23 +14,23 @@ export interface Announced {
 }
 
 export interface Announcement {
-  /** "" where there is nothing to announce. */
+  /** "" if there is nothing to announce. */
   text: string;
   /** What to remember of it. */
   seen: Announced;
-  /** In how long to look again at the same number: what came while it was quiet is announced then. */
+  /** The time after which to check the same number again: alerts during the quiet time are announced then. */
   againMs?: number;
 }
 
 /**
- * What is to be announced when the number of firing alerts goes from what was last seen to another one. The first number is
- * no news.
+ * The announcement when the number of firing alerts changes from the last seen number to another
+ * one. The first number is not announced.
  */
 export function announcement(last: Announced | undefined, firing: number, now: number): Announcement {
   if (last === undefined) return { text: "", seen: { firing, at: Number.NEGATIVE_INFINITY } };
-  // Less is no news either.
+  // A smaller number is not announced.
   if (firing <= last.firing) return { text: "", seen: { firing, at: last.at } };
-  // A clock that was set back does not make it quiet for longer.
+  // A clock that was set back must not extend the quiet time.
   const quietForMs = Math.min(quietMs, last.at + quietMs - now);
   if (quietForMs > 0) return { text: "", seen: { ...last, at: now + quietForMs - quietMs }, againMs: quietForMs };
   return {
@@ -39,7 +39,7 @@ export function announcement(last: Announced | undefined, firing: number, now: n
   };
 }
 
-/** Two short tones. A browser that was not touched yet may stay silent. */
+/** Two short tones. A browser that the person has not interacted with may stay silent. */
 export function beep(): void {
   try {
     const context = new AudioContext();
@@ -58,6 +58,6 @@ export function beep(): void {
     }
     setTimeout(() => void context.close(), 1_000);
   } catch {
-    // A browser without sound has said nothing.
+    // A browser without sound stays silent.
   }
 }

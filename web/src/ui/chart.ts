@@ -1,6 +1,6 @@
 import { dayTime, hourTime } from "./time";
 
-/** What a chart shows: values at equal steps of time, the oldest first; null where nothing is known. */
+/** The content of a chart: values at equal steps of time, oldest first; null if unknown. */
 export interface Series {
   name: string;
   values: readonly (number | null)[];
@@ -20,19 +20,19 @@ export function stepsOf({ from, stepSeconds }: Span, count: number): number[] {
   return Array.from({ length: count }, (_, index) => first + index * stepSeconds);
 }
 
-/** The top of the scale: enough for all values, the least that is shown, and a threshold that some value comes near to. */
+/** The maximum of the scale: enough for all values, the least maximum, and a threshold that a value comes near. */
 export function topOf(series: readonly Series[], least: number, threshold: number | undefined): number {
   const most = Math.max(least, ...series.flatMap(({ values }) => values.map((value) => value ?? 0)));
   return threshold !== undefined && most > threshold / 2 ? Math.max(most, threshold * 1.1) : most;
 }
 
-/** The greatest known value of a series; undefined where none is known. */
+/** The largest known value of a series; undefined if none is known. */
 export function peakOf({ values }: Series): number | undefined {
   const known = values.filter((value) => value !== null);
   return known.length > 0 ? Math.max(...known) : undefined;
 }
 
-/** What a chart says to those who do not see it: the peak and the last value of each series. */
+/** The text of a chart for people who do not see it: the peak and the last value of each series. */
 export function chartWords(series: readonly Series[], say: (value: number) => string): string {
   return series
     .map((one) => {
@@ -44,7 +44,7 @@ export function chartWords(series: readonly Series[], say: (value: number) => st
     .join("; ");
 }
 
-/** The steps whose value is between gaps. */
+/** The steps with values between gaps. */
 export function alone(values: Series["values"]): readonly number[] {
   const known = (index: number) => values[index] !== undefined && values[index] !== null;
   return values.flatMap((_, index) => (known(index) && !known(index - 1) && !known(index + 1) ? [index] : []));
@@ -55,13 +55,13 @@ export const wholeSteps: number[] = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((n) => n * 10 ** power),
 ).flat();
 
-/** What an axis writes at an instant, where its marks are so many seconds apart: the day, or the time of the day. */
+/** The label of an axis at an instant, for marks a number of seconds apart: the day, or the time of day. */
 export function axisTime(seconds: number, apart: number): string {
   const date = new Date(seconds * 1000);
   return apart >= 86_400 ? dayTime(date) : hourTime(date);
 }
 
-/** The next step that the arrows lead to; the last one where none was chosen. */
+/** The step that an arrow key leads to; the last one if none was chosen. */
 export function moved(at: number | undefined, key: string, count: number): number | undefined {
   const last = count - 1;
   if (last < 0) return undefined;

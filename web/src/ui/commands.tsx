@@ -4,26 +4,26 @@ import { singleKeys } from "./setting";
 
 export type Section = "This alert" | "Inbox" | "Pages" | "Actions";
 
-/** Something a person can do here: by key, from the command palette, or both. */
+/** Something that a person can do here: by key, from the command palette, or both. */
 export interface Command {
   id: string;
   section: Section;
   label: string;
-  /** In lower case, as KeyboardEvent.key names them: "j", "shift+x", "mod+k" (Ctrl or Cmd). Help shows the first. */
+  /** In lower case, like KeyboardEvent.key: "j", "shift+x", "mod+k" (Ctrl or Cmd). Help shows the first one. */
   keys?: readonly string[];
   /** The palette offers the commands that have an icon. */
   icon?: Icon;
   /** Other words by which the palette finds it. */
   words?: string;
-  /** True unless it is given. */
+  /** True by default. */
   enabled?: boolean;
-  /** Returns false where it did not use the key, which the browser then handles. */
+  /** Returns false if it did not use the key, which the browser then handles. */
   run: (event?: KeyboardEvent) => unknown;
 }
 
 type Source = { current: readonly Command[] };
 
-/** The commands of everything that is on the page. */
+/** The commands of everything on the page. */
 class Registry {
   private readonly sources = new Set<Source>();
 
@@ -32,7 +32,7 @@ class Registry {
     return () => this.sources.delete(source);
   }
 
-  /** The commands of what appeared last come first. */
+  /** The commands of the newest component come first. */
   list(): readonly Command[] {
     return [...this.sources].reverse().flatMap((source) => source.current);
   }
@@ -60,7 +60,7 @@ export function CommandProvider({ children }: { children: ReactNode }) {
   return <RegistryContext value={registry}>{children}</RegistryContext>;
 }
 
-/** Offers commands for as long as the component is on the page. */
+/** Offers commands while the component is on the page. */
 export function useCommands(commands: readonly Command[]): void {
   const registry = useContext(RegistryContext);
   const source = useRef(commands);
@@ -70,16 +70,19 @@ export function useCommands(commands: readonly Command[]): void {
   useEffect(() => registry.add(source), [registry]);
 }
 
-/** Returns how to read the commands that are offered at present. */
+/** Returns a function that reads the present commands. */
 export function useCommandList(): () => readonly Command[] {
   const registry = useContext(RegistryContext);
   return () => registry.list();
 }
 
-/** Keys that move, and repeat while they are held. Any other key acts once. */
+/** Keys for moving, which repeat while they are held. Any other key acts once. */
 const moving: ReadonlySet<string> = new Set(["j", "k", "arrowdown", "arrowup", "pagedown", "pageup"]);
 
-/** By what names a command may be bound to this key, the most exact first; none where the key is somebody else's. */
+/**
+ * The names by which a command may be bound to this key, most exact first; none if the key belongs
+ * to something else.
+ */
 function namesOf(event: KeyboardEvent): readonly string[] {
   if (event.defaultPrevented || event.altKey || event.isComposing) return [];
   const key = event.key.toLowerCase();
@@ -90,7 +93,7 @@ function namesOf(event: KeyboardEvent): readonly string[] {
   return event.shiftKey ? [`shift+${key}`, ...(/^[a-z]$/.test(key) ? [] : [key])] : [key];
 }
 
-/** Whether the focus is where somebody types, a dialog or an open menu takes keys, or Enter belongs to a link or button. */
+/** Whether a person types at the focus, a dialog or an open menu takes keys, or Enter belongs to a link or button. */
 function isTaken(event: KeyboardEvent): boolean {
   const target = event.target;
   if (document.querySelector("dialog[open]")) return true;
@@ -110,7 +113,7 @@ const names: Record<string, string> = {
   arrowup: "↑",
 };
 
-/** How a key reads on the page: "Shift x". */
+/** The text of a key on the page: "Shift x". */
 export function keyName(key: string): string {
   if (key === "+") return key;
   return key
@@ -122,7 +125,7 @@ export function keyName(key: string): string {
     .join(" ");
 }
 
-/** Returns how to run a command by its id, as its key does. */
+/** Returns a function that runs a command by its id, as its key does. */
 export function useRunCommand(): (id: string) => void {
   const registry = useContext(RegistryContext);
   return (id) =>

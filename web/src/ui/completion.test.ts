@@ -17,7 +17,7 @@ test("the variables are those of the API", () => {
   ).toEqual(["rule.labels.team", "exchange.attributes.http.status"]);
 });
 
-/** The bar stands for the caret. */
+/** The bar marks the caret. */
 const at = (marked: string) => [marked.replace("|", ""), marked.indexOf("|")] as const;
 
 describe("completion", () => {

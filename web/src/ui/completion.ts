@@ -1,13 +1,13 @@
 import type { Variable } from "./variables";
 
-/** The name that is being written: from where to where it stands, and what is there of it before the caret. */
+/** The name that is being typed: where it begins and ends, and its part before the caret. */
 export interface Open {
   from: number;
   to: number;
   typed: string;
 }
 
-/** The name that the caret is in, between braces that are open; undefined where the caret is in plain text. */
+/** The name at the caret, between open braces; undefined if the caret is in plain text. */
 export function openAt(text: string, caret: number): Open | undefined {
   const before = /\{\{\{?[#^/&]?\s*([^\s{}"]*)$/.exec(text.slice(0, caret));
   if (!before) return undefined;
@@ -18,7 +18,7 @@ export function openAt(text: string, caret: number): Open | undefined {
 
 const mostOffered = 8;
 
-/** The variables that may be meant: those that begin so first, then those that have it anywhere. */
+/** The possible variables: those that begin with the text first, then those that contain it. */
 export function offers(variables: readonly Variable[], typed: string): Variable[] {
   const wanted = typed.toLowerCase();
   const rank = ({ name }: Variable) => {
@@ -31,7 +31,7 @@ export function offers(variables: readonly Variable[], typed: string): Variable[
     .slice(0, mostOffered);
 }
 
-/** The text with a name put in where one was being written, its braces closed, and the caret after them. */
+/** The text after a name was inserted for the one being typed, with closed braces, and the caret after them. */
 export function complete(text: string, open: Open, name: string): { text: string; caret: number } {
   const braces = text.slice(0, open.from).match(/(\{+)[#^/&]?\s*$/)?.[1]?.length === 3 ? "}}}" : "}}";
   const rest = text.slice(open.to);
@@ -45,7 +45,7 @@ export interface Piece {
   look: "plain" | "tag" | "wrong";
 }
 
-/** Cuts a template into plain text and tags; the one that a complaint of the API points at is wrong. */
+/** Splits a template into plain text and tags; the tag at the place of an API error is wrong. */
 export function pieces(template: string, complaint: string | undefined): Piece[] {
   const wrongAt = complaint === undefined ? -1 : placeOf(template, complaint);
   const found: Piece[] = [];
@@ -59,7 +59,7 @@ export function pieces(template: string, complaint: string | undefined): Piece[]
   return found;
 }
 
-/** Where "… (line 2, column 5)" points, counted from 0; columns count characters. -1 where it points nowhere. */
+/** The place in "… (line 2, column 5)", counted from 0; columns count characters. -1 if there is no place. */
 export function placeOf(template: string, complaint: string): number {
   const place = /\(line (\d+), column (\d+)\)/.exec(complaint);
   if (!place) return -1;

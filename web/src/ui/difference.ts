@@ -1,19 +1,19 @@
 import diff from "microdiff";
 
-/** What differs in one place of two values. */
+/** A difference at one place of two values. */
 export interface Difference {
-  /** The way there: ["scope", "applications"]. */
+  /** The path to the place: ["scope", "applications"]. */
   path: readonly string[];
   was: unknown;
   is: unknown;
-  /** Of a list of words, instead of `was` and `is`: what came to it and what left it. */
+  /** For a list of words, instead of `was` and `is`: what was added and what was removed. */
   added?: readonly string[];
   removed?: readonly string[];
 }
 
 type Tree = { [name: string]: unknown };
 
-/** A list of words stands for a set: what is in it matters, and not where. */
+/** A list of words is a set: its order does not matter. */
 class Words {
   readonly [word: string]: true;
   constructor(list: readonly string[]) {
@@ -25,7 +25,7 @@ class Words {
 const isWords = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((item) => typeof item === "string");
 
-/** The same with each list of words as a set, and lists of anything else as one value. */
+/** The same, with each list of words as a set, and other lists as one value. */
 function plain(value: unknown): unknown {
   if (isWords(value)) return new Words(value);
   if (Array.isArray(value)) return JSON.stringify(value);
@@ -39,7 +39,7 @@ function at(tree: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, name) => (inner as Tree | undefined)?.[name], tree);
 }
 
-/** The places in which two objects differ, in the order of their names. Absent and null are the same. */
+/** The places in which two objects differ, ordered by name. Absent and null are the same. */
 export function differencesOf(before: object, after: object): Difference[] {
   const [was, is] = [plain(before), plain(after)] as [Tree, Tree];
   const places = new Map<string, Difference>();
@@ -60,7 +60,7 @@ export function differencesOf(before: object, after: object): Difference[] {
   return [...places.values()].sort((a, b) => (a.path.join(".") < b.path.join(".") ? -1 : 1));
 }
 
-/** Where a difference is shown: a list of words as a whole. */
+/** The place at which a difference is shown: for a list of words, the whole list. */
 function placeOf(names: readonly string[], was: Tree, is: Tree): readonly string[] {
   for (let depth = 1; depth < names.length; depth++) {
     const path = names.slice(0, depth);

@@ -1,4 +1,4 @@
-/** The icons of the application, by what they mean here. */
+/** The icons of the application, by their meaning here. */
 export { default as IconRules } from "@tabler/icons-react/dist/esm/icons/IconAdjustments.mjs";
 export { default as IconCritical } from "@tabler/icons-react/dist/esm/icons/IconAlertOctagon.mjs";
 export { default as IconWarning } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";

@@ -6,9 +6,9 @@ interface Query {
 }
 
 /**
- * Why nothing is known of a query; null as long as something is, or nothing went wrong yet. Unlike the query's own error it
- * stays through the tries that follow, so that it can be read where events or polls have it asked again. It is over when an
- * answer comes, or when something else is asked (`key`).
+ * Why a query has no data; null if it has data, or no error yet. Unlike the query's own error it
+ * stays during the following tries, so that it can be read even if events or polls repeat the
+ * query. It is removed when an answer arrives, or when the query (`key`) changes.
  */
 export function useLastError({ data, error }: Query, key = ""): Error | null {
   const [last, setLast] = useState<{ key: string; error: Error | null }>({ key, error: null });

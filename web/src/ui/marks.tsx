@@ -18,7 +18,7 @@ import {
 } from "./icons";
 import styles from "./marks.module.css";
 
-/** A meaning has one hue, one icon and one word, so that nothing depends on the hue alone. */
+/** A meaning has one hue, one icon and one word, so that nothing depends only on the hue. */
 interface Meaning {
   icon: Icon;
   word: string;

@@ -19,15 +19,16 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Nothing moves it while nobody listens; the first listener after that sets it. */
+/** It does not advance while there is no listener; the next listener sets it. */
 function current(): number {
   if (timer === undefined && Math.abs(Date.now() - now) >= tickMs) now = Date.now();
   return now;
 }
 
 /**
- * What `read` makes of the present, in milliseconds, looked at once a second for the whole page at the same moment. The
- * component renders again only when that changes: "12 min ago" once a minute.
+ * The result of `read` for the present, in milliseconds. It is computed once a second, at the same
+ * moment for the whole page. The component renders again only when the result changes: for "12 min
+ * ago" once a minute.
  */
 export function useAtNow<T extends string | number | boolean>(read: (now: number) => T): T {
   return useSyncExternalStore(subscribe, () => read(current()));

@@ -10,18 +10,18 @@ export interface PlotOptions {
   stepSeconds: number;
   series: readonly Series[];
   bars: boolean;
-  /** What the scale shows at least. */
+  /** The least maximum of the scale. */
   least: number;
   threshold: number | undefined;
   say: (value: number) => string;
-  /** Whether times are those of UTC. */
+  /** Whether times are in UTC. */
   utc: boolean;
   /** Whether the system forces its colours. */
   forced: boolean;
   onPoint: (step: number | undefined) => void;
 }
 
-/** What a colour is here and now: a token differs by theme, and is the system's where that forces colours. */
+/** The present value of a colour: a token depends on the theme, and on the system if that forces colours. */
 function colourOf(host: HTMLElement, colour: string): string {
   const probe = host.ownerDocument.createElement("span");
   probe.style.color = colour;
@@ -31,7 +31,7 @@ function colourOf(host: HTMLElement, colour: string): string {
   return color;
 }
 
-/** Draws a chart into its host; colours are those of the moment. The caller destroys it. */
+/** Draws a chart into its host, with the present colours. The caller destroys it. */
 export function plot(options: PlotOptions): uPlot {
   const { host, height, steps, stepSeconds, series, bars, least, threshold, say, utc, forced, onPoint } = options;
   const line = colourOf(host, forced ? "GrayText" : "var(--line)");
@@ -64,9 +64,9 @@ export function plot(options: PlotOptions): uPlot {
             label: name,
             stroke: colour,
             width: bars ? 0 : 1.5,
-            // Where all lines have one colour, the second differs by its dots.
+            // If all lines have the same colour, the second one is dotted.
             ...(forced && at > 0 ? { dash: [2, 4] } : {}),
-            // A value between two gaps is no line.
+            // A value between two gaps has no line.
             points: bars ? { show: false } : { show: true, size: 5, fill: colour, filter: () => [...alone(values)] },
             ...(bars && uPlot.paths.bars ? { fill: colour, paths: uPlot.paths.bars({ size: [0.85], align: 1 }) } : {}),
           };

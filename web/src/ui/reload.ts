@@ -2,13 +2,14 @@ const key = "tocsin.reloaded";
 const restMs = 5 * 60_000;
 
 /**
- * Loads the page anew without being asked, unless that has been done within the last five minutes: then it did not help,
- * and the reader decides. False where it was not done, which is also where the browser keeps nothing.
+ * Reloads the page, unless that was done within the last five minutes: then it did not help, and
+ * the reader decides. Returns false if it does not reload, which includes browsers that store
+ * nothing.
  */
 export function reloadByItself(now = Date.now()): boolean {
   try {
     const last = Number(sessionStorage.getItem(key) ?? Number.NEGATIVE_INFINITY);
-    // A clock that was set back makes the rest longer, but not for ever: the tab's end is the end of it.
+    // A clock that was set back makes the pause longer, but it ends with the tab at the latest.
     if (now - last < restMs) return false;
     sessionStorage.setItem(key, String(now));
   } catch {

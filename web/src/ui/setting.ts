@@ -7,7 +7,7 @@ export interface Setting<T extends string> {
   subscribe: (listener: () => void) => () => void;
 }
 
-/** The first value is the default. Where the browser keeps nothing, a choice lasts as long as the page. */
+/** The first value is the default. If the browser stores nothing, a choice lasts as long as the page. */
 export function setting<const T extends string>(name: string, values: readonly [T, ...T[]]): Setting<T> {
   const key = `tocsin.${name}`;
   const listeners = new Set<() => void>();
@@ -51,5 +51,5 @@ export function useSetting<T extends string>({ subscribe, current }: Setting<T>)
   return useSyncExternalStore(subscribe, current);
 }
 
-/** Whether a single letter or sign does something. Ctrl K, Enter, Escape and the arrows always do. */
+/** Whether single letters and signs have an effect. Ctrl K, Enter, Escape and the arrows always do. */
 export const singleKeys = setting("keys", ["on", "off"]);

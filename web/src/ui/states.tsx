@@ -7,7 +7,7 @@ import { IconLock, IconOffline, IconUnknown } from "./icons";
 import styles from "./states.module.css";
 import { TryAgain } from "./TryAgain";
 
-/** Nothing is here, and that is how it should be, or the reader learns what to do next. */
+/** There is nothing here, and that is right, or the reader learns what to do next. */
 export function Empty({ icon: Icon, title, children }: { icon: Icon; title: string; children?: ReactNode }) {
   return (
     <div className={styles.state}>
@@ -20,17 +20,17 @@ export function Empty({ icon: Icon, title, children }: { icon: Icon; title: stri
 
 interface FailedProps {
   error: unknown;
-  /** What tries again; a promise is over when that is. */
+  /** Tries again; if it returns a promise, the try ends with it. */
   onRetry?: () => unknown;
-  /** What the button says that calls it. */
+  /** The text of its button. */
   again?: string;
-  /** The way to somewhere else. */
+  /** A link to somewhere else. */
   children?: ReactNode;
 }
 
 /** Something could not be shown: what happened, and the remedy. */
 export function Failed({ error, onRetry, again = "Try again", children }: FailedProps) {
-  // What is not there is not there the next time either.
+  // What does not exist will not exist at the next try either.
   const helps = !(error instanceof ApiError) || (error.status !== 404 && error.status !== 400);
   const Icon = helps ? IconOffline : IconUnknown;
   const { what, remedy } = explain(error);
@@ -49,7 +49,7 @@ export function Failed({ error, onRetry, again = "Try again", children }: Failed
   );
 }
 
-/** What the reader's role does not reach: whose it is, and the remedy. */
+/** The reader's role does not allow this: who may, and the remedy. */
 export function Forbidden({ role, least }: { role: string; least: string }) {
   return (
     <Empty icon={IconLock} title={`This is for ${least}`}>
@@ -58,7 +58,7 @@ export function Forbidden({ role, least }: { role: string; least: string }) {
   );
 }
 
-/** A form that is on its way: fields in a column, where the real ones will be. */
+/** A form that is being loaded: fields in a column, in the place of the real ones. */
 export function SkeletonForm({ label }: { label: string }) {
   return (
     <div className={form.form} role="status" aria-label={label}>
@@ -67,7 +67,7 @@ export function SkeletonForm({ label }: { label: string }) {
   );
 }
 
-/** What is written on one side, and what comes of it on the other, as {@link columns} has them. */
+/** The editor on one side and its effects on the other, in the layout of {@link columns}. */
 export function SkeletonColumns({ label }: { label: string }) {
   return (
     <div className={columns.page} role="status" aria-label={label}>
@@ -99,11 +99,11 @@ interface SkeletonProps {
   count: number;
   height: number;
   label: string;
-  /** Whether a head of columns comes above them. */
+  /** Whether there is a table header above them. */
   headed?: boolean;
 }
 
-/** Rows that are on their way, as high as the real ones, so that nothing jumps. */
+/** Rows that are being loaded, with the height of the real ones, so that nothing jumps. */
 export function SkeletonRows({ count, height, label, headed = false }: SkeletonProps) {
   return (
     <div className={styles.skeleton} role="status" aria-label={label}>

@@ -1,6 +1,6 @@
 import { createTheme, localStorageColorSchemeManager, type MantineColorScheme } from "@mantine/core";
 
-/** Mantine brings behaviour; how things look is in tokens.css and base.css. */
+/** Mantine provides behaviour; the look is in tokens.css and base.css. */
 export const theme = createTheme({
   fontFamily: "var(--font-sans)",
   fontFamilyMonospace: "var(--font-mono)",
@@ -8,11 +8,12 @@ export const theme = createTheme({
   defaultRadius: 6,
   cursorType: "pointer",
   respectReducedMotion: true,
-  // What a list offers is there while it is open. Kept in the page, the lists of a form cost more than all else of it.
+  // The options of a list exist only while it is open. Otherwise the lists would be the most
+  // expensive part of a form.
   components: { Combobox: { defaultProps: { keepMounted: false } } },
 });
 
-/** Under this key public/theme.js finds the choice before the first paint. */
+/** public/theme.js finds the choice under this key before the first paint. */
 export const colorScheme = localStorageColorSchemeManager({ key: "tocsin.theme" });
 
 export const schemes: readonly MantineColorScheme[] = ["auto", "light", "dark"];

@@ -1,11 +1,12 @@
 import { setting } from "./setting";
 
 /**
- * Instants come as RFC 3339 in UTC with up to nine fractional digits. Everything here keeps the digits that a Date would
- * drop, and says times in the zone and with the clock that the reader has chosen.
+ * Instants are RFC 3339 in UTC with up to nine fractional digits. The functions here keep the
+ * digits that a Date would drop, and show times in the zone and with the clock that the reader has
+ * chosen.
  */
 
-/** In which zone times are said, and with how many hours a day has. */
+/** The zone of times, and whether a day has 12 or 24 hours. */
 export const timeZone = setting("zone", ["local", "utc"]);
 export const dayHours = setting("hours", ["24", "12"]);
 
@@ -20,7 +21,7 @@ const parts: Record<Part, Intl.DateTimeFormatOptions> = {
 
 const made = new Map<string, Intl.DateTimeFormat>();
 
-/** The format of a part as the reader has chosen it. Making one is dear, and lists ask for many. */
+/** The format of a part by the reader's settings. Creating a format is expensive, and lists need many. */
 function format(part: Part): Intl.DateTimeFormat {
   const [zone, hours] = [timeZone.current(), dayHours.current()];
   const key = `${part} ${zone} ${hours}`;
@@ -35,12 +36,12 @@ function format(part: Part): Intl.DateTimeFormat {
   return one;
 }
 
-/** The fraction of a second as written, "" if there is none: "123456789" of 14:02:07.123456789Z. */
+/** The fraction of a second as written; "" if there is none: "123456789" in 14:02:07.123456789Z. */
 export function fraction(at: string): string {
   return /\.(\d+)/.exec(at)?.[1] ?? "";
 }
 
-/** 14:02:07 with a fraction of so many digits, or 02:02:07 pm: the seconds have the fraction, not the half of the day. */
+/** 14:02:07 with a number of decimals, or 02:02:07 pm: the decimals follow the seconds, not am or pm. */
 function clockWith(date: Date, seconds: string | undefined): string {
   const found: Record<string, string> = {};
   for (const { type, value } of format("clock").formatToParts(date)) found[type] = value;
@@ -54,7 +55,7 @@ export function clockTime(at: string): string {
   return clockWith(new Date(at), `.${fraction(at).padEnd(3, "0").slice(0, 3)}`);
 }
 
-/** What is before the time of another day. */
+/** The text before the time of another day. */
 function dayBefore(date: Date, now: number): string {
   const day = format("dayAndYear");
   return day.format(date) === day.format(new Date(now)) ? "" : `${dayTime(date)} `;
@@ -87,7 +88,7 @@ export function hourTime(date: Date): string {
   return clockWith(date, undefined);
 }
 
-/** 21 Nov 2026, 14:02:07.113456789 CET: everything there is to know. */
+/** 21 Nov 2026, 14:02:07.113456789 CET: the complete instant. */
 export function exactTime(at: string): string {
   const date = new Date(at);
   const digits = fraction(at);
@@ -106,7 +107,7 @@ const units: readonly (readonly [limit: number, size: number, unit: string])[] =
   [Number.POSITIVE_INFINITY, 24 * 60 * 60, "d"],
 ];
 
-/** "4 s", "12 min", "3 h", "2 d": the greatest whole unit. */
+/** "4 s", "12 min", "3 h", "2 d": in the largest whole unit. */
 export function span(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));
   for (const [limit, size, unit] of units) {
@@ -126,19 +127,19 @@ export function period(seconds: number): string {
   return said.join(" ") || "0 s";
 }
 
-/** How far something is behind, for people: below a second nobody counts. */
+/** A lag, for people: times below a second are not distinguished. */
 export function lag(seconds: number): string {
   return seconds < 1 ? "less than 1 s behind" : `${span(seconds)} behind`;
 }
 
-/** "now", "12 s ago", "in 48 s". Clocks differ by a little: what lies a second ahead is now. */
+/** "now", "12 s ago", "in 48 s". Clocks differ slightly: an instant up to a second ahead is now. */
 export function ago(at: string, now: number): string {
   const seconds = (now - new Date(at).getTime()) / 1000;
   if (seconds < -1.5) return `in ${span(-seconds)}`;
   return seconds < 1 ? "now" : `${span(seconds)} ago`;
 }
 
-/** How long it is from one instant to another, for people: "84 ms", "12.3 s", "2 min 5 s". */
+/** The time between two instants, for people: "84 ms", "12.3 s", "2 min 5 s". */
 export function between(from: string, to: string): string {
   const ms = new Date(to).getTime() - new Date(from).getTime();
   return ms < 1 ? "less than 1 ms" : duration(String(ms * 1_000_000));
@@ -162,21 +163,22 @@ export function duration(ns: string): string {
   return `${seconds / 3600n} h ${(seconds % 3600n) / 60n} min`;
 }
 
-/** How long an attempt took, of whose milliseconds some are fractions: "659 µs", "84 ms", "less than 1 ms". */
+/** The duration of an attempt, possibly in fractions of milliseconds: "659 µs", "84 ms", "less than 1 ms". */
 export function took(ms: number): string {
   return ms > 0 ? duration(String(Math.round(ms * 1e6))) : "less than 1 ms";
 }
 
 /**
- * How many units, to three significant digits, cut rather than rounded, so that 999.99 ms does not read as 1000 ms. They are
- * cut from integers: 2.3 in floating point times a hundred is less than 230.
+ * A number of units, to three significant digits, cut and not rounded, so that 999.99 ms does not
+ * become 1000 ms. It is computed with integers: 2.3 in floating point times a hundred is less than
+ * 230.
  */
 function digits3(ns: bigint, unit: bigint): string {
   const scale = ns >= 100n * unit ? 1n : ns >= 10n * unit ? 10n : 100n;
   return String(Number((ns * scale) / unit) / Number(scale));
 }
 
-/** The zone in which times are said and typed: "Europe/Berlin", "UTC". */
+/** The zone in which times are shown and typed: "Europe/Berlin", "UTC". */
 export function zoneName(): string {
   return timeZone.current() === "utc" ? "UTC" : ownZone();
 }
@@ -186,7 +188,7 @@ export function ownZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** What a field of type datetime-local shows of an instant, in the chosen zone: "2026-11-20T14:02"; "" of none. */
+/** The text of an instant in a datetime-local field, in the chosen zone: "2026-11-20T14:02"; "" for none. */
 export function fieldTime(at: string): string {
   const date = new Date(at);
   if (at === "" || Number.isNaN(date.getTime())) return "";
@@ -196,7 +198,7 @@ export function fieldTime(at: string): string {
   return `${day}T${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** The instant that the text of such a field means; "" where it means none. */
+/** The instant for the text of such a field; "" for none. */
 export function fieldInstant(text: string): string {
   const date = new Date(timeZone.current() === "utc" ? `${text}Z` : text);
   return text === "" || Number.isNaN(date.getTime()) ? "" : date.toISOString();

@@ -19,19 +19,22 @@ interface Toast {
   remedy: Remedy | undefined;
 }
 
-/** Says something, and returns how to take it back. */
+/** Shows a message, and returns a function that removes it. */
 type Say = (text: string, tone: Tone, remedy?: Remedy) => () => void;
 
 const SayContext = createContext<Say>(() => () => {});
 
-/** Says in passing how an action ended, to eyes and to screen readers. What failed stays until it is put away, what can be undone for as long as it can be. */
+/**
+ * Briefly shows the result of an action, also for screen readers. An error stays until it is
+ * closed; an action that can be undone stays as long as that is possible.
+ */
 export function useToast(): Say {
   return useContext(SayContext);
 }
 
 const doneStaysMs = 4_000;
 
-/** What is left of a message whose remedy is none any more. */
+/** The message that remains when its remedy is not possible any more. */
 function outlived(toast: Toast): Toast[] {
   return toast.tone === "failed" ? [{ ...toast, remedy: undefined }] : [];
 }
@@ -43,7 +46,7 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   const say = useCallback(
     (text: string, tone: Tone, remedy?: Remedy) => {
       const id = nextId.current++;
-      // The same words twice are one message, and of what can be undone the latest stays.
+      // Equal texts are one message, and of the messages with an undo, only the latest stays.
       setToasts((shown) => [
         ...shown
           .filter((toast) => toast.text !== text)

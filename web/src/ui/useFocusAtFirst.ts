@@ -1,8 +1,8 @@
 import { type RefObject, useEffect, useRef } from "react";
 
 /**
- * Gives a field the focus once, when its page appears: for pages whose first thing to do is to write there. Not where a
- * keyboard would cover half of the screen.
+ * Gives a field the focus once, when its page appears: for pages on which people first write there.
+ * Not if a keyboard would cover half of the screen.
  */
 export function useFocusAtFirst<T extends HTMLElement>(): RefObject<T | null> {
   const field = useRef<T>(null);

@@ -4,20 +4,20 @@ import { type Placed, placeErrors } from "../api/fields";
 import { useUntilBack } from "./useUntilBack";
 
 interface Options<Asked, Answer> {
-  /** The form whose fields show what the server says of them. */
+  /** The form whose fields show the server's errors. */
   form: { setErrors: (errors: Record<string, string>) => void; clearErrors: () => void };
-  /** The names by which the server complains of fields; the rest is for the top of the form. */
+  /** The names of fields in the server's errors; other errors are shown at the top of the form. */
   fields: readonly string[];
   send: (asked: Asked) => Promise<Answer>;
   onSaved?: (answer: Answer) => unknown;
-  /** Deals with a refusal that is no complaint, such as a conflict; returns whether it did. */
+  /** Handles a refusal that is not about fields, such as a conflict; returns whether it did. */
   onRefused?: (error: Error) => boolean | Promise<boolean>;
   onSettled?: () => unknown;
-  /** How the form names a field of the server. */
+  /** The form's name for a field of the server. */
   path?: (field: string) => string;
 }
 
-/** A form that the server checks: it is sent, and what the server refuses is shown beside the fields or on top. */
+/** A form that the server checks. It is sent, and the server's errors are shown at the fields or at the top. */
 export function useServerForm<Asked, Answer>(options: Options<Asked, Answer>) {
   const { form, fields, send, onSaved, onRefused, onSettled, path = (field) => field } = options;
   const [problems, setProblems] = useState<readonly string[]>([]);
@@ -38,13 +38,13 @@ export function useServerForm<Asked, Answer>(options: Options<Asked, Answer>) {
   });
   useUntilBack(sending.error, () => setProblems([]));
   return {
-    /** What belongs to no field. */
+    /** Errors without a field. */
     problems,
     problem: problems.join(" ") || undefined,
     /** Changes with each refusal. */
     refusals,
     busy: sending.isPending,
-    /** The answer, once there is one. */
+    /** The answer, when there is one. */
     answer: sending.data,
     refuse,
     clearProblems: () => setProblems([]),

@@ -3,8 +3,8 @@ import { useEffect } from "react";
 import { isAway } from "../api/errors";
 
 /**
- * After a try that failed because Tocsin did not answer, calls back once it answers again: what was said of that is then no
- * longer true.
+ * After a try that failed because Tocsin did not answer, calls back once Tocsin answers again: then
+ * the shown error is not true any more.
  */
 export function useUntilBack(failed: unknown, call: () => void): void {
   const cache = useQueryClient();

@@ -1,16 +1,19 @@
-/** A name that templates may use between braces. */
+/** A name that templates may contain between braces. */
 export interface Variable {
   name: string;
   description: string;
 }
 
-/** Before the key of an attribute of the exchange. */
+/** The prefix of attributes of the exchange. */
 export const attributePrefix = "exchange.attributes.";
 
-/** Before the name of a label of the rule. */
+/** The prefix of labels of the rule. */
 export const labelPrefix = "rule.labels.";
 
-/** Every variable and list of titles and messages but labels and attributes by their keys; testdata/template_variables.json holds it to what the API knows. */
+/**
+ * Every variable and list of titles and messages, except labels and attributes by key;
+ * testdata/template_variables.json checks it against the API.
+ */
 export const variables: readonly Variable[] = [
   { name: "exchange.application", description: "The application that ran the exchange" },
   { name: "exchange.route", description: "The route, job or request" },
@@ -72,7 +75,7 @@ export const variables: readonly Variable[] = [
   { name: "exchange.stackLines", description: "A section for each line of the stack trace: {{.}}" },
 ];
 
-/** The variables of a message's body, which also knows its alert. */
+/** The variables of a message's body, which also include those of the alert. */
 export const bodyVariables: readonly Variable[] = [
   ...variables,
   { name: "alert.id", description: "The alert's identifier; a repeat of a message has the same" },

@@ -40,7 +40,7 @@ const nouns = [
   ...["note", "replica", "row", "route", "rule", "silence", "time", "token", "user", "view", "webhook"],
 ].join("|");
 
-/** What another file than words.ts and time.ts would have to be asked about when a language is added. */
+/** What files other than words.ts and time.ts would contain if a language were added. */
 const knowsTheLanguage: readonly [what: string, pattern: RegExp][] = [
   ["a number's format", /\btoLocaleString\(|\bIntl\.(?:NumberFormat|PluralRules|ListFormat)\b|\.toFixed\(/],
   ["a plural", /=== 1 \? ?["`]|!== 1 \? ?["`]|> 1 \? ?["`]s["`]/],
@@ -55,7 +55,7 @@ const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
   (file) => /\.tsx?$/.test(file) && !/\.test\.tsx?$|\.gen\.ts$/.test(file) && !file.startsWith("test/"),
 );
 
-/** The lines of a file in which something stands that words.ts is for. */
+/** The lines of a file with something that belongs in words.ts. */
 function found(file: string): string[] {
   if (file === "ui/words.ts") return [];
   return readFileSync(join("src", file), "utf8")

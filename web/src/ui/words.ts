@@ -1,6 +1,7 @@
 /**
- * Numbers, counted nouns and lists as the pages write them: the one place that knows the language's digits, plurals and
- * conjunctions. {@link ./words.test.ts} holds that no other file knows them.
+ * Numbers, counted nouns and lists in the form in which the pages write them. Only this file knows
+ * the language's digits, plurals and conjunctions; {@link ./words.test.ts} checks that no other
+ * file does.
  */
 
 const language = "en";
@@ -13,7 +14,7 @@ export const number = (value: number): string => plain.format(value);
 
 const fractions = new Map<number, Intl.NumberFormat>();
 
-/** 1,234.5 with one digit: as many digits after the point as are asked for, also where they are zeros. */
+/** 1,234.5 with one decimal: as many decimals as requested, even if they are zeros. */
 export function decimal(value: number, digits: number): string {
   const known = fractions.get(digits);
   const format =
@@ -36,7 +37,7 @@ export const messagesWord = (value: number): string => counted(value, "message")
 
 export const sum = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0);
 
-/** "Less than 1 s behind": what stands alone begins with a capital. */
+/** "Less than 1 s behind": a text on its own begins with a capital. */
 export const sentenceCase = (text: string): string => text.charAt(0).toLocaleUpperCase(language) + text.slice(1);
 
 /** "a", "a and b", "a, b and c" */

@@ -20,9 +20,9 @@ import styles from "./BodyEditor.module.css";
 
 export interface BodyEditorProps {
   value: string;
-  /** What the API says is wrong with the value. */
+  /** The API's error for the value. */
   error: string | undefined;
-  /** The ids of what describes the field. */
+  /** The ids of the elements that describe the field. */
   describedBy: string | undefined;
   onChange: (value: string) => void;
 }
@@ -40,7 +40,7 @@ const tag = new MatchDecorator({
   decoration: Decoration.mark({ class: styles.tag ?? "" }),
 });
 
-/** Tints the Mustache tags. */
+/** Colours the Mustache tags. */
 const tinted = ViewPlugin.define(
   (view) => ({
     set: tag.createDeco(view),
@@ -69,7 +69,7 @@ function variablesAt({ state, pos }: CompletionContext) {
         const at = openAt(text, view.state.selection.main.head);
         if (!at) return;
         const done = complete(text, at, name);
-        // All but the name and its braces stays.
+        // Everything except the name and its braces stays.
         const tail = text.length - (done.text.length - done.caret);
         view.dispatch({
           changes: { from: at.from, to: tail, insert: done.text.slice(at.from, done.caret) },
@@ -83,7 +83,7 @@ function variablesAt({ state, pos }: CompletionContext) {
 
 const parse = jsonParseLinter();
 
-/** A JSON editor with completion of variables. Tab leaves it, as it leaves any field. */
+/** A JSON editor with completion of variables. Tab leaves it, as it leaves other fields. */
 export function BodyEditor({ value, error, describedBy, onChange }: BodyEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const shown = useRef<EditorView>(undefined);
@@ -146,12 +146,12 @@ export function BodyEditor({ value, error, describedBy, onChange }: BodyEditorPr
   return <div ref={host} className={styles.editor} data-wrong={error ? "" : undefined} />;
 }
 
-/** What is not JSON. Nothing is the default layout. */
+/** The error if it is not JSON. An empty body means the default layout. */
 function problemsOf(view: EditorView): readonly Diagnostic[] {
   return view.state.sliceDoc().trim() === "" ? [] : parse(view);
 }
 
-/** The place that the API complains of, if it names one. */
+/** The place in an error of the API, if there is one. */
 function refusalOf(view: EditorView, error: string | undefined): Diagnostic[] {
   const from = error === undefined ? -1 : placeOf(view.state.sliceDoc(), error);
   if (error === undefined || from < 0 || from > view.state.doc.length) return [];

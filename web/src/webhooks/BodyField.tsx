@@ -11,7 +11,7 @@ interface Props {
   onChange: (value: string) => void;
 }
 
-/** The body of a webhook's messages. Until the editor has come, or where it does not, a plain field has its place. */
+/** The body of a webhook's messages. A plain field is shown until the editor is loaded, or if it cannot be loaded. */
 export function BodyField({ value, error, onChange }: Props) {
   const id = useId();
   const Editor = useEditor();
@@ -36,7 +36,7 @@ export function BodyField({ value, error, onChange }: Props) {
           classNames={{ input: formStyles.mono ?? "" }}
           value={value}
           error={Boolean(error)}
-          // Whoever is writing goes on in the field that they have begun in.
+          // A person who is typing stays in the field that they began in.
           onFocus={() => setTyping(true)}
           onBlur={() => setTyping(false)}
           onChange={(event) => onChange(event.currentTarget.value)}

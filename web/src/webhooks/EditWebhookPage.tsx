@@ -30,7 +30,7 @@ import styles from "./webhooks.module.css";
 
 export function EditWebhookPage() {
   const { webhookId = "" } = useParams({ strict: false });
-  // Drafts belong to a person.
+  // Drafts belong to one person.
   const who = useQuery(me());
   const webhook = useQuery(oneWebhook(webhookId));
   const failure = useLastError(who.data ? webhook : who, webhookId);

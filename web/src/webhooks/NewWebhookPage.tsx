@@ -18,7 +18,7 @@ import { useWebhookForm } from "./useWebhookForm";
 import { WebhookFields } from "./WebhookFields";
 
 export function NewWebhookPage() {
-  // Drafts belong to a person.
+  // Drafts belong to one person.
   const who = useQuery(me());
   const failure = useLastError(who);
   const [taken, setTaken] = useState<KeptWebhook>();

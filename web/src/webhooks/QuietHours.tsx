@@ -7,7 +7,7 @@ import styles from "../ui/form.module.css";
 import { zoneName } from "../ui/time";
 import type { Values } from "./form";
 
-/** When the webhook is not notified of what is not critical. */
+/** When the webhook is only notified of critical alerts. */
 export function QuietHours({ form }: { form: UseFormReturnType<Values> }) {
   const { quietHours } = form.values;
   const set = (list: Values["quietHours"]) => form.setFieldValue("quietHours", list);

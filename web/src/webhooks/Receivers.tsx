@@ -17,15 +17,15 @@ import { found, linkTarget, mailOf, readable } from "./receivers";
 
 interface Props {
   form: UseFormReturnType<Values>;
-  /** The webhook that is edited; a new one has none. */
+  /** The webhook that is edited; none for a new one. */
   webhook?: Webhook;
 }
 
-/** What a person writes of a webhook that is for a service: which one, and what it asks for. */
+/** The fields of a webhook for a service: which service, and its inputs. */
 export function ReceiverFields({ form, webhook }: Props) {
   const receivers = useQuery(receiverList());
   const failure = useLastError(receivers);
-  /** Whether somebody has just gone from the gallery to a service, or back: the focus goes along. */
+  /** Whether the person has just moved between the gallery and a service: then the focus moves as well. */
   const moved = useRef(false);
   if (receivers.data === undefined) {
     return failure ? (
@@ -98,7 +98,7 @@ export function ReceiverFields({ form, webhook }: Props) {
   );
 }
 
-/** The form as it begins for a service. */
+/** The first content of the form for a service. */
 function begin(receiver: Receiver): Partial<Values> {
   return {
     receiver: receiver.id,
@@ -119,7 +119,7 @@ function Gallery({
 }: {
   receivers: readonly Receiver[];
   error: ReactNode;
-  /** Whether the search has the focus at first. */
+  /** Whether the search gets the focus at first. */
   focused: boolean;
   onChoose: (receiver: Receiver) => void;
 }) {
@@ -159,7 +159,7 @@ function Gallery({
 interface InputFieldProps {
   input: ReceiverInput;
   form: UseFormReturnType<Values>;
-  /** Whether a secret is stored already. */
+  /** Whether a secret is already stored. */
   isSet: boolean;
 }
 
@@ -208,7 +208,7 @@ function InputField({ input, form, isSet }: InputFieldProps) {
   return secret && type === "text" ? <PasswordInput {...common} /> : <TextInput {...common} />;
 }
 
-/** What is sent; of an e-mail its subject and both of its forms. */
+/** What is sent; for an e-mail its subject and both of its forms. */
 function Body({ request }: { request: ReceiverRequest }) {
   const mail = mailOf(request);
   return (
@@ -235,7 +235,7 @@ const eventNames: Record<ReceiverRequest["event"], string> = {
   digest: "Digest",
 };
 
-/** What the service would get, made of what is no secret. */
+/** What the service would get, made from the inputs that are not secret. */
 function Preview({ receiver, inputs }: { receiver: Receiver; inputs: Record<string, string> }) {
   const [opened, setOpened] = useState(false);
   const open = JSON.stringify(

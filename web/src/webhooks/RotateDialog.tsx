@@ -22,7 +22,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Makes a new signing secret, and shows it this once. */
+/** Makes a new signing secret, and shows it once. */
 export function RotateDialog({ webhook, onChanged, onClose }: Props) {
   const cache = useQueryClient();
   const [overlap, setOverlap] = useState("86400");

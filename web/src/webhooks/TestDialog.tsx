@@ -7,7 +7,7 @@ import { FormDialog } from "../ui/FormDialog";
 import { took } from "../ui/time";
 import styles from "./webhooks.module.css";
 
-/** Sends a test message, and shows what came of it. */
+/** Sends a test message, and shows the result. */
 export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
   const test = useMutation({ mutationFn: () => testWebhook(webhook.id) });
   return (

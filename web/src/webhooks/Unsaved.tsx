@@ -7,15 +7,15 @@ import type { useWebhookForm } from "./useWebhookForm";
 
 interface Props {
   edit: ReturnType<typeof useWebhookForm>;
-  /** The webhook as it is stored; a new one has none. */
+  /** The stored webhook; none for a new one. */
   webhook: Webhook | undefined;
   who: Me;
   onTake: (kept: KeptWebhook) => void;
-  /** Whether the page is left because it is done. */
+  /** Whether the page is left because the work is done. */
   isDone: () => boolean;
 }
 
-/** What was not saved before and is back, and what is asked of somebody who leaves. */
+/** The restored draft, and the question to people who leave with unsaved changes. */
 export function Unsaved({ edit, webhook, who, onTake, isDone }: Props) {
   return (
     <>

@@ -25,11 +25,11 @@ const kindChoices = [
 
 interface Props {
   form: UseFormReturnType<Values>;
-  /** The webhook that is edited; a new one has none. */
+  /** The webhook that is edited; none for a new one. */
   webhook?: Webhook;
 }
 
-/** All that a person writes of a webhook. */
+/** All fields of a webhook. */
 export function WebhookFields({ form, webhook }: Props) {
   const isSlack = form.values.kind === "slack";
   const isBot = isSlack && form.values.bot;
@@ -104,7 +104,7 @@ export function WebhookFields({ form, webhook }: Props) {
   );
 }
 
-/** A secret that is there already stays when nothing is typed. */
+/** A stored secret stays if nothing is typed. */
 const kept = (is: boolean | undefined) => (is ? { placeholder: "Unchanged" } : {});
 
 function Bot({ form, webhook }: Props) {

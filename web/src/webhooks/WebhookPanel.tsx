@@ -12,11 +12,11 @@ import styles from "./webhooks.module.css";
 
 interface Props {
   webhook: Webhook;
-  /** Called with each version that is made here, so that an edit under way can build on it. */
+  /** Called with each version that is made here, so that an edit under way can be based on it. */
   onChanged: (webhook: Webhook) => void;
 }
 
-/** How a webhook is doing, and what can be done besides editing it. */
+/** The state of a webhook, and the actions other than editing it. */
 export function WebhookPanel({ webhook, onChanged }: Props) {
   const [open, setOpen] = useState<"test" | "rotate" | "retire">();
   const flip = useSwitch(onChanged);
@@ -55,7 +55,7 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
   );
 }
 
-/** By how many secrets requests are signed, and what to do while they are two. */
+/** How many secrets sign requests, and what to do while there are two. */
 function Signing({ webhook: { hasSigningSecret, formerSecretUntil } }: { webhook: Webhook }) {
   if (!hasSigningSecret) return <p className={styles.signing}>Requests are not signed.</p>;
   if (!formerSecretUntil) return <p className={styles.signing}>Requests are signed with one secret.</p>;
@@ -67,7 +67,7 @@ function Signing({ webhook: { hasSigningSecret, formerSecretUntil } }: { webhook
   );
 }
 
-/** Asks before a receiver that has only the former secret begins to refuse. */
+/** Asks before requests are refused by a receiver that only has the former secret. */
 function RetireDialog({ webhook, onChanged, onClose }: Props & { onClose: () => void }) {
   const retire = useRetireSecret(onChanged);
   return (

@@ -1,4 +1,4 @@
-/** A body to begin with. The alert's id has to be in it, so that a receiver can tell a repeat. */
+/** A body to begin with. It must contain the alert's id, so that a receiver can recognise repeats. */
 export const example = `{
   "id": "{{alert.id}}",
   "reason": "{{alert.reason}}",

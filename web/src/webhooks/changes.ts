@@ -4,7 +4,7 @@ import { reasonOf } from "../api/errors";
 import { retireSecret, setWebhookEnabled, webhookKeys } from "../api/webhooks";
 import { useToast } from "../ui/toast";
 
-/** Enables a webhook that is off, and the other way round. */
+/** Enables a disabled webhook, and disables an enabled one. */
 export function useSwitch(onChanged?: (webhook: Webhook) => void) {
   const cache = useQueryClient();
   const toast = useToast();
@@ -20,7 +20,7 @@ export function useSwitch(onChanged?: (webhook: Webhook) => void) {
   });
 }
 
-/** Has the present secret alone sign from now on. */
+/** Makes only the present secret sign from now on. */
 export function useRetireSecret(onChanged: (webhook: Webhook) => void) {
   const cache = useQueryClient();
   return useMutation({

@@ -1,7 +1,10 @@
 import type { WebhookActivity } from "../api/client";
 import { decimal, sum } from "../ui/words";
 
-/** The attempts of the last 24 hours: how many, and how many of them the receiver accepted, in per cent; undefined of none. */
+/**
+ * The attempts of the last 24 hours: how many, and the percentage that the receiver accepted;
+ * undefined if there were none.
+ */
 export function rateOf({ buckets }: Pick<WebhookActivity, "buckets">): {
   attempts: number;
   percent: string | undefined;
@@ -11,7 +14,7 @@ export function rateOf({ buckets }: Pick<WebhookActivity, "buckets">): {
   return { attempts, percent: attempts === 0 ? undefined : percentOf(delivered, attempts) };
 }
 
-/** A share that is not the whole never reads as 100 %. */
+/** A share below the whole is never shown as 100 %. */
 function percentOf(part: number, whole: number): string {
   if (part === whole) return "100 %";
   return `${decimal(Math.floor((part / whole) * 1000) / 10, 1)} %`;

@@ -117,7 +117,7 @@ test("what differs between two versions is told in words", () => {
   expect(merged({ theirs, mine }, ["operators"])).toEqual({
     ...theirs,
     operators: true,
-    // A secret that was typed stands, whatever is chosen: nobody can compare it.
+    // A typed secret is kept, whatever is chosen, because it cannot be compared.
     url: "https://new.example",
   });
 });

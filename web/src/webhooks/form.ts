@@ -2,7 +2,7 @@ import type { Webhook, WebhookDefinition, WebhookEdit, WebhookEvent } from "../a
 import type { Kept, Kind } from "../drafts/draft";
 import type { Conflict, Side } from "../ui/ConflictDialog";
 
-/** What is in the form. Numbers are texts: an empty one asks for the default. */
+/** The content of the form. Numbers are texts: an empty one means the default. */
 export type Values = {
   name: string;
   kind: WebhookDefinition["kind"];
@@ -11,14 +11,14 @@ export type Values = {
   service: boolean;
   receiver: string;
   inputs: Record<string, string>;
-  /** The names of inputs that are no secrets. */
+  /** The names of inputs that are not secret. */
   openInputs: string[];
   /** Whether a Slack webhook posts as a bot, with `slack`, or to `url`. */
   bot: boolean;
   slack: { channel: string; botToken: string; signingSecret: string; threads: boolean };
-  /** Whether the headers are written anew; their present values nobody can read. */
+  /** Whether the headers are written again, because their present values cannot be read. */
   replaceHeaders: boolean;
-  /** One header a line: `Name: value`. */
+  /** One header per line: `Name: value`. */
   headers: string;
   bodyTemplate: string;
   signingSecret: string;
@@ -32,7 +32,7 @@ export type Values = {
   digestAbove: string;
 };
 
-/** The names by which the API complains of fields. */
+/** The names of fields in the API's errors. */
 export const fields = [
   "name",
   "kind",
@@ -55,7 +55,7 @@ export const fields = [
   "digestAbove",
 ] as const;
 
-/** Those names, and the names of what a service asks for. */
+/** Those names, and the names of a service's inputs. */
 export const fieldsOf = ({ inputs }: Values): string[] => [
   ...fields,
   ...Object.keys(inputs).map((name) => `preset.inputs.${name}`),
@@ -85,7 +85,7 @@ export const blank: Values = {
   digestAbove: "",
 };
 
-/** What happens to alerts and a webhook may choose, in the order of an alert's life. */
+/** The events of alerts that a webhook may choose, in the order of an alert's life. */
 export const eventWords: Record<WebhookEvent, string> = {
   ACKNOWLEDGED: "Acknowledged",
   RESOLVED: "Resolved",
@@ -96,7 +96,7 @@ export const webhookKind: Kind<Values> = { word: "webhook", blank };
 
 export type KeptWebhook = Kept<Values, Webhook>;
 
-/** What a browser may keep of a form: not what a webhook keeps encrypted. */
+/** What a browser may store of a form: not the parts that a webhook stores encrypted. */
 export function withoutSecrets(values: Values): Values {
   const { slack, inputs, openInputs } = values;
   return {
@@ -106,7 +106,7 @@ export function withoutSecrets(values: Values): Values {
       Object.entries(inputs).map(([name, text]) => [name, openInputs.includes(name) ? text : ""]),
     ),
     headers: "",
-    // Without the headers that were written, the present ones stay.
+    // If no headers were written, the present ones stay.
     replaceHeaders: false,
     signingSecret: "",
     slack: { ...slack, botToken: "", signingSecret: "" },
@@ -115,7 +115,7 @@ export function withoutSecrets(values: Values): Values {
 
 export const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** A webhook as the form shows it. Secrets stay empty, which leaves them as they are. */
+/** The content of the form for a webhook. Secrets are empty, which keeps them as they are. */
 export function valuesOf(webhook: Webhook): Values {
   const { name, kind, slack, preset, bodyTemplate, operators } = webhook;
   const unset = Object.fromEntries((preset?.secretInputs ?? []).map((input) => [input, ""]));
@@ -141,7 +141,7 @@ export function valuesOf(webhook: Webhook): Values {
   };
 }
 
-/** Reads `Name: value`, one a line. A line without a colon is a name without a value, of which the API complains. */
+/** Parses `Name: value`, one per line. A line without a colon is a name without a value, which the API refuses. */
 export function parseHeaders(text: string): Record<string, string> {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return Object.fromEntries(
@@ -161,7 +161,7 @@ function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove, event
   >;
 }
 
-/** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
+/** Fields that do not apply to a kind are not sent, whatever was typed before the kind was changed. */
 export function definition(values: Values): WebhookDefinition {
   if (values.kind === "generic" && values.service) return serviceDefinition(values);
   const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators, events, quietHours } = values;
@@ -203,7 +203,7 @@ function serviceDefinition(values: Values): WebhookDefinition {
   };
 }
 
-/** The edit of a webhook that is for a service: its secrets stay where nothing is typed, other inputs are as they stand. */
+/** The edit of a webhook for a service: its secrets stay if nothing is typed, other inputs are sent as they are. */
 function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhook): WebhookEdit {
   const { name, inputs, operators, events, quietHours } = values;
   const open = Object.keys(preset?.inputs ?? {});
@@ -221,7 +221,7 @@ function serviceEdit(values: Values, { enabled, preset, secretsProblem }: Webhoo
   };
 }
 
-/** The edit of a webhook: secrets that were not typed stay as they are, unless nobody can open those. */
+/** The edit of a webhook: secrets that were not typed stay as they are, unless they cannot be opened. */
 export function editOf(values: Values, webhook: Webhook): WebhookEdit {
   if (webhook.preset) return serviceEdit(values, webhook);
   const { enabled, slack: before, secretsProblem } = webhook;
@@ -243,7 +243,8 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
         ...(threads !== (before?.threads ?? false) ? { threads } : {}),
       },
     }),
-    // From a bot to a URL, the API has to be comparable even an empty one, to say that it is missing.
+    // For a change from a bot to a URL, even an empty URL is sent, so that the API can say that it
+    // is missing.
     ...(!isBot && (url || before || anew) ? { url } : {}),
     ...((kind === "generic" && replaceHeaders) || anew ? { headers: parseHeaders(headers) } : {}),
     ...((kind === "generic" && signingSecret) || anew ? { signingSecret } : {}),
@@ -292,7 +293,7 @@ function comparable(values: Values): Record<Comparable, string> {
   };
 }
 
-/** The fields in which what the reader wrote and what somebody else has saved differ, where both began with `base`. */
+/** The fields in which the reader's version and the saved one differ, if both began with `base`. */
 export function differences(base: Values, { theirs, mine }: Record<Side, Values>): Conflict<Comparable>[] {
   const [before, a, b] = [comparable(base), comparable(theirs), comparable(mine)];
   return (Object.keys(names) as Comparable[])
@@ -306,11 +307,14 @@ export function differences(base: Values, { theirs, mine }: Record<Side, Values>
     }));
 }
 
-/** The inputs that are no secrets. */
+/** The inputs that are not secret. */
 const openOf = ({ inputs, openInputs }: Values) =>
   Object.fromEntries(openInputs.map((name) => [name, inputs[name] ?? ""]));
 
-/** The values of `theirs`, but for the fields that shall be mine, and for secrets: those that were typed here stay. */
+/**
+ * The values of `theirs`, except for the fields that are to be mine, and for secrets: those that
+ * were typed here stay.
+ */
 export function merged({ theirs, mine }: Record<Side, Values>, fields: readonly Comparable[]): Values {
   const own = (field: Comparable) => (fields.includes(field) ? mine : theirs);
   return {

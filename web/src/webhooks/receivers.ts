@@ -1,6 +1,6 @@
 import type { Receiver, ReceiverRequest } from "../api/client";
 
-/** The receivers that a search finds: each word of it is in the name, the id or what the receiver gets. */
+/** The receivers that a search finds: each of its words is in the name, the id or the receiver's events. */
 export function found(receivers: readonly Receiver[], search: string): Receiver[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return receivers.filter(({ id, name, about }) => {
@@ -9,10 +9,10 @@ export function found(receivers: readonly Receiver[], search: string): Receiver[
   });
 }
 
-/** An e-mail, as a request for a mail server holds it. */
+/** An e-mail, in the form of a request for a mail server. */
 export type Mail = { subject: string; text: string; html: string };
 
-/** The e-mail that a request is; undefined where it is none. */
+/** The e-mail in a request; undefined if it is not one. */
 export function mailOf({ method, body }: Pick<ReceiverRequest, "method" | "body">): Mail | undefined {
   if (method !== "SMTP") return undefined;
   const { subject = "", text = "", html = "" } = JSON.parse(body) as Partial<Mail>;

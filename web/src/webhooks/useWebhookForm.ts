@@ -7,8 +7,8 @@ import { useDraft, useKeeping } from "../drafts/useDraft";
 import { blank, type KeptWebhook, same, type Values, valuesOf, webhookKind, withoutSecrets } from "./form";
 
 /**
- * The form of a webhook, stored or new. What is typed is kept as a draft until it is saved or given up, all but its secrets:
- * those are for the server alone.
+ * The form of a webhook, stored or new. What a person types is stored as a draft until it is saved
+ * or discarded, except for secrets: those are only sent to the server.
  */
 export function useWebhookForm(webhook: Webhook | undefined, who: Me, taking: KeptWebhook | undefined) {
   const id = webhook?.id;
@@ -16,7 +16,7 @@ export function useWebhookForm(webhook: Webhook | undefined, who: Me, taking: Ke
   const of = useMemo<DraftOf<Values>>(() => ({ person, kind: webhookKind, id }), [person, id]);
   const drafts = useDraft<Values, Webhook>(of, taking);
   const { taken, others, giveUp } = drafts;
-  /** The version that the edit builds on: the one that was read, or one that this page has made since. */
+  /** The version that the edit is based on: the one that was read, or one that this page has made since. */
   const [base, setBase] = useState(taken?.base ?? webhook);
   const form = useForm<Values>({ initialValues: taken?.values ?? (webhook ? valuesOf(webhook) : blank) });
   const before = base ? valuesOf(base) : blank;
@@ -28,10 +28,10 @@ export function useWebhookForm(webhook: Webhook | undefined, who: Me, taking: Ke
     form,
     base,
     setBase,
-    /** Has the edit build on a version that was made here, unless somebody else has made one in between. */
+    /** Bases the edit on a version that was made here, unless somebody else has made one in between. */
     follow: (made: Webhook) => setBase((before) => (made.version === (before?.version ?? 0) + 1 ? made : before)),
     dirty,
-    /** Whether something was typed that this browser does not keep. */
+    /** Whether something was typed that this browser does not store. */
     losable: dirty && (secret || !kept),
     restored,
     others,

@@ -108,7 +108,7 @@ func TestEngine(t *testing.T) {
 			}
 			stmt.Whole = true
 			whole := run(t, conn, stmt)
-			if format == "Native" { // is cut into other blocks
+			if format == "Native" { // is divided into other blocks
 				continue
 			}
 			if streamed != whole {

@@ -20,15 +20,16 @@ type Param struct {
 // Statement is one statement to run.
 type Statement struct {
 	SQL string
-	// Format of the rows where the text has no FORMAT clause; of the data, for an insert. Empty means TabSeparated.
+	// Format of the rows if the text has no FORMAT clause; of the data, for an insert. Empty means
+	// TabSeparated.
 	Format string
 	Params []Param
-	// Whole asks for the result in one block even where it could be streamed.
+	// Whole asks for the result in one block even if it could be streamed.
 	Whole bool
 }
 
-// Streams tells whether a result in the format is the same streamed as whole, totals and extremes apart. Names compare
-// as in ClickHouse, case and all.
+// Streams reports whether a result in the format is the same streamed and whole, except for totals
+// and extremes. Names are compared as in ClickHouse, including case.
 func Streams(format string) bool {
 	switch format {
 	case "Native", "RowBinary",
@@ -40,7 +41,7 @@ func Streams(format string) bool {
 	}
 }
 
-// Stats says what a statement did; they add up over the blocks of a stream.
+// Stats says what a statement did. They add up over the blocks of a stream.
 type Stats struct {
 	ResultRows, ResultBytes   uint64
 	ReadRows, ReadBytes       uint64
@@ -57,9 +58,10 @@ func (s *Stats) add(other Stats) {
 	s.WrittenBytes += other.WrittenBytes
 }
 
-// Conn is one session on the engine. It runs one statement at a time: a Rows or an Insert must be closed before the
-// next. It is not safe for concurrent use. Every method that takes a context stops its statement when that ends, and
-// then returns the engine's error 394 (or whatever the statement came to in that moment).
+// Conn is one session on the engine. It runs one statement at a time: a Rows or an Insert must be
+// closed before the next one. It is not safe for concurrent use. If the context of a method ends,
+// its statement is stopped, and the method returns the engine's error 394 (or the result, if the
+// statement ended at that moment).
 type Conn struct {
 	engine *Engine
 	lib    *Library
@@ -75,7 +77,7 @@ func (c *Conn) Close() {
 	}
 }
 
-// CountStatements tells how many statements the text holds; 0 means that it does not parse.
+// CountStatements returns how many statements the text contains; 0 means that it cannot be parsed.
 func (c *Conn) CountStatements(sql string) int {
 	if c.handle == nil {
 		return 0
@@ -100,7 +102,8 @@ func (c *Conn) Exec(ctx context.Context, stmt Statement) (Stats, error) {
 	return rows.Stats(), rows.Close()
 }
 
-// Run starts a statement. Rows are streamed where the engine can; other statements have run when Run returns.
+// Run starts a statement. Rows are streamed if the engine can do so; other statements have ended
+// when Run returns.
 func (c *Conn) Run(ctx context.Context, stmt Statement) (*Rows, error) {
 	if c.handle == nil {
 		return nil, ErrClosed
@@ -134,7 +137,7 @@ type Rows struct {
 	stats  Stats
 }
 
-// Next returns the next block of bytes, or io.EOF after the last. The bytes are the caller's.
+// Next returns the next block of bytes, or io.EOF after the last. The bytes belong to the caller.
 func (r *Rows) Next(ctx context.Context) ([]byte, error) {
 	if r.stream == 0 {
 		if len(r.whole) == 0 {
@@ -171,8 +174,9 @@ func (r *Rows) Close() error {
 	return nil
 }
 
-// interruptible makes a call that blocks in the engine. When the context ends meanwhile, the statement is killed; when
-// interruptible returns, no kill is under way any more, so that none can hit the next statement.
+// interruptible makes a call that blocks in the engine. If the context ends meanwhile, the
+// statement is killed. When interruptible returns, no kill is under way any more, so that none can
+// hit the next statement.
 func (c *Conn) interruptible(ctx context.Context, call func()) {
 	if ctx.Done() == nil {
 		call()
@@ -190,8 +194,8 @@ func (c *Conn) interruptible(ctx context.Context, call func()) {
 	}
 }
 
-// call hands a statement to one of the engine's functions. Text, format and parameters are pinned for the call alone:
-// the engine copies what it keeps.
+// call passes a statement to one of the engine's functions. Text, format and parameters are pinned
+// only for the call: the engine copies what it keeps.
 func (c *Conn) call(fn statementFunc, stmt Statement) uintptr {
 	var pins runtime.Pinner
 	defer pins.Unpin()
@@ -218,7 +222,7 @@ func (c *Conn) call(fn statementFunc, stmt Statement) uintptr {
 		unsafe.Pointer(&values[0]), unsafe.Pointer(&valueLens[0]), uintptr(count))
 }
 
-// format is the format with its default.
+// format returns the format, or its default.
 func (s Statement) format() string {
 	if s.Format == "" {
 		return "TabSeparated"
@@ -226,7 +230,8 @@ func (s Statement) format() string {
 	return s.Format
 }
 
-// errorOf reads the error of a result, nil when there is none. The result stays the caller's.
+// errorOf returns the error of a result; nil if there is none. The result still belongs to the
+// caller.
 func (c *Conn) errorOf(result uintptr) *Error {
 	if result == 0 {
 		return newError("the engine returned no result")

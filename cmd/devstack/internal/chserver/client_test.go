@@ -14,7 +14,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// options are clickhouse-go's for the server.
+// options are the options of clickhouse-go for the server.
 func (s *server) options(change ...func(*clickhouse.Options)) *clickhouse.Options {
 	opts := &clickhouse.Options{
 		Addr: []string{s.addr}, Protocol: clickhouse.HTTP, MaxOpenConns: 4,
@@ -37,7 +37,7 @@ func (s *server) open(t *testing.T, change ...func(*clickhouse.Options)) driver.
 	return conn
 }
 
-// database makes a database for one test and connects to it.
+// database creates a database for one test and connects to it.
 func (s *server) database(t *testing.T, change ...func(*clickhouse.Options)) driver.Conn {
 	t.Helper()
 	name := "test_" + strings.ToLower(strings.NewReplacer("/", "_", "-", "_", " ", "_").Replace(t.Name()))
@@ -68,7 +68,7 @@ func insertRows(ctx context.Context, conn driver.Conn, n int, row func(i int) []
 	return batch.Send()
 }
 
-// scan reads the one value of a query.
+// scan reads the single value that a query returns.
 func scan[T any](t *testing.T, conn driver.Conn, sql string, args ...any) T {
 	t.Helper()
 	var value T
@@ -78,7 +78,7 @@ func scan[T any](t *testing.T, conn driver.Conn, sql string, args ...any) T {
 	return value
 }
 
-// wantCode demands a ClickHouse exception with the code.
+// wantCode checks that an error is a ClickHouse exception with the code.
 func wantCode(t *testing.T, err error, code int32) {
 	t.Helper()
 	var exception *clickhouse.Exception
@@ -105,14 +105,14 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// running counts the statements under way whose text contains the marker.
+// running counts the running statements whose text contains the marker.
 func running(t *testing.T, conn driver.Conn, marker string) uint64 {
 	t.Helper()
 	return scan[uint64](t, conn, "SELECT count() FROM system.processes WHERE query LIKE concat('%', {marker:String}, '%') AND query NOT LIKE '%system.processes%'",
 		clickhouse.Named("marker", marker))
 }
 
-// answer is what a plain HTTP request came to.
+// answer is the result of a plain HTTP request.
 type answer struct {
 	status int
 	header http.Header
@@ -126,7 +126,7 @@ func (s *server) curl(t *testing.T, method string, params url.Values, body strin
 	return s.get(t, method, "/?"+params.Encode(), body, header)
 }
 
-// get makes a request; header alternates names and values.
+// get makes a request; header contains alternating names and values.
 func (s *server) get(t *testing.T, method, path, body string, header []string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.addr+path, strings.NewReader(body))

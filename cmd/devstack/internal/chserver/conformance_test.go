@@ -176,7 +176,8 @@ func TestClickhouseGo(t *testing.T) {
 				go func() { done <- conn.Exec(ctx, statement) }()
 				eventually(t, "the statement runs", func() bool { return running(t, watcher, marker) == 1 })
 				cancel()
-				// Once a result is under way, Exec discards it and whatever ends it.
+				// After a result has begun, Exec discards the rest, including an error that ends
+				// it.
 				if err := <-done; !errors.Is(err, context.Canceled) && (err != nil || name != "stream") {
 					t.Errorf("got error %v, want %v", err, context.Canceled)
 				}

@@ -33,7 +33,7 @@ func TestKill(t *testing.T) {
 					if err := insertRows(context.Background(), conn, 10, func(i int) []any {
 						return []any{uint32(round*clients + client), uint32(batch*10 + i), time.Now()}
 					}); err != nil {
-						failures <- err // killed, or else too early
+						failures <- err // killed, or failed too early
 						return
 					}
 					acknowledged[client] = batch + 1
@@ -62,7 +62,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestStop stops the process in order while a statement runs.
+// TestStop stops the process in an orderly way while a statement runs.
 func TestStop(t *testing.T) {
 	dir := dataDir(t)
 	s := startServer(t, dir)
@@ -78,13 +78,14 @@ func TestStop(t *testing.T) {
 	if err := s.stop(t); err != nil {
 		t.Errorf("the server exits with %v", err)
 	}
-	wantCode(t, <-done, 394) // the client is told
+	wantCode(t, <-done, 394) // the client gets an error
 	if got := scan[uint64](t, startServer(t, dir).open(t), "SELECT count() FROM t"); got != 1 {
 		t.Errorf("got %d rows after the restart, want 1", got)
 	}
 }
 
-// TestAbandonedInsert leaves an INSERT in the middle of its data, once by going away, once by stopping the server.
+// TestAbandonedInsert interrupts an INSERT in the middle of its data, once by disconnecting, once
+// by stopping the server.
 func TestAbandonedInsert(t *testing.T) {
 	dir := dataDir(t)
 	s := startServer(t, dir)
@@ -139,7 +140,7 @@ func TestAbandonedInsert(t *testing.T) {
 	}
 }
 
-// TestSecondProcess wants a clear refusal of a data directory in use.
+// TestSecondProcess expects a clear error for a data directory that is in use.
 func TestSecondProcess(t *testing.T) {
 	dir := dataDir(t)
 	startServer(t, dir)

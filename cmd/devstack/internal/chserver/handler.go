@@ -12,13 +12,14 @@ import (
 	"tocsin/cmd/devstack/internal/chdb"
 )
 
-// drainLimit is how much of a refused insert's body is still read, so that the client gets to see the answer.
+// drainLimit is how much of a refused insert's body is still read, so that the client sees the
+// answer.
 const drainLimit = 256 << 20
 
-// chunkSize is how much of an insert's body goes to the engine at a time.
+// chunkSize is how much of an insert's body is passed to the engine at a time.
 const chunkSize = 1 << 20
 
-// lastWords is how long a client may take to read the answer of a request whose context has ended.
+// lastWords is how long a client may take to read the answer to a request whose context has ended.
 const lastWords = 2 * time.Second
 
 // front answers HTTP requests from the engine.
@@ -27,7 +28,7 @@ type front struct {
 	identity identity
 	log      *slog.Logger
 	now      func() time.Time
-	// running counts the requests: the engine must not be closed under them.
+	// running counts the requests: the engine must not be closed while they run.
 	running requestGroup
 }
 
@@ -72,17 +73,17 @@ func (f *front) serveQuery(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// boundTransfer sees to it that a client that neither sends nor reads on does not hold up a request whose context has
-// ended. The function that it returns ends the watch.
+// boundTransfer ensures that a client that neither sends nor reads does not hold up a request whose
+// context has ended. The returned function ends the watch.
 func (f *front) boundTransfer(w http.ResponseWriter, r *http.Request) func() bool {
 	return context.AfterFunc(r.Context(), func() {
 		control := http.NewResponseController(w)
-		// An error means that the connection is closed already.
+		// An error means that the connection is already closed.
 		_ = errors.Join(control.SetReadDeadline(f.now()), control.SetWriteDeadline(f.now().Add(lastWords)))
 	})
 }
 
-// run brings a connection into the state that the request asks for and runs its statement there.
+// run prepares a connection as the request asks and runs its statement there.
 func (f *front) run(ctx context.Context, req *request, resp *response) (chdb.Stats, error) {
 	conn, release, err := f.sessions.acquire(req)
 	if err != nil {
@@ -154,7 +155,7 @@ func copyRows(ctx context.Context, w io.Writer, rows *chdb.Rows) error {
 	}
 }
 
-// insert feeds the request's data to the engine as they arrive.
+// insert passes the request's data to the engine as they arrive.
 func (f *front) insert(ctx context.Context, conn *chdb.Conn, req *request, content content) (chdb.Stats, error) {
 	insert, err := conn.Insert(ctx, chdb.Statement{
 		SQL: content.insert.head, Format: content.insert.format, Params: req.params,
@@ -181,8 +182,8 @@ func (f *front) insert(ctx context.Context, conn *chdb.Conn, req *request, conte
 	return insert.Commit(ctx)
 }
 
-// drain reads the rest of a body that nobody wants any more: a client that is still sending would otherwise see a reset
-// connection in place of the answer.
+// drain reads and discards the rest of a body: a client that is still sending would otherwise see a
+// reset connection instead of the answer.
 func drain(body io.Reader) {
 	_, _ = io.CopyN(io.Discard, body, drainLimit) // Its end and its errors are the same: there is nothing more to come.
 }

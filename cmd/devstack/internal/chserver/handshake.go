@@ -14,8 +14,8 @@ import (
 	"tocsin/cmd/devstack/internal/chdb"
 )
 
-// handshakeQuery is clickhouse-go's first question on a connection. It reads the answer at its own protocol revision and
-// everything later at the revision that the answer names.
+// handshakeQuery is clickhouse-go's first query on a connection. It reads the answer at its own
+// protocol revision, and everything later at the revision in the answer.
 const handshakeQuery = "SELECT displayName(), version(), revision(), timezone()"
 
 // nativeRevision is the revision at which the engine writes the format Native.
@@ -52,7 +52,7 @@ func readIdentity(ctx context.Context, engine *chdb.Engine) (identity, error) {
 	return identity{displayName: fields[0], version: fields[1], timezone: fields[2]}, rows.Close()
 }
 
-// isHandshake recognises the question of a client that reads the answer at its own revision.
+// isHandshake recognises the query of a client that reads the answer at its own revision.
 func (q *request) isHandshake(text string) bool {
 	return q.revision > 0 && q.format == "Native" && strings.TrimSpace(text) == handshakeQuery
 }

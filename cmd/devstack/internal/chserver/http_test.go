@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestPlainHTTP speaks the protocol as curl and other programs do.
+// TestPlainHTTP uses the protocol as curl and other programs do.
 func TestPlainHTTP(t *testing.T) {
 	s := startServer(t, dataDir(t))
 	query := func(sql string, more ...string) url.Values {

@@ -10,8 +10,8 @@ import (
 	"tocsin/rules"
 )
 
-// identities returns the servers that answers of the product's source name: an empty
-// observation, one that reads, counts, and an empty page.
+// identities returns the servers that answer the product's queries for its source's name: an empty
+// observation, one that reads rows, a count, and an empty page.
 func identities(t *testing.T, s *server) []string {
 	t.Helper()
 	source, err := clickhouse.Open(clickhouse.Options{URL: "http://default:@" + s.addr + "/tocsin", Version: "test"})
@@ -44,7 +44,7 @@ func identities(t *testing.T, s *server) []string {
 	return append(found, counts.Server, page.Server)
 }
 
-// TestServersDiffer asks two servers, one of them before and after a restart.
+// TestServersDiffer queries two servers, one of them before and after a restart.
 func TestServersDiffer(t *testing.T) {
 	dir := dataDir(t)
 	first, second := startServer(t, dir), startServer(t, dataDir(t))

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runChild serves until SIGTERM, or until the test process is gone and standard input ends.
+// runChild serves until SIGTERM, or until standard input ends because the test process is gone.
 func runChild(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -63,7 +63,8 @@ type server struct {
 	wait func() error
 }
 
-// startServer starts a server process on the data directory and waits until it answers. It is killed at the test's end.
+// startServer starts a server process on the data directory and waits until it answers. It is
+// killed at the end of the test.
 func startServer(t *testing.T, dir string) *server {
 	t.Helper()
 	if os.Getenv(libraryEnv) == "" {
@@ -106,7 +107,7 @@ func (s *server) kill(t *testing.T) {
 	_ = s.wait() // "signal: killed"
 }
 
-// stop ends the process as its parent would and returns how it exited.
+// stop stops the process as its parent would, and returns how it exited.
 func (s *server) stop(t *testing.T) error {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -115,7 +116,7 @@ func (s *server) stop(t *testing.T) error {
 	return s.wait()
 }
 
-// dataDir is a fresh data directory.
+// dataDir returns a new data directory.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "clickhouse")

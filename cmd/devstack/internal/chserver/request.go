@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// queryProbe is how much of a body is looked at for an INSERT with data; ClickHouse's max_query_size.
+	// queryProbe is how much of a body is searched for an INSERT with data; ClickHouse's
+	// max_query_size.
 	queryProbe = 256 << 10
-	// queryLimit bounds a statement that is no such INSERT; the engine's own max_query_size applies as well.
+	// queryLimit bounds any other statement; the engine's own max_query_size applies as well.
 	queryLimit = 64 << 20
 
 	defaultSessionTimeout = time.Minute
@@ -49,7 +50,7 @@ type request struct {
 	revision   int // that a client announces for format Native
 }
 
-// notSettings are the URL parameters that a server consumes itself.
+// notSettings are the URL parameters that a server itself uses.
 func notSettings() []string {
 	return []string{
 		"query", "database", "default_format", "query_id", "session_id", "session_timeout", "session_check", "user", "password",
@@ -117,7 +118,7 @@ func (q *request) parseSession(query url.Values) *chdb.Error {
 	return nil
 }
 
-// openBody unwraps the body's content encoding and, if asked for, ClickHouse's blocks within.
+// openBody decodes the body's content encoding and, if requested, ClickHouse's blocks within.
 func (q *request) openBody(r *http.Request, decompress bool) *chdb.Error {
 	q.body = http.NoBody
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
@@ -141,7 +142,7 @@ type content struct {
 	data   io.Reader // nil without an INSERT's data
 }
 
-// read puts the statement together from URL and body.
+// read composes the statement from URL and body.
 func (q *request) read() (content, error) {
 	if q.query != "" {
 		if insert, ok := splitInsert(q.query); ok {
@@ -175,7 +176,7 @@ func (q *request) read() (content, error) {
 	return content{text: text}, nil
 }
 
-// bodyError turns what reading a body came to into an exception.
+// bodyError turns an error of reading a body into an exception.
 func bodyError(err error) error {
 	if _, ok := errors.AsType[*chdb.Error](err); ok {
 		return err
@@ -183,8 +184,9 @@ func bodyError(err error) error {
 	return exception(codeCannotDecompress, "CANNOT_DECOMPRESS", "Cannot read the request's body: "+err.Error())
 }
 
-// setup is the text that brings a fresh connection into the request's database and settings, "" when there is nothing
-// to do. Settings are applied in one statement, so that readonly binds only what follows.
+// setup is the text that sets the request's database and settings on a fresh connection; "" if
+// there is nothing to do. Settings are applied in one statement, so that readonly binds only what
+// follows.
 func (q *request) setup() (string, *chdb.Error) {
 	var text strings.Builder
 	if q.database != "" {

@@ -14,14 +14,14 @@ import (
 	"tocsin/cmd/devstack/internal/chdb"
 )
 
-// holdBack is how much of a result is kept before the status line goes out, as in ClickHouse: an error that comes
-// earlier still gets its own status and code.
+// holdBack is how much of a result is kept before the status line is sent, as in ClickHouse: an
+// earlier error still gets its own status and code.
 const holdBack = 1 << 20
 
 // maxException is how long an exception in the middle of a result can be: readers look for it in the last 16 KiB.
 const maxException = 15 << 10
 
-// response writes one answer. Until it is committed, everything can still become an error.
+// response writes one answer. Until it is committed, it can still become an error.
 type response struct {
 	w        http.ResponseWriter
 	identity identity
@@ -37,7 +37,7 @@ type response struct {
 	out       io.Writer
 }
 
-// newResponse announces what is known before a statement runs.
+// newResponse sets the headers that are known before a statement runs.
 func newResponse(w http.ResponseWriter, id identity, req *request, now func() time.Time) *response {
 	header := w.Header()
 	header.Set("X-ClickHouse-Server-Display-Name", id.displayName)
@@ -48,13 +48,13 @@ func newResponse(w http.ResponseWriter, id identity, req *request, now func() ti
 	return &response{w: w, identity: id, req: req, started: now(), now: now, tag: strings.ToLower(rand.Text()[:16])}
 }
 
-// setFormat announces the format of the result.
+// setFormat sets the format of the result.
 func (p *response) setFormat(format string) {
 	p.w.Header().Set("X-ClickHouse-Format", format)
 	p.w.Header().Set("Content-Type", contentType(format))
 }
 
-// Write takes a piece of the result.
+// Write writes a piece of the result.
 func (p *response) Write(data []byte) (int, error) {
 	if p.committed {
 		return p.out.Write(data)
@@ -86,7 +86,7 @@ func (p *response) commit(status int) error {
 	return err
 }
 
-// openOutput stacks the compressors that the client asked for.
+// openOutput adds the compressors that the client asked for.
 func (p *response) openOutput() error {
 	if p.req.encoding != "" {
 		encoded, err := encoder(p.req.encoding, p.w)
@@ -117,8 +117,8 @@ func (p *response) finish(stats chdb.Stats) error {
 	return p.close()
 }
 
-// fail ends an answer with an exception: with its own status as long as nothing was sent, in the body and with a broken
-// end afterwards, so that nobody takes the part for the whole.
+// fail ends an answer with an exception: with its own status if nothing was sent yet, otherwise in
+// the body and with a broken end, so that a partial result is not taken for a complete one.
 func (p *response) fail(err error) {
 	engine, ok := errors.AsType[*chdb.Error](err)
 	if !ok {

@@ -26,7 +26,7 @@ type Options struct {
 	Grace time.Duration
 	// Logger receives the server's own messages. Statements are not logged.
 	Logger *slog.Logger
-	// Ready, when set, is called once with the address (host:port) when requests are answered.
+	// Ready, if set, is called once with the address (host:port) when requests are answered.
 	Ready func(addr string)
 }
 
@@ -36,8 +36,8 @@ const defaultGrace = 5 * time.Second
 // killGrace is how long cancelled statements may take to end.
 const killGrace = 10 * time.Second
 
-// Run serves until the context ends, then stops in order: no new requests, running ones end or are cancelled, the engine
-// closes. A process can call it once.
+// Run serves until the context ends. Then it accepts no new requests, lets running ones end or
+// cancels them, and closes the engine. A process can call it once.
 func Run(ctx context.Context, opts Options) error {
 	if opts.Listen == "" {
 		opts.Listen = "127.0.0.1:0"
@@ -69,7 +69,7 @@ func Run(ctx context.Context, opts Options) error {
 	return serve(ctx, opts, listener, engine, id)
 }
 
-// listen opens the port; an address beyond this machine is refused.
+// listen opens the port. An address that is not on this machine is refused.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -125,7 +125,7 @@ func serve(ctx context.Context, opts Options, listener net.Listener, engine *chd
 	return errors.Join(serveErr, closeErr, engine.Close())
 }
 
-// requestGroup counts the requests under way, and lets no more in once it is being stopped.
+// requestGroup counts the requests under way, and admits no more once it is being stopped.
 type requestGroup struct {
 	mu      sync.Mutex
 	running int
@@ -143,7 +143,7 @@ func (g *requestGroup) enter() bool {
 	return true
 }
 
-// leave counts a request off.
+// leave ends the count of a request.
 func (g *requestGroup) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +153,8 @@ func (g *requestGroup) leave() {
 	}
 }
 
-// stop lets no more in and returns a channel that closes when none is running. It is called once.
+// stop admits no more requests and returns a channel that closes when none is running. It is called
+// once.
 func (g *requestGroup) stop() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"tocsin/cmd/devstack/internal/chdb"
 )
 
-// sessions keeps the connections of clients that name a session, each until it has been idle for its timeout. A request
-// without a session gets a connection of its own.
+// sessions keeps the connections of clients that name a session, each until it has been idle for
+// its timeout. A request without a session gets its own connection.
 type sessions struct {
 	engine *chdb.Engine
 
@@ -23,12 +23,12 @@ type session struct {
 	expiry *time.Timer
 }
 
-// newSessions keeps none yet.
+// newSessions returns an empty set of sessions.
 func newSessions(engine *chdb.Engine) *sessions {
 	return &sessions{engine: engine, byName: make(map[string]*session)}
 }
 
-// acquire returns the request's connection and the function that gives it back.
+// acquire returns the request's connection and a function that releases it.
 func (s *sessions) acquire(req *request) (*chdb.Conn, func(), error) {
 	if req.session == "" {
 		conn, err := s.engine.Connect()

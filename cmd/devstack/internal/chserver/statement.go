@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// insertion is an INSERT that brings its rows along: the statement as far as the engine wants it, the format of the
+// insertion is an INSERT that contains its rows: the statement for the engine, the format of the
 // rows, and where they begin.
 type insertion struct {
 	head   string
@@ -13,8 +13,9 @@ type insertion struct {
 	data   int // offset in the text of the first byte of the data
 }
 
-// splitInsert finds an INSERT with data (FORMAT name … or VALUES …) in a text of which perhaps only the beginning is
-// known. Everything else, such as INSERT … SELECT or FROM INFILE, is an ordinary statement.
+// splitInsert finds an INSERT with data (FORMAT name … or VALUES …) in a text of which only the
+// beginning may be known. Everything else, such as INSERT … SELECT or FROM INFILE, is an ordinary
+// statement.
 func splitInsert(text string) (insertion, bool) {
 	scan := scanner{text: text}
 	if !scan.next().is("INSERT") {
@@ -55,8 +56,8 @@ func splitInsert(text string) (insertion, bool) {
 	}
 }
 
-// dataOffset is the length of what separates a format's name from its data: white space up to and including the first
-// line end.
+// dataOffset is the length of the separator between a format's name and its data: white space up to
+// and including the first line end.
 func dataOffset(rest string) int {
 	for i := range len(rest) {
 		switch rest[i] {
@@ -91,8 +92,8 @@ func outputFormat(text string) string {
 	}
 }
 
-// clientClause names what a statement asks of a client and a server refuses, or "". The engine, which is its own client,
-// would read the process's standard input or touch files.
+// clientClause returns a clause that only a client can carry out and a server refuses, or "". The
+// engine, which is its own client, would read the process's standard input or touch files.
 func clientClause(text string) string {
 	scan := scanner{text: text}
 	inserts := scan.next().is("INSERT")
@@ -111,7 +112,7 @@ func clientClause(text string) string {
 	return ""
 }
 
-// hasWord tells whether the statement contains one of the keywords, outside strings and comments.
+// hasWord reports whether the statement contains one of the keywords, outside strings and comments.
 func hasWord(text string, words ...string) bool {
 	scan := scanner{text: text}
 	for token := scan.next(); token.text != ""; token = scan.next() {
@@ -132,7 +133,7 @@ type token struct {
 // is compares a keyword; quoted names are none.
 func (t token) is(keyword string) bool { return t.word && strings.EqualFold(t.text, keyword) }
 
-// scanner cuts SQL into tokens, without white space and comments.
+// scanner splits SQL into tokens, without white space and comments.
 type scanner struct {
 	text string
 	at   int
@@ -160,8 +161,8 @@ func (s *scanner) next() token {
 	}
 }
 
-// skipQuoted steps over a quoted piece, in which a backslash escapes. A doubled quote reads as two pieces side by side,
-// which comes to the same.
+// skipQuoted steps over a quoted piece, in which a backslash escapes. A doubled quote reads as two
+// adjacent pieces, which has the same effect.
 func (s *scanner) skipQuoted(quote byte) {
 	for s.at++; s.at < len(s.text); s.at++ {
 		switch s.text[s.at] {
@@ -201,7 +202,7 @@ func (s *scanner) skipPast(rest, end string) {
 	s.at = len(s.text)
 }
 
-// isWord tells whether the byte can be part of a keyword, name or number.
+// isWord reports whether the byte can be part of a keyword, name or number.
 func isWord(c byte) bool {
 	return c == '_' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

@@ -79,7 +79,7 @@ func TestClientClause(t *testing.T) {
 		"INSERT INTO t WITH x AS (SELECT 1) SELECT x":    "",
 		"SELECT input FROM t":                            "",
 		"SELECT 'INTO OUTFILE', outfile FROM t /* . */":  "",
-		"INSERT INTO input (a) SELECT infile FROM input": "input()", // a table named input with columns: refused, not misread
+		"INSERT INTO input (a) SELECT infile FROM input": "input()", // a table named input with columns: rejected, not misread
 	} {
 		if got := clientClause(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

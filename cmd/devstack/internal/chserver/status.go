@@ -8,7 +8,7 @@ import (
 	"tocsin/cmd/devstack/internal/chdb"
 )
 
-// Codes of ClickHouse that the front itself raises.
+// Codes of ClickHouse that this front raises itself.
 const (
 	codeBadArguments     = 36
 	codeNotImplemented   = 48
@@ -20,7 +20,7 @@ const (
 	codeSessionIsLocked  = 373
 )
 
-// exception makes an error that reads like the engine's.
+// exception makes an error in the form of the engine's errors.
 func exception(code int, name, message string) *chdb.Error {
 	return &chdb.Error{Code: code, Text: fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", code, message, name)}
 }

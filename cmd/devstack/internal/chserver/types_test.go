@@ -10,7 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// compressions are the driver's ways to compress over HTTP.
+// compressions are the compression methods of the driver over HTTP.
 func compressions() map[string]*clickhouse.Compression {
 	return map[string]*clickhouse.Compression{
 		"none":    nil,
@@ -22,7 +22,7 @@ func compressions() map[string]*clickhouse.Compression {
 	}
 }
 
-// everyType is a row with a column of every type that matters here.
+// everyType is a row with a column of every relevant type.
 type everyType struct {
 	I8   int8
 	I16  int16
@@ -54,7 +54,7 @@ const createEveryType = `CREATE TABLE t (
 	Arr Array(Int64), ID UUID, Dec Decimal(18, 4), Enum Enum8('COMPLETED' = 1, 'FAILED' = 2), Tup Tuple(Int64, String), Bool Bool
 ) ENGINE = MergeTree ORDER BY (Time, U64)`
 
-// rowAt makes the row with the number.
+// rowAt returns the row with the given number.
 func rowAt(i int) everyType {
 	text := "text " + string(rune('a'+i%26)) + "\x00\n'\\🙂"
 	row := everyType{
@@ -72,7 +72,7 @@ func rowAt(i int) everyType {
 	return row
 }
 
-// values are the row's columns in their order.
+// values returns the row's columns in order.
 func (r everyType) values() []any {
 	return []any{
 		r.I8, r.I16, r.I32, r.I64, r.U8, r.U16, r.U32, r.U64, r.F32, r.F64,

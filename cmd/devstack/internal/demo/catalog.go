@@ -20,13 +20,13 @@ type route struct {
 	// staging is the share that runs in staging.
 	staging float64
 
-	// partner is the system at the other end, as host names and messages say it.
+	// partner is the system at the other end, as it appears in host names and messages.
 	partner string
 	// failures are the ways in which this route fails, the first most often.
 	failures []failureKind
 }
 
-// traffic says what a route carries, and so what its attributes are.
+// traffic says what a route carries, which decides its attributes.
 type traffic int
 
 const (
@@ -40,9 +40,8 @@ const (
 	recordTraffic
 )
 
-// catalog returns the routes of the demo company. Weights, durations and
-// fragilities are chosen so that the whole has the shape that the package
-// comment states; the tests of the generator hold it.
+// catalog returns the routes of the demo company. Weights, durations and fragilities are chosen so
+// that the traffic has the shape described in the package comment; the generator's tests check it.
 func catalog() []route {
 	const ms = time.Millisecond
 	return []route{

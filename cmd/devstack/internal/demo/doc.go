@@ -25,6 +25,6 @@
 // ClickHouse is away, Run keeps what is due, up to a bound beyond which the
 // oldest rows are dropped and counted, and tries again. An insert whose answer is
 // lost is repeated, which the ReplacingMergeTree folds. When the clock leaps (a
-// laptop wakes up), the traffic begins anew at the present instead of writing
+// laptop wakes up), the traffic begins again at the present instead of writing
 // hours at once.
 package demo

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The shape of the traffic. The tests of the generator hold what follows from it.
+// The shape of the traffic. The generator's tests check its consequences.
 const (
 	DefaultRate         = 15.0  // exchanges a second
 	DefaultFailureShare = 0.027 // of them fail while all is calm: some 24 a minute
@@ -32,7 +32,8 @@ type Shape struct {
 	Rate float64
 	// FailureShare is the share of them that fails while no route has an outage.
 	FailureShare float64
-	// NoOutages leaves outages to [Generator.Outage], and has no route in trouble for minutes.
+	// NoOutages only makes the outages that [Generator.Outage] requests, and gives no route minutes
+	// of trouble.
 	NoOutages bool
 }
 
@@ -149,12 +150,12 @@ func (g *Generator) Outage(routeID string, at time.Time) error {
 	return fmt.Errorf("no route %q in the demo catalog", routeID)
 }
 
-// openingRoutes are those of which an exchange fails as soon as the traffic begins: one
-// of each of three teams, so that nobody who tries it out waits for the first failure.
+// openingRoutes are routes with a failure as soon as the traffic begins: one route of each of three
+// teams, so that nobody who tries it out waits for the first failure.
 func openingRoutes() []string { return []string{"order-to-erp", "payment-capture", "label-print"} }
 
-// open makes an exchange of each of the opening routes fail in production, begun within
-// half a second from the given instant, which must not lie before the row returned last.
+// open makes an exchange of each opening route fail in production. The exchanges begin within half
+// a second from the given instant, which must not be before the row returned last.
 func (g *Generator) open(at time.Time) {
 	for _, id := range openingRoutes() {
 		for i := range g.routes {
@@ -165,7 +166,7 @@ func (g *Generator) open(at time.Time) {
 	}
 }
 
-// outage lets a route fail again and again for one reason.
+// outage makes a route fail repeatedly for one reason.
 func (g *Generator) outage(r *route, at time.Time) {
 	d := g.dice
 	cause := pick(d, connectionRefused, serverError, connectionRefused)
@@ -204,8 +205,8 @@ func (g *Generator) arrive(at time.Time) {
 	}
 }
 
-// run starts an exchange of a route, which fails as often, and lasts as long, as is usual
-// at that time.
+// run starts an exchange of a route, which fails as often, and lasts as long, as is usual at that
+// time.
 func (g *Generator) run(i int, start time.Time, environment string) {
 	d, r, fails := g.dice, g.routes[i], g.failures[i]
 	if now, troubled := troubleOf(r.id, start); troubled && !g.shape.NoOutages {
@@ -221,7 +222,7 @@ func (g *Generator) run(i int, start time.Time, environment string) {
 	g.emit(&r, d.subject(&r), start, environment, cause)
 }
 
-// cause draws how the route fails; the kinds listed first are the usual ones.
+// cause draws how the route fails; the kinds listed first are the most common.
 func (r *route) cause(d dice) failureKind {
 	i := min(d.IntN(len(r.failures)), d.IntN(len(r.failures)))
 	return r.failures[i]

@@ -12,7 +12,7 @@ import (
 
 func start() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
 
-// hours draws the rows of a stretch of calm or ordinary traffic.
+// hours generates the rows of some hours of calm or ordinary traffic.
 func hours(t *testing.T, n int, shape Shape) []Row {
 	t.Helper()
 	return NewGenerator(7, start(), shape).Until(start().Add(time.Duration(n) * time.Hour))

@@ -16,8 +16,8 @@ type Table struct {
 	conn driver.Conn
 }
 
-// OpenTable reads a URL such as http://default:@127.0.0.1:8123/default. It does
-// not connect; whoever opens a table closes it.
+// OpenTable parses a URL such as http://default:@127.0.0.1:8123/default. It does not connect. The
+// caller closes the table.
 func OpenTable(url string) (*Table, error) {
 	options, err := clickhouse.ParseDSN(url)
 	if err != nil {
@@ -35,7 +35,7 @@ func OpenTable(url string) (*Table, error) {
 // Close ends the connections.
 func (t *Table) Close() error { return t.conn.Close() }
 
-// Create makes the table where it is missing.
+// Create creates the table if it does not exist.
 func (t *Table) Create(ctx context.Context) error {
 	if err := t.conn.Exec(ctx, schema.Exchanges); err != nil {
 		return fmt.Errorf("create table of exchanges: %w", err)
@@ -43,7 +43,7 @@ func (t *Table) Create(ctx context.Context) error {
 	return nil
 }
 
-// Empty says whether the table holds no row.
+// Empty reports whether the table has no row.
 func (t *Table) Empty(ctx context.Context) (bool, error) {
 	var held uint8
 	if err := t.conn.QueryRow(ctx, "SELECT toUInt8(count() > 0) FROM (SELECT 1 FROM exchanges LIMIT 1)").Scan(&held); err != nil {

@@ -115,7 +115,7 @@ func TestTrafficReachesTheTable(t *testing.T) {
 	if err := table.conn.QueryRow(t.Context(), "SELECT count() FROM exchanges").Scan(&count); err != nil {
 		t.Fatal(err)
 	}
-	// The engine folds rows of one key when it merges, and within one insert.
+	// The engine merges rows with the same key later, and those of one insert at once.
 	most := uint64(backfilled) + uint64(traffic.Stats().Inserted)
 	if count > most || float64(count) < 0.9*float64(most) {
 		t.Errorf("the table holds %d rows, %d were written", count, most)

@@ -58,7 +58,7 @@ type Stats struct {
 	Dropped int64
 }
 
-// Traffic writes the exchanges of the demo company as time goes by.
+// Traffic writes the exchanges of the demo company in real time.
 type Traffic struct {
 	opts    Options
 	outages chan string

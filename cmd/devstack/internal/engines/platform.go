@@ -12,12 +12,13 @@ const (
 	chdbVersion     = "26.7.3-stable.1"
 )
 
-// platform names the packages that carry the engines for one operating system and processor.
+// platform names the packages with the engines for one operating system and processor.
 type platform struct {
 	name     string
 	postgres string
 	chdb     string
-	// chdbLocked says that the lock file pins the chdb package by its hash. The others are pinned by version alone.
+	// chdbLocked says that the lock file pins the chdb package by its hash. The others are pinned
+	// only by version.
 	chdbLocked bool
 }
 

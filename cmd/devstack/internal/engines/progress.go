@@ -14,7 +14,8 @@ const (
 	plainInterval    = 5 * time.Second
 )
 
-// progress tells how much of an install has reached the disk, until it is stopped. npm says nothing of that itself.
+// progress reports how much of an install has reached the disk, until it is stopped. npm itself
+// does not report that.
 type progress struct {
 	quit chan struct{}
 	done chan struct{}
@@ -53,7 +54,7 @@ func (p *progress) stop() {
 	<-p.done
 }
 
-// size adds up the files under dir. Files that come and go meanwhile are no error.
+// size adds up the files under dir. Files that appear or disappear meanwhile are no error.
 func size(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {

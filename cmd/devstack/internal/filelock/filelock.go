@@ -2,9 +2,9 @@
 
 // Package filelock keeps two devstacks out of one directory.
 //
-// The kernel holds the lock (flock) for as long as the process that took it lives, so a lock never outlives a crash and
-// never needs to be broken by hand. The file itself stays behind; its content, the holder's process id, is only there
-// to be shown to people.
+// The kernel holds the lock (flock) while the process that took it lives. So a lock never outlives
+// a crash and never needs to be broken by hand. The file itself stays. Its content, the holder's
+// process id, is only information for people.
 package filelock
 
 import (
@@ -19,14 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pollInterval is how often Wait looks again: flock cannot wait and watch a context at once.
+// pollInterval is how often Wait tries again: flock cannot wait and watch a context at the same
+// time.
 const pollInterval = 100 * time.Millisecond
 
 // HeldError says that another process holds the lock.
 type HeldError struct {
 	// Path is the lock file.
 	Path string
-	// PID is the holder's process id, 0 when the file does not tell.
+	// PID is the holder's process id; 0 if the file does not contain it.
 	PID int
 }
 
@@ -39,8 +40,8 @@ type Lock struct {
 	file *os.File
 }
 
-// Try takes the lock at path, creating the file where it is missing. It returns a *HeldError, at once, when another
-// process has it.
+// Try takes the lock at path, and creates the file if it is missing. If another process holds the
+// lock, it returns a *HeldError at once.
 func Try(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -60,7 +61,8 @@ func Try(path string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// Wait takes the lock at path, waiting for its holder until ctx ends. It calls held once, before it begins to wait.
+// Wait takes the lock at path, and waits for its holder until ctx ends. It calls held once, before
+// it begins to wait.
 func Wait(ctx context.Context, path string, held func(*HeldError)) (*Lock, error) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -83,8 +85,8 @@ func Wait(ctx context.Context, path string, held func(*HeldError)) (*Lock, error
 	}
 }
 
-// Release gives the lock up, at once: to close the file would leave it with a child that this process has forked and
-// that has not yet begun its own program.
+// Release releases the lock at once. Closing the file would leave the lock with a child that this
+// process has forked and that has not begun its own program yet.
 func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }

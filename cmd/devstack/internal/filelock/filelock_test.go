@@ -94,8 +94,8 @@ func TestLockEndsWithItsHolder(t *testing.T) {
 	}
 }
 
-// TestReleaseIsNotDelayedByForks takes and gives up a lock while the process starts others, which for a moment have
-// its open files.
+// TestReleaseIsNotDelayedByForks locks and unlocks a file while the process starts others, which
+// have its open files for a moment.
 func TestReleaseIsNotDelayedByForks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")

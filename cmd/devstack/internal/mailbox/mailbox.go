@@ -1,12 +1,12 @@
 // Package mailbox is a mail server for a developer's machine, and a page that shows what it
-// received: each message as text, as HTML and as it came.
+// received: each message as text, as HTML and in its original form.
 //
-// It takes every message for every recipient, without encryption and without a password, and
-// keeps the newest in memory. A message whose Message-ID is there already is a repeat, which
-// is counted and not shown twice.
+// It accepts every message for every recipient, without encryption and without a password, and
+// keeps the newest in memory. A message with a known Message-ID is a repeat, which is counted and
+// not shown again.
 //
-// The servers are for loopback: they have no authentication. A message is hostile: its HTML
-// is shown in a frame in which nothing runs and nothing is loaded.
+// The servers are for loopback: they have no authentication. Messages are untrusted: HTML is shown
+// in a frame in which nothing runs and nothing is loaded.
 package mailbox
 
 import (
@@ -40,17 +40,17 @@ const maxMessage = 4 << 20
 //go:embed page.html
 var page string
 
-// Message is one that was received.
+// Message is a received message.
 type Message struct {
 	ID         int
 	ReceivedAt time.Time
 	From       string
 	To         []string
-	// Subject, Conversation and MessageID are those of its head, Text and HTML its parts.
+	// Subject, Conversation and MessageID are from its head; Text and HTML are its parts.
 	Subject, Conversation, MessageID string
 	Text, HTML                       string
 	Raw                              string
-	// Repeats counts how often it came again.
+	// Repeats counts how often it was received again.
 	Repeats int
 }
 
@@ -63,7 +63,7 @@ type Mailbox struct {
 
 	mu   sync.Mutex
 	next int
-	// messages are the newest, oldest first.
+	// messages are the newest messages, oldest first.
 	messages []Message
 }
 
@@ -98,7 +98,7 @@ func (m *Mailbox) Close() error {
 // ServeHTTP shows the messages.
 func (m *Mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
 
-// Messages returns what was received, newest first.
+// Messages returns the received messages, newest first.
 func (m *Mailbox) Messages() []Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error { s.from = from; 
 // Rcpt adds a recipient.
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error { s.to = append(s.to, to); return nil }
 
-// Data takes the message.
+// Data receives the message.
 func (s *session) Data(r io.Reader) error {
 	raw, err := io.ReadAll(r)
 	if err != nil {
@@ -158,7 +158,7 @@ func (m *Mailbox) keep(message Message) {
 	}
 }
 
-// parse reads a message as Tocsin writes it: a text and its HTML.
+// parse parses a message in the form that Tocsin writes: a text and its HTML.
 func parse(raw []byte) (Message, error) {
 	read, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -203,10 +203,10 @@ func parse(raw []byte) (Message, error) {
 	return message, nil
 }
 
-// view is what the page's template reads.
+// view is the data of the page's template.
 type view struct {
 	Messages []Message
-	// Open is the message that is read; nil in the list.
+	// Open is the message that is shown; nil in the list.
 	Open *Message
 }
 

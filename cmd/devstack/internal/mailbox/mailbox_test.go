@@ -13,7 +13,7 @@ import (
 	"tocsin/cmd/devstack/internal/mailbox"
 )
 
-// message is one as Tocsin writes it, about what failing programs write.
+// message is one as Tocsin writes it, with texts of failing programs.
 func message(id string) string {
 	return strings.ReplaceAll("Message-ID: <"+id+"@example.com>\nReferences: <alert@example.com>\nSubject: =?UTF-8?q?Gr=C3=B6=C3=9Fe_<b>?=\nContent-Type: multipart/alternative;\n boundary=x\n\n"+
 		"--x\nContent-Transfer-Encoding: quoted-printable\nContent-Type: text/plain; charset=UTF-8\n\nthe =C3=BC text </pre><script>\n"+

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// The range lies below those from which Linux and macOS take the local ports of outgoing connections: a server can come
-// back on its port although the machine is busy.
+// The range is below those from which Linux and macOS take the local ports of outgoing connections.
+// So a server can use its port again even on a busy machine.
 const (
 	lowest  = 20000
 	highest = 32000
@@ -18,8 +18,8 @@ const (
 
 const attempts = 200
 
-// Free returns the preferred port if it can be listened on, else another one. 0 prefers none. Somebody may take the port
-// before the caller does.
+// Free returns the preferred port if it can be listened on, otherwise another one. 0 means no
+// preference. Another process may take the port before the caller does.
 func Free(preferred int) (int, error) {
 	if preferred != 0 && Available(preferred) == nil {
 		return preferred, nil
@@ -34,7 +34,7 @@ func Free(preferred int) (int, error) {
 	return 0, fmt.Errorf("no free port from %d to %d: %w", lowest, highest, last)
 }
 
-// Available says why a port cannot be listened on, or nil. Taken tells the usual reason.
+// Available returns why a port cannot be listened on, or nil. Taken recognises the usual reason.
 func Available(port int) error {
 	listener, err := Listen(port)
 	if err != nil {
@@ -48,7 +48,7 @@ func Listen(port int) (net.Listener, error) {
 	return net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 }
 
-// Taken says whether err means that somebody else listens on the port.
+// Taken reports whether err means that another process listens on the port.
 func Taken(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE)
 }

@@ -12,16 +12,17 @@ import (
 	"syscall"
 )
 
-// nobody is the user and group that Postgres runs as when devstack runs as root and the system names no such user.
+// nobody is the id of the user and group that Postgres runs as if devstack runs as root and the
+// system names no such user.
 const nobody = 65534
 
-// account is who Postgres runs as.
+// account is the user that Postgres runs as.
 type account struct {
 	uid, gid   int
 	credential *syscall.Credential
 }
 
-// currentAccount is devstack's own user, or, for root, whom Postgres refuses, the user nobody.
+// currentAccount is devstack's own user. For root, which Postgres refuses, it is the user nobody.
 func currentAccount() account {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}
@@ -39,7 +40,7 @@ func currentAccount() account {
 
 // UnreachableError says that Postgres's user cannot enter a directory above the one it needs.
 type UnreachableError struct {
-	// Path is what Postgres needs, Blocked the directory that it cannot enter, UID its user.
+	// Path is what Postgres needs, Blocked the directory that it cannot enter, and UID its user.
 	Path, Blocked string
 	UID           int
 }
@@ -49,8 +50,9 @@ func (e *UnreachableError) Error() string {
 		e.UID, e.Blocked, e.Path)
 }
 
-// Reachable says whether Postgres, as the user that Start gives it, could enter the directories above path. It returns
-// an *UnreachableError when not. What does not exist yet is taken to be made reachable.
+// Reachable reports whether Postgres, as the user that Start gives it, could enter the directories
+// above path. If not, it returns an *UnreachableError. A directory that does not exist yet counts
+// as reachable.
 func Reachable(path string) error {
 	who := currentAccount()
 	if who.credential == nil {
@@ -102,5 +104,6 @@ func ownedDir(dir string, who account) error {
 	return os.Chown(dir, who.uid, who.gid)
 }
 
-// Credential is that of the user as whom Postgres runs, for others that refuse root; nil is devstack's own user.
+// Credential is the credential of the user that Postgres runs as, for other programs that refuse
+// root; nil means devstack's own user.
 func Credential() *syscall.Credential { return currentAccount().credential }

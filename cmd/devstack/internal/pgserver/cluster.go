@@ -16,8 +16,8 @@ import (
 	"tocsin/cmd/devstack/internal/taillog"
 )
 
-// initialise makes the cluster unless it is there. It is made under another name first: initdb killed in the middle
-// leaves nothing that the next start would take for a cluster.
+// initialise makes the cluster unless it exists. It is made under another name first: if initdb is
+// killed, it leaves nothing that the next start would take for a cluster.
 func initialise(ctx context.Context, opts Options, who account) error {
 	if _, err := os.Stat(filepath.Join(opts.DataDir, "PG_VERSION")); err == nil {
 		return nil
@@ -63,9 +63,9 @@ func initialise(ctx context.Context, opts Options, who account) error {
 	return nil
 }
 
-// evict makes way for a new server. A postmaster that still serves dataDir, because the devstack that started it was
-// killed, is stopped. A postmaster.pid that names another process, because ids are used again, is made harmless:
-// Postgres would believe it.
+// evict makes room for a new server. It stops a postmaster that still serves dataDir because the
+// devstack that started it was killed. If a postmaster.pid names an unrelated process, because ids
+// are reused, it makes the file harmless: Postgres would believe it.
 func evict(ctx context.Context, dataDir string) error {
 	path := filepath.Join(dataDir, "postmaster.pid")
 	for _, step := range []proc.Step{
@@ -98,9 +98,9 @@ func evict(ctx context.Context, dataDir string) error {
 	return nil
 }
 
-// disown writes devstack's own process id into a stale postmaster.pid. Postgres takes its parent's id for a leftover and
-// still checks that no old backend uses the shared memory that the rest of the file names, which removing the file
-// would prevent.
+// disown writes devstack's own process id into a stale postmaster.pid. Postgres ignores the id of
+// its parent, but still checks that no old backend uses the shared memory named in the rest of the
+// file. Removing the file would prevent that check.
 func disown(path string, content []byte) error {
 	_, rest, _ := strings.Cut(string(content), "\n")
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)

@@ -2,13 +2,14 @@
 
 // Package pgserver runs a PostgreSQL server as a child process.
 //
-// The cluster is made on first use (UTF-8, locale C, UTC) and belongs to whoever devstack runs as; for root, whom
-// Postgres refuses, to the user nobody. It listens on loopback alone and trusts whoever connects there, so it is for
-// development and tests.
+// The cluster is made on first use (UTF-8, locale C, UTC). It belongs to devstack's user; for root,
+// which Postgres refuses, to the user nobody. It listens only on loopback and trusts every
+// connection there, so it is for development and tests.
 //
-// The data directory is the only state. It is made in one rename, so a crash leaves a whole cluster or none. One server
-// at a time may run on it: a server that outlived a killed devstack is found by its postmaster.pid and stopped before a
-// new one starts, and a postmaster.pid whose process is no Postgres of this directory stops nothing.
+// The data directory is the only state. It is made with one rename, so a crash leaves a complete
+// cluster or none. Only one server at a time may run on it. A server that outlived a killed
+// devstack is found by its postmaster.pid and stopped before a new one starts. If the process in a
+// postmaster.pid is not a Postgres of this directory, it is not stopped.
 package pgserver
 
 import (
@@ -43,19 +44,21 @@ const (
 type Options struct {
 	// BinDir holds initdb and postgres.
 	BinDir string
-	// DataDir is the cluster's directory. It is made where it is missing; the directory above must exist.
+	// DataDir is the cluster's directory. It is made if it is missing; the directory above must
+	// exist.
 	DataDir string
-	// Port is the port to take; 0, or a port that is taken, means any free one.
+	// Port is the port to use; 0, or a port in use, means any free one.
 	Port int
 	// MaxConnections is 200 when 0.
 	MaxConnections int
-	// ThrowAway trades durability for speed: what a crash of the machine would lose is not wanted back.
+	// ThrowAway trades durability for speed: a crash of the machine may lose data.
 	ThrowAway bool
-	// Settings are added to the server's, such as "work_mem=64MB", and win over them.
+	// Settings are added to the server's settings, such as "work_mem=64MB", and override them.
 	Settings []string
-	// Follow is the server of which this one is a standby, in a directory that Server.Copy made; nil for none.
+	// Follow is the server of which this one is a standby, in a directory that Server.Copy made;
+	// nil means none.
 	Follow *Server
-	// Log gets what initdb and the server say.
+	// Log gets the output of initdb and the server.
 	Log io.Writer
 }
 
@@ -66,7 +69,7 @@ type Server struct {
 	dir   string
 }
 
-// Start makes the cluster if need be, starts the server and returns when it accepts connections.
+// Start makes the cluster if needed, starts the server and returns when it accepts connections.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.MaxConnections == 0 {
 		opts.MaxConnections = 200
@@ -111,13 +114,13 @@ func (s *Server) Done() <-chan struct{} {
 	return s.child.Done()
 }
 
-// Err says how the server ended; it may be called after Done alone.
+// Err says how the server ended. It may be called only after Done.
 func (s *Server) Err() error {
 	return s.child.Err()
 }
 
-// Stop ends the server: clients are disconnected and a checkpoint written; when that takes too long, without the
-// checkpoint. When ctx ends the server is killed.
+// Stop ends the server: clients are disconnected and a checkpoint is written. If that takes too
+// long, the checkpoint is skipped. If ctx ends, the server is killed.
 func (s *Server) Stop(ctx context.Context) error {
 	return s.child.Stop(ctx,
 		proc.Step{Signal: syscall.SIGINT, Wait: 15 * time.Second},
@@ -125,7 +128,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	)
 }
 
-// CreateDatabase makes a database unless it is there.
+// CreateDatabase creates a database unless it exists.
 func (s *Server) CreateDatabase(ctx context.Context, name string) (err error) {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -146,7 +149,7 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// errRetry says that a start ran into something that the next attempt may not meet.
+// errRetry says that a start failed in a way that the next attempt may not.
 var errRetry = errors.New("start Postgres again")
 
 func launch(ctx context.Context, opts Options, who account) (*Server, error) {
@@ -206,7 +209,7 @@ func arguments(opts Options, port int) []string {
 	return args
 }
 
-// environment is devstack's own without what would reach into the server from outside.
+// environment is devstack's environment without variables that would affect the server.
 func environment() []string {
 	var kept []string
 	for _, entry := range os.Environ() {
@@ -218,7 +221,7 @@ func environment() []string {
 	return append(kept, "LC_ALL=C", "TZ=UTC")
 }
 
-// awaitReady connects until the server answers, and makes sure that it is this one.
+// awaitReady connects until the server answers, and checks that it is this one.
 func (s *Server) awaitReady(ctx context.Context, dataDir string) error {
 	ticker := time.NewTicker(readyInterval)
 	defer ticker.Stop()
@@ -242,9 +245,9 @@ func (s *Server) awaitReady(ctx context.Context, dataDir string) error {
 	}
 }
 
-// saysReady reports whether the server says in its data directory that it takes
-// connections, as a standby or not: one that comes before is refused, and logged as fatal. Who cannot read
-// that has to try.
+// saysReady reports whether the server says in its data directory that it accepts connections, as a
+// standby or not. An earlier connection is refused, and logged as fatal. If the file cannot be
+// read, the caller has to try.
 func saysReady(dataDir string) bool {
 	const statusLine = 7
 	content, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
@@ -281,7 +284,7 @@ func explainStart(err error, who account) error {
 	return fmt.Errorf("start Postgres: %w", err)
 }
 
-// explainEnd says why initdb or the server ended before its time.
+// explainEnd says why initdb or the server ended early.
 func explainEnd(what string, err error, log *taillog.Writer) error {
 	switch said := log.Text(); {
 	case strings.Contains(said, "No space left on device"):

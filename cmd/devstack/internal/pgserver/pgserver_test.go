@@ -26,7 +26,7 @@ func testOptions(t *testing.T) Options {
 		t.Fatal("TOCSIN_DEVSTACK_POSTGRES_BIN is not set: run the tests as devstack run -- go test ./cmd/devstack/...")
 	}
 	dir := t.TempDir()
-	// Postgres's user has to pass.
+	// Postgres's user has to be able to enter it.
 	for _, path := range []string{dir, filepath.Dir(dir)} {
 		if err := os.Chmod(path, 0o711); err != nil {
 			t.Fatal(err)
@@ -98,7 +98,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestCrash kills the server as the kernel does when memory runs out, and expects a durable one to lose nothing.
+// TestCrash kills the server as the kernel does when memory runs out, and checks that a durable one
+// loses nothing.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
@@ -135,8 +136,8 @@ func exec(t *testing.T, server *Server, sql string) {
 	}
 }
 
-// TestSurvivor starts a second server on a directory that one serves already, as after a devstack that was killed where
-// the kernel does not end its children.
+// TestSurvivor starts a second server on a directory that already has a running one, as after a
+// killed devstack on a system whose kernel does not end child processes.
 func TestSurvivor(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
@@ -153,8 +154,8 @@ func TestSurvivor(t *testing.T) {
 	}
 }
 
-// TestStalePID has the id in postmaster.pid belong to another program of Postgres's user, as happens after the machine
-// was started anew.
+// TestStalePID lets the id in postmaster.pid belong to another program of Postgres's user, as
+// happens after a reboot.
 func TestStalePID(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
@@ -266,8 +267,8 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestReadyIsWhatTheServerSays holds the reading of its file to what a server writes
-// there when it begins, is up, and stops.
+// TestReadyIsWhatTheServerSays checks how its status file is interpreted against what a server
+// writes there when it starts, is up, and stops.
 func TestReadyIsWhatTheServerSays(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

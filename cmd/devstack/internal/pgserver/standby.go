@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Copy makes a directory from which a standby of this server can start: a base backup. What the server writes meanwhile
-// the standby fetches, so wal_keep_size must keep that.
+// Copy makes a directory from which a standby of this server can start: a base backup. The standby
+// fetches what the server writes meanwhile, so wal_keep_size must be large enough.
 func (s *Server) Copy(ctx context.Context, to string) (err error) {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) Copy(ctx context.Context, to string) (err error) {
 	return nil
 }
 
-// Promote makes a primary of a standby and returns when it takes writes.
+// Promote turns a standby into a primary and returns when it accepts writes.
 func (s *Server) Promote(ctx context.Context) (err error) {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *Server) Promote(ctx context.Context) (err error) {
 	return nil
 }
 
-// Kill ends the server as a loss of power does, with the processes that the caller names: those of its own that were
-// stopped would not notice. What it had in its memory is gone.
+// Kill ends the server as a power failure does, together with the processes that the caller names:
+// its own stopped processes would not notice the end. The content of its memory is lost.
 func (s *Server) Kill(stopped ...int) error {
 	errs := []error{syscall.Kill(s.PID(), syscall.SIGKILL)}
 	for _, pid := range stopped {
@@ -68,7 +68,8 @@ func (s *Server) Kill(stopped ...int) error {
 	return errors.Join(errs...)
 }
 
-// copyCluster copies what a base backup consists of. The server works meanwhile: files come and go.
+// copyCluster copies the files of a base backup. The server works meanwhile, so files appear and
+// disappear.
 func copyCluster(from, to string, who account) error {
 	if err := ownedDir(to, who); err != nil {
 		return err
@@ -102,7 +103,8 @@ func copyCluster(from, to string, who account) error {
 	})
 }
 
-// excluded says whether a base backup leaves out a file: what belongs to the process, and what the standby fetches or makes.
+// excluded reports whether a base backup leaves out a file: files of the process, and files that
+// the standby fetches or makes.
 func excluded(relative string) bool {
 	top, _, below := strings.Cut(filepath.ToSlash(relative), "/")
 	switch top {

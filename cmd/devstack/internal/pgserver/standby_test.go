@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestStandby copies a server in use, loses it, and goes on with the copy, which has a standby of its own then.
+// TestStandby copies a running server, loses it, and continues with the copy, which then has a
+// standby of its own.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)

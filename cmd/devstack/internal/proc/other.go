@@ -16,22 +16,23 @@ import (
 
 const runningInterval = 50 * time.Millisecond
 
-// Exists says whether a process id is in use, be it by a process that has ended and that nobody has waited for.
+// Exists reports whether a process id is in use, including by a process that has ended but was not
+// waited for.
 func Exists(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// ReadPID reads the process id at the beginning of a file's content. It returns false for what cannot be one that devstack
-// may end.
+// ReadPID reads the process id at the beginning of a file's content. It returns false for an id
+// that devstack must not end.
 func ReadPID(content []byte) (int, bool) {
 	first, _, _ := strings.Cut(string(content), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	return pid, err == nil && pid > 1
 }
 
-// running is Exists without the ended ones, as far as it can be told: in a container there is often nobody to wait for
-// them, and they stay for ever.
+// running is Exists without ended processes, as far as that can be known. In a container there is
+// often nobody to wait for them, and they stay for ever.
 func running(pid int) bool {
 	if !Exists(pid) {
 		return false
@@ -40,7 +41,7 @@ func running(pid int) bool {
 	if err != nil {
 		return true
 	}
-	// The fields follow the program's name, which is in brackets and may itself contain some.
+	// The fields follow the program's name, which is in brackets and may itself contain brackets.
 	const state, threads = 0, 17
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) <= threads || fields[state] != "Z" {
@@ -51,19 +52,20 @@ func running(pid int) bool {
 	return err == nil && others > 1
 }
 
-// endingBound is how long a process that is ending is waited for.
+// endingBound is how long to wait for a process that is ending.
 const endingBound = 10 * time.Second
 
-// AwaitEnding waits until a process that is ending has ended: one that has given up its memory, and with it its command
-// line, holds its files and ports for a while longer where the machine is busy. It returns at once for any other.
+// AwaitEnding waits until a process that is ending has ended. A process that has released its
+// memory, and with it its command line, may hold its files and ports for longer on a busy machine.
+// For any other process, AwaitEnding returns at once.
 func AwaitEnding(ctx context.Context, pid int) {
 	if running(pid) && CommandLine(pid) == "" {
 		_, _ = EndOther(ctx, pid, Step{Wait: endingBound})
 	}
 }
 
-// CommandLine is the command line of a process that devstack did not start, words separated by spaces; empty when it
-// cannot be told.
+// CommandLine is the command line of a process that devstack did not start, with words separated by
+// spaces; empty if it cannot be read.
 func CommandLine(pid int) string {
 	if runtime.GOOS == "linux" {
 		content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -80,7 +82,8 @@ func CommandLine(pid int) string {
 	return strings.TrimSpace(string(output))
 }
 
-// EndOther demands that a process that devstack did not start ends, waits, and says whether it has.
+// EndOther asks a process that devstack did not start to end, waits, and reports whether it has
+// ended.
 func EndOther(ctx context.Context, pid int, step Step) (bool, error) {
 	if err := syscall.Kill(pid, step.Signal); err != nil {
 		if errors.Is(err, syscall.ESRCH) {

@@ -2,12 +2,13 @@
 
 // Package proc starts child processes that do not outlive devstack.
 //
-// A child leads a process group of its own, so a Ctrl-C at the terminal reaches devstack alone and devstack decides the
-// order in which things stop. On Linux the kernel also signals the child when devstack dies without stopping it (kill -9);
-// elsewhere the next start has to look for survivors.
+// A child leads its own process group, so a Ctrl-C at the terminal reaches only devstack, and
+// devstack decides the order in which things stop. On Linux the kernel also signals the child if
+// devstack dies without stopping it (kill -9); on other systems the next start has to look for
+// survivors.
 //
-// The kernel ties that last promise to the thread that started the child, not to the process. Each child is therefore
-// started and waited for by one goroutine that keeps its thread for as long as the child lives.
+// The kernel binds that signal to the thread that started the child, not to the process. Each child
+// is therefore started and waited for by one goroutine that keeps its thread while the child lives.
 package proc
 
 import (
@@ -34,14 +35,15 @@ type Options struct {
 	Env []string
 	// Dir is the working directory; empty means devstack's own.
 	Dir string
-	// Stdin, Stdout and Stderr are connected as they are; nil means the null device.
+	// Stdin, Stdout and Stderr are connected unchanged; nil means the null device.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Credential starts the child as another user; nil means the same user.
 	Credential *syscall.Credential
-	// OrphanSignal is what the child gets when devstack dies first. It works on Linux alone; 0 means SIGKILL.
+	// OrphanSignal is the signal that the child gets if devstack dies first. It works only on
+	// Linux; 0 means SIGKILL.
 	OrphanSignal syscall.Signal
-	// Terminal, when not nil, is the controlling terminal that the child takes over for as long as it lives.
+	// Terminal, if not nil, is the controlling terminal that the child takes over while it lives.
 	Terminal *os.File
 }
 
@@ -104,7 +106,7 @@ func (c *Child) run(started chan<- error) {
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
-	// What the child left behind in its group would otherwise stay for ever.
+	// Processes that the child left in its group would otherwise stay for ever.
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 	if c.terminal != nil {
 		reclaim(c.terminal)
@@ -123,13 +125,14 @@ func (c *Child) Done() <-chan struct{} {
 	return c.done
 }
 
-// Err says how the child ended: nil for exit code 0, else an *exec.ExitError. It may be called after Done alone.
+// Err says how the child ended: nil for exit code 0, otherwise an *exec.ExitError. It may be called
+// only after Done.
 func (c *Child) Err() error {
 	return c.err
 }
 
-// ExitCode is the child's exit code as a shell would tell it: 128 and the signal's number when a signal ended it. It may
-// be called after Done alone.
+// ExitCode is the child's exit code as in a shell: 128 plus the number of the signal if a signal
+// ended it. It may be called only after Done.
 func (c *Child) ExitCode() int {
 	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
@@ -138,7 +141,7 @@ func (c *Child) ExitCode() int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// Signal sends sig to the child's process group. A child that has ended is no error.
+// Signal sends sig to the child's process group. It is no error if the child has ended.
 func (c *Child) Signal(sig syscall.Signal) error {
 	select {
 	case <-c.done:
@@ -152,7 +155,7 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return err
 }
 
-// gone tells a zombie's EPERM, which macOS gives, from a real one.
+// gone distinguishes the EPERM that macOS gives for a zombie from a real one.
 func (c *Child) gone() bool {
 	select {
 	case <-c.done:
@@ -162,14 +165,14 @@ func (c *Child) gone() bool {
 	}
 }
 
-// Step is one demand to end and the time it is given.
+// Step is a signal to end, and the time that the process gets after it.
 type Step struct {
 	Signal syscall.Signal
 	Wait   time.Duration
 }
 
-// Stop ends the child and waits for it: step after step, then, or as soon as ctx ends, by SIGKILL. The error says that
-// a demand could not be sent, not how the child ended.
+// Stop ends the child and waits for it: step by step, and finally, or when ctx ends, with SIGKILL.
+// The error says that a signal could not be sent, not how the child ended.
 func (c *Child) Stop(ctx context.Context, steps ...Step) error {
 	for _, step := range steps {
 		if ctx.Err() != nil {

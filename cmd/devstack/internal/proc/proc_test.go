@@ -21,7 +21,7 @@ import (
 	"tocsin/cmd/devstack/internal/proc"
 )
 
-// parentVariable makes the test program play a devstack that starts a child and is then killed.
+// parentVariable makes the test program act as a devstack that starts a child and is then killed.
 const parentVariable = "PROC_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func playParent() {
 		os.Exit(1)
 	}
 	fmt.Println(child.PID())
-	// Threads that come and go must not matter to the child.
+	// Threads that start and end must not affect the child.
 	for range 8 {
 		done := make(chan struct{})
 		go func() {
@@ -146,7 +146,7 @@ func TestChildDiesWithAKilledParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Held open by the test: it is not the end of its input that ends the child.
+	// Kept open by the test: the child must not end because its input ends.
 	if runtime.GOOS == "linux" {
 		defer func() { _ = keep.Close() }()
 	} else {
@@ -167,7 +167,7 @@ func TestChildDiesWithAKilledParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Output ends when nobody holds it open any more, neither parent nor child.
+	// Output ends when neither the parent nor a child has it open any more.
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Fatal(err)
 	}

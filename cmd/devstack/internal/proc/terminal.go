@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal returns file when it is the controlling terminal and devstack is in its foreground, else nil: a child may
-// then take the terminal over, so that it can read from it and gets Ctrl-C itself.
+// Terminal returns file if it is the controlling terminal and devstack is in its foreground,
+// otherwise nil. A child may then take over the terminal, so that it can read from it and gets
+// Ctrl-C itself.
 func Terminal(file *os.File) *os.File {
 	group, err := unix.IoctlGetInt(int(file.Fd()), unix.TIOCGPGRP)
 	if err != nil || group != unix.Getpgrp() {
@@ -20,8 +21,8 @@ func Terminal(file *os.File) *os.File {
 	return file
 }
 
-// reclaim makes devstack's own group the foreground of the terminal again. A process in the background is stopped by
-// SIGTTOU when it does that, unless it ignores the signal.
+// reclaim makes devstack's own group the foreground of the terminal again. SIGTTOU stops a
+// background process that does so, unless it ignores the signal.
 func reclaim(terminal *os.File) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)

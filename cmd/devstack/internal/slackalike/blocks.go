@@ -35,14 +35,14 @@ const (
 	maxOptions        = 100
 	maxOptionValue    = 150
 
-	// maxAllText is what all blocks may say together. It is documented for
-	// markdown blocks alone; senders measured about 13,200 characters of any kind:
+	// maxAllText is the limit of the text in all blocks together. It is documented only for
+	// markdown blocks; senders measured about 13,200 characters of any kind:
 	// https://github.com/slackapi/bolt-js/issues/2509.
 	maxAllText = 13_200
 )
 
-// blockCheck walks through blocks and keeps the first problem, in the words and
-// with the JSON pointer that Slack's Web API uses where it explains itself.
+// blockCheck walks through blocks and keeps the first problem, in the words and with the JSON
+// pointer that Slack's Web API uses in its explanations.
 type blockCheck struct {
 	problem string
 	said    int // characters of text so far
@@ -67,7 +67,7 @@ func checkBlocks(blocks []any, at string) string {
 	return ""
 }
 
-// fail notes a problem, unless there is one already, and returns it.
+// fail notes a problem, unless there is one, and returns it.
 func (c *blockCheck) fail(at, format string, args ...any) string {
 	if c.problem == "" {
 		c.problem = fmt.Sprintf(format, args...) + " [json-pointer:" + at + "]"
@@ -156,7 +156,7 @@ func (c *blockCheck) contextElement(value any, at string) {
 	c.text(value, at, maxContextText, "mrkdwn", "plain_text")
 }
 
-// actions judges interactive elements; their action_ids differ within a block.
+// actions checks interactive elements. Their action_ids must differ within a block.
 func (c *blockCheck) actions(elements []any, at string) {
 	ids := map[string]bool{}
 	for i, e := range elements {
@@ -169,8 +169,8 @@ func (c *blockCheck) actions(elements []any, at string) {
 	}
 }
 
-// element judges an element and returns its action_id. Of the interactive ones
-// buttons and menus are judged in full; the others are known by name.
+// element checks an element and returns its action_id. Of the interactive elements, buttons and
+// menus are checked completely; the others are known only by name.
 func (c *blockCheck) element(value any, at string, accessory bool) string {
 	e, ok := value.(map[string]any)
 	if !ok {
@@ -228,7 +228,7 @@ func (c *blockCheck) button(e map[string]any, at string) {
 	}
 }
 
-// image judges what image blocks and image elements have in common.
+// image checks the common part of image blocks and image elements.
 func (c *blockCheck) image(e map[string]any, at string) {
 	c.str(e, "alt_text", at, maxAltText, true)
 	if _, stored := e["slack_file"]; !stored {
@@ -236,7 +236,7 @@ func (c *blockCheck) image(e map[string]any, at string) {
 	}
 }
 
-// text judges a text object of one of the given types.
+// text checks a text object of one of the given types.
 func (c *blockCheck) text(value any, at string, most int, types ...string) {
 	if value == nil {
 		c.fail(at, "missing required field")
@@ -267,8 +267,7 @@ func (c *blockCheck) text(value any, at string, most int, types ...string) {
 	c.said += utf8.RuneCountInString(c.str(t, "text", at, most, true))
 }
 
-// str reads a string of at most the given length. One that is required is not
-// empty either.
+// str reads a string of at most the given length. A required string must not be empty.
 func (c *blockCheck) str(fields map[string]any, name, at string, most int, required bool) string {
 	value, given := fields[name]
 	if !given {
@@ -307,8 +306,8 @@ func (c *blockCheck) items(value any, at string, most int) []any {
 	return items
 }
 
-// members refuses what an object does not have. Every one has a type, and every
-// block may have a block_id.
+// members refuses members that an object does not have. Every object has a type, and every block
+// may have a block_id.
 func (c *blockCheck) members(fields map[string]any, at string, allowed ...string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "type" && name != "block_id" && !slices.Contains(allowed, name) {

@@ -13,26 +13,26 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bot is an app that posts by Slack's Web API and hears of pressed buttons.
+// Bot is an app that posts by Slack's Web API and is notified of pressed buttons.
 type Bot struct {
 	// Name is the name under which its messages appear.
 	Name string
-	// Token is that of its calls, SigningSecret signs what it hears.
+	// Token is the token of its calls; SigningSecret signs the requests that it receives.
 	Token, SigningSecret string
-	// Channels are those that it was invited to.
+	// Channels are the channels that it was invited to.
 	Channels []BotChannel
-	// People press its buttons. The first one does where nobody is named.
+	// People press its buttons. The first one does if nobody is named.
 	People []Person
-	// Addresses lets it see the e-mail addresses of people, as the scopes users:read and
-	// users:read.email do.
+	// Addresses lets it see people's e-mail addresses, like the scopes users:read and
+	// users:read.email.
 	Addresses bool
 }
 
 // Person is a member of the workspace.
 type Person struct {
-	// ID is U…, Name is how others see the person.
+	// ID is U…; Name is the name that others see.
 	ID, Name, Email string
-	// Guest is a person who is no full member.
+	// Guest says that the person is not a full member.
 	Guest bool
 }
 
@@ -42,7 +42,8 @@ type BotChannel struct {
 	ID, Name string
 }
 
-// DefaultBot is the bot of a server that is given none. Its secrets open nothing.
+// DefaultBot is the bot of a server for which none is configured. Its secrets give no access to
+// anything.
 func DefaultBot() Bot {
 	return Bot{
 		Name: "Tocsin", Token: "xoxb-0-0-look-alike-of-slack", SigningSecret: "0000000000000000000000000000cafe",
@@ -56,10 +57,11 @@ const (
 	updatesBurst     = 20
 )
 
-// hookOfBot names a bot's channel where webhooks have paths, for faults and counts.
+// hookOfBot is the prefix of a bot's channel in the place of a webhook's path, for faults and
+// counts.
 const hookOfBot = "api/"
 
-// bots is what the look-alike knows of its bot. It is safe for concurrent use.
+// bots is the state of the bot. It is safe for concurrent use.
 type bots struct {
 	Bot
 
@@ -86,14 +88,14 @@ func newBots(b Bot, perSecond float64) (*bots, error) {
 	return &bots{Bot: b, updates: rate.NewLimiter(limit, updatesBurst)}, nil
 }
 
-// SetRequestURL says where the bot hears of pressed buttons.
+// SetRequestURL sets where the bot is notified of pressed buttons.
 func (s *Server) SetRequestURL(url string) {
 	s.bots.mu.Lock()
 	defer s.bots.mu.Unlock()
 	s.bots.requestURL = url
 }
 
-// stamp returns the ts of a message that is posted now; no two are the same.
+// stamp returns the ts of a message that is posted now. Each ts is unique.
 func (b *bots) stamp(now time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +107,7 @@ func (b *bots) stamp(now time.Time) string {
 	return fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
 }
 
-// channel finds a channel by id or name; names are for posting alone.
+// channel finds a channel by id or name. Names are only for posting.
 func (b *bots) channel(given string, byName bool) (BotChannel, bool) {
 	for _, c := range b.Channels {
 		if c.ID == given || byName && c.Name == "#"+strings.TrimPrefix(given, "#") {
@@ -121,7 +123,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) { s.call(w, r, fal
 // update answers chat.update.
 func (s *Server) update(w http.ResponseWriter, r *http.Request) { s.call(w, r, true) }
 
-// call judges a call of the Web API, in the order in which webhooks are judged.
+// call judges a call of the Web API, in the same order as for webhooks.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, changes bool) {
 	e := &Entry{At: s.opts.Clock().UTC(), Hook: hookOfBot, App: s.bots.Name, WebhookID: r.Header.Get("webhook-id"), Headers: redacted(r.Header)}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
@@ -169,7 +171,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, changes bool) {
 	})
 }
 
-// placed finds out who calls and for which channel.
+// placed finds out who calls, and for which channel.
 func (s *Server) placed(r *http.Request, e *Entry, body []byte, changes bool) (map[string]any, verdict) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -210,7 +212,7 @@ func (s *Server) spared(w http.ResponseWriter, e *Entry, changes bool) verdict {
 	return verdict{}
 }
 
-// find looks for the message that a call changes.
+// find finds the message that a call changes.
 func (s *Server) find(e *Entry, fields map[string]any) verdict {
 	ts, _ := fields["ts"].(string)
 	original := s.record.find(e.Hook, ts)
@@ -221,12 +223,12 @@ func (s *Server) find(e *Entry, fields map[string]any) verdict {
 	return verdict{}
 }
 
-// unknownMethod answers what is none of the methods that are copied here.
+// unknownMethod answers calls of methods that are not copied here.
 func (s *Server) unknownMethod(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusOK, map[string]any{"ok": false, "error": "unknown_method"})
 }
 
-// isBots says that an entry is a call of the Web API.
+// isBots reports whether an entry is a call of the Web API.
 func (e *Entry) isBots() bool { return strings.HasPrefix(e.Hook, hookOfBot) }
 
 // shown is the body that a message shows: that of its last change.
@@ -237,7 +239,7 @@ func (s *Server) shown(e *Entry) (body string, edited bool) {
 	return e.Body, false
 }
 
-// payloadOf makes what Slack tells of a pressed button, or of what was chosen from a menu.
+// payloadOf returns the payload that Slack sends about a pressed button, or a choice from a menu.
 func (s *Server) payloadOf(e *Entry, p Press, by Person) ([]byte, error) {
 	body, _ := s.shown(e)
 	var message map[string]any
@@ -273,7 +275,7 @@ func (s *Server) payloadOf(e *Entry, p Press, by Person) ([]byte, error) {
 	})
 }
 
-// pressedOf returns what is told of an element; nil where it cannot be pressed so.
+// pressedOf returns the payload's part about an element; nil if it cannot be pressed in this way.
 func pressedOf(element map[string]any, chosen string) map[string]any {
 	switch str(element, "type") {
 	case "button":

@@ -137,8 +137,8 @@ func TestPageShowsTheLastChange(t *testing.T) {
 	}
 }
 
-// TestTocsinsBot posts with the product's sender, presses as a person does, and
-// reads the press as the product does.
+// TestTocsinsBot posts with the product's sender, presses as a user does, and reads the press as
+// the product does.
 func TestTocsinsBot(t *testing.T) {
 	t.Parallel()
 	b := start(t, nil)
@@ -192,7 +192,7 @@ func TestTocsinsBot(t *testing.T) {
 	press := func(message int64, action string) string {
 		return fmt.Sprintf(`{"message":%d,"action":%q}`, message, action)
 	}
-	b.must(t, 502, "POST", "/control/press", press(1, "tocsin_acknowledge")) // nobody listens
+	b.must(t, 502, "POST", "/control/press", press(1, "tocsin_acknowledge")) // nothing listens
 	b.SetRequestURL(app.URL)
 	b.must(t, 200, "POST", "/control/press", press(1, "tocsin_acknowledge"))
 	mu.Lock()
@@ -224,7 +224,7 @@ func TestTocsinsBot(t *testing.T) {
 	}
 }
 
-// TestPeopleOfAWorkspace asks the product's sender who somebody is, and tells them something.
+// TestPeopleOfAWorkspace uses the product's sender to look up a user and to send them a message.
 func TestPeopleOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	bot := DefaultBot()

@@ -10,16 +10,16 @@ import (
 type Listing struct {
 	// Messages are requests, oldest first.
 	Messages []*Entry `json:"messages"`
-	// Newest is the id to ask for next time, as since.
+	// Newest is the id to pass as since the next time.
 	Newest int64 `json:"newest"`
-	// Counts are by channel, over all time since the record was begun or cleared;
-	// "" stands for requests to no channel.
+	// Counts are by channel, since the record was begun or cleared; "" means requests to no
+	// channel.
 	Counts map[string]Counts `json:"counts"`
 }
 
-// messagesList answers GET /api/messages: the requests with an id above since, of
-// one webhook (hook=T…/B…/…), and only accepted or refused ones
-// (accepted=true|false), the newest as many as limit.
+// messagesList answers GET /api/messages: the requests with an id above since, of one webhook
+// (hook=T…/B…/…), and only accepted or refused ones (accepted=true|false); at most limit of the
+// newest.
 func (s *Server) messagesList(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	since, limit := int64(0), s.opts.Kept
@@ -76,8 +76,8 @@ func (s *Server) faultsSet(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, s.registry.active())
 }
 
-// faultsReset answers DELETE /control/faults: all of them, or with hook=T…/B…/…
-// that of one webhook, with an empty hook= the one for all.
+// faultsReset answers DELETE /control/faults. It resets all faults. With hook=T…/B…/… it resets
+// that of one webhook, and with an empty hook= the one for all webhooks.
 func (s *Server) faultsReset(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.registry.reset(q.Get("hook"), !q.Has("hook"))

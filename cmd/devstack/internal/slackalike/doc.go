@@ -1,26 +1,24 @@
-// Package slackalike stands in for Slack's incoming webhooks, and for a bot of its
-// Web API, on a developer's machine: it judges messages as Slack does, shows them as Slack would show
-// them, and misbehaves on request.
+// Package slackalike is a stand-in for Slack's incoming webhooks, and for a bot of its Web API, on
+// a developer's machine. It judges messages as Slack does, shows them as Slack would, and
+// misbehaves on request.
 //
-// A request to /services/T…/B…/… is judged in this order: a fault that was
-// asked for, whether the webhook exists, its rate, its payload. The answer has
-// the status and the body that Slack documents; what exactly was wrong, which
-// Slack keeps to itself, is noted beside the request and shown on the page.
+// A request to /services/T…/B…/… is checked in this order: a fault that was requested, whether the
+// webhook exists, its rate, its payload. The answer has the status and the body that Slack
+// documents. The exact problem, which Slack does not reveal, is stored with the request and shown
+// on the page.
 //
-// A bot calls /api/chat.postMessage and /api/chat.update, and is judged alike; its
-// answers are JSON, and what it changes is shown changed. A button of its message,
-// pressed on the page, is sent to the app behind it, signed as Slack signs.
+// A bot calls /api/chat.postMessage and /api/chat.update, and is judged in the same way. Its
+// answers are JSON, and changed messages are shown changed. A button of its message that is pressed
+// on the page is sent to the app, with Slack's signature.
 //
-// Every request is recorded, accepted or not, with its headers and body: the
-// newest in memory and, where a journal is given, in a file that the next start
-// reads. A webhook-id that was accepted before is a duplicate; it is accepted
-// again, as Slack would, marked and counted. A journal that cannot be written is
-// logged and costs the record alone, never an answer.
+// Every request is recorded, accepted or not, with its headers and body: the newest in memory and,
+// if a journal is given, in a file that the next start reads. A message with a webhook-id that was
+// accepted before is a duplicate. It is accepted again, as Slack would do, marked and counted. If
+// the journal cannot be written, this is logged and costs only the record, never an answer.
 //
-// Where Slack's behaviour is documented, it is copied; the sources are named
-// beside the limits. Where it is not, the choice is named as one.
+// Documented behaviour of Slack is copied, with the sources next to the limits. Other choices are
+// named as such.
 //
-// The server is for loopback: it has no authentication. Its page is whole in
-// itself, runs under a strict content security policy, and treats all that it
-// received as hostile.
+// The server is for loopback: it has no authentication. Its page needs nothing else, has a strict
+// content security policy, and treats all received content as untrusted.
 package slackalike

@@ -34,8 +34,8 @@ type message struct {
 	Attachments []any
 }
 
-// judge reads a payload and says what Slack makes of it. The verdict of the
-// webhook's own state and rate comes before.
+// judge parses a payload and returns Slack's verdict on it. The verdict on the webhook's state and
+// rate comes before.
 func judge(contentType string, body []byte) (message, verdict) {
 	raw, v := payload(contentType, body)
 	if !v.accepted() {
@@ -74,9 +74,9 @@ func judge(contentType string, body []byte) (message, verdict) {
 			return message{}, v
 		}
 	}
-	// An app's webhook belongs to one channel, and Slack ignores a channel in the
-	// payload; a webhook of the older kind tries to follow it. A person, who can
-	// only be meant by the older kind, is unknown here.
+	// An app's webhook belongs to one channel, and Slack ignores a channel in the payload; a
+	// webhook of the older kind tries to use it. A person, which only the older kind can name, is
+	// unknown here.
 	if strings.HasPrefix(m.Channel, "@") {
 		return message{}, refuse(userNotFound, fmt.Sprintf("the payload asks for %q, and there are no people here", m.Channel))
 	}

@@ -99,7 +99,7 @@ func TestJudgeBlocks(t *testing.T) {
 	section := block("section", "text", text("mrkdwn", 10))
 	for name, c := range map[string]struct {
 		blocks []any
-		want   string // part of the problem, "" for none
+		want   string // part of the problem, "" if none is expected
 	}{
 		"50 blocks":                    {many(50, section), ""},
 		"51 blocks":                    {many(51, section), "no more than 50 items"},
@@ -183,8 +183,8 @@ func TestJudgeBlocks(t *testing.T) {
 	}
 }
 
-// TestJudgeAcceptsTocsinsMessages holds the look-alike against the layout that it
-// is there to show.
+// TestJudgeAcceptsTocsinsMessages checks that the look-alike accepts the layout that it is made to
+// show.
 func TestJudgeAcceptsTocsinsMessages(t *testing.T) {
 	t.Parallel()
 	bodies, err := filepath.Glob("../../../../notify/*/testdata/*.json")
@@ -256,7 +256,7 @@ func TestMrkdwnIsQuickOnHostileText(t *testing.T) {
 	}
 }
 
-// FuzzMrkdwn holds that no text whatsoever becomes markup of its own.
+// FuzzMrkdwn checks that no text becomes markup by itself.
 func FuzzMrkdwn(f *testing.F) {
 	f.Add("*a* <b> `c` ```d``` <https://e|f> &lt;")
 	f.Add("<https://a|b\"c> *_~x~_* :fire:")
@@ -293,7 +293,7 @@ func FuzzMrkdwn(f *testing.F) {
 	})
 }
 
-// menu is a menu of so many choices with values of a length.
+// menu is a menu with n choices whose values have a given length.
 func menu(choices, length int) map[string]any {
 	option := map[string]any{"text": map[string]any{"type": "plain_text", "text": "x"}, "value": strings.Repeat("v", length)}
 	return map[string]any{

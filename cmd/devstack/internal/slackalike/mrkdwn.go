@@ -13,10 +13,10 @@ import (
 // longestMarked bounds what is between two marks, in bytes.
 const longestMarked = 3000
 
-// mrkdwn turns Slack's markup into HTML, by the rules of
-// https://docs.slack.dev/messaging/formatting-message-text: fenced and inline
-// code, quotes, links and mentions in angle brackets, *bold*, _italic_ and
-// ~strike~ at word boundaries. Whatever is none of these is text and escaped.
+// mrkdwn converts Slack's markup to HTML, by the rules of
+// https://docs.slack.dev/messaging/formatting-message-text: fenced and inline code, quotes, links
+// and mentions in angle brackets, *bold*, _italic_ and ~strike~ at word boundaries. Everything else
+// is escaped text.
 func mrkdwn(text string) template.HTML {
 	var b strings.Builder
 	parts := strings.Split(text, "```")
@@ -40,7 +40,7 @@ func mrkdwn(text string) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // every piece of text went through escape
 }
 
-// plain is the text of a plain_text object: no markup, but emoji.
+// plain is the text of a plain_text object: no markup except emoji.
 func plain(text string) template.HTML {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -88,9 +88,8 @@ func lines(b *strings.Builder, text string) {
 	}
 }
 
-// inline writes one line. It never looks back further than one rune, and a mark
-// searches its closing one within longestMarked bytes, so that hostile lines cost
-// little.
+// inline writes one line. It never looks back further than one rune, and searches a closing mark
+// within longestMarked bytes, so that hostile lines are cheap.
 func inline(b *strings.Builder, line string) {
 	before := ' '
 	for len(line) > 0 {
@@ -141,8 +140,8 @@ func textRun(line string) int {
 	return len(line)
 }
 
-// closing finds the mark that closes the one with which the line begins, 0 if
-// that is no opening mark.
+// closing finds the mark that closes the opening mark at the beginning of the line; 0 if there is
+// no opening mark.
 func closing(line string, before rune) int {
 	after, _ := utf8.DecodeRuneInString(line[1:])
 	if isWord(before) || len(line) < 3 || unicode.IsSpace(after) || after == rune(line[0]) {
@@ -163,8 +162,8 @@ func closing(line string, before rune) int {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// angled writes what is in angle brackets: a link, a mention, a date. What
-// is neither was meant as text, by a sender who forgot to escape.
+// angled writes the content of angle brackets: a link, a mention, a date. Anything else was meant
+// as text, by a sender who forgot to escape it.
 func angled(inside string) (string, bool) {
 	target, label, labelled := strings.Cut(inside, "|")
 	switch {
@@ -190,8 +189,8 @@ func angled(inside string) (string, bool) {
 	}
 }
 
-// date writes an instant that the reader's browser puts into words, as
-// !date^<seconds>^<format> asks; where it does not, the fallback stands.
+// date writes an instant that the reader's browser formats, for !date^<seconds>^<format>. If the
+// browser does not, the fallback is shown.
 func date(target, fallback string) string {
 	parts := strings.SplitN(target, "^", 4)
 	seconds, err := strconv.ParseInt(parts[1], 10, 64)
@@ -202,7 +201,7 @@ func date(target, fallback string) string {
 		`" data-format="` + escape(parts[2]) + `">` + escape(fallback) + `</time>`
 }
 
-// link lets through what may be followed: web addresses and mail.
+// link allows targets that may be followed: web addresses and mail.
 func link(target string) (string, bool) {
 	target = unescape(target)
 	u, err := url.Parse(target)
@@ -219,8 +218,7 @@ func link(target string) (string, bool) {
 	}
 }
 
-// escape makes HTML of text in which Slack's three entities stand for their
-// characters.
+// escape returns HTML for text in which Slack's three entities represent their characters.
 func escape(text string) string { return template.HTMLEscapeString(unescape(text)) }
 
 func unescape(text string) string {
@@ -230,8 +228,8 @@ func unescape(text string) string {
 	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(text)
 }
 
-// emoji finds the short name with which the text begins, one of those that
-// alerts use, and returns its sign and its length; others stay as they are.
+// emoji finds a short name that alerts use at the beginning of the text, and returns its sign and
+// its length. Other names stay as they are.
 func emoji(text string) (sign string, size int) {
 	end := strings.IndexByte(text[1:], ':')
 	if end < 0 {

@@ -38,14 +38,14 @@ func assets() http.Handler {
 	})
 }
 
-// channelView is a line of the list at the left.
+// channelView is an entry of the list on the left.
 type channelView struct {
 	Name     string
 	Selected bool
 	Counts
 }
 
-// pageView is what the page's template reads.
+// pageView is the data of the page's template.
 type pageView struct {
 	View     string // the channel, or refusedView
 	Channels []channelView
@@ -114,7 +114,7 @@ func (s *Server) pageOf(name string, before int64) pageView {
 	return v
 }
 
-// shownIn says whether an entry belongs to a view.
+// shownIn reports whether an entry belongs to a view.
 func (e *Entry) shownIn(name string) bool {
 	if name == refusedView {
 		return !e.Accepted
@@ -122,16 +122,15 @@ func (e *Entry) shownIn(name string) bool {
 	return e.Accepted && e.Edits == 0 && e.Channel == name
 }
 
-// update is what a live page is sent.
+// update is what a live page receives.
 type update struct {
 	Messages []string          `json:"messages"` // HTML, oldest first
 	Counts   map[string]Counts `json:"counts"`
 	Faults   []Fault           `json:"faults"`
 }
 
-// streamEvents answers GET /events?view=…&after=…: server-sent events of what is
-// added to a view after an id. The id of each event is where the next connection
-// goes on.
+// streamEvents answers GET /events?view=…&after=…: server-sent events with the additions to a view
+// after an id. The next connection continues at the id of the last event.
 func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
 	if last, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
@@ -164,7 +163,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// A writer that cannot set deadlines is a test's.
+		// A writer that cannot set deadlines belongs to a test.
 		_ = out.SetWriteDeadline(time.Now().Add(30 * time.Second))
 		if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", after, data); err != nil || out.Flush() != nil {
 			return

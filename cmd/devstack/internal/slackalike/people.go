@@ -11,17 +11,17 @@ import (
 // team is the workspace.
 const team = "T0DEMO"
 
-// Told is a text that the bot showed to one person alone.
+// Told is a text that the bot showed to only one person.
 type Told struct {
 	User    string `json:"user"`
 	Channel string `json:"channel"`
 	Text    string `json:"text"`
 }
 
-// maxTold bounds how many of them are kept.
+// maxTold bounds how many of these texts are kept.
 const maxTold = 200
 
-// person finds a member; the empty id is the first one.
+// person finds a member; the empty id means the first one.
 func (b *bots) person(id string) (Person, bool) {
 	if id == "" && len(b.People) > 0 {
 		return b.People[0], true
@@ -33,7 +33,7 @@ func (b *bots) person(id string) (Person, bool) {
 	return b.People[i], true
 }
 
-// toldSince returns what is kept of the texts after the first n, and how many there were.
+// toldSince returns the kept texts after the first n, and how many there were.
 func (b *bots) toldSince(n int) (told []Told, all int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Server) ephemeral(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, map[string]any{"ok": true, "message_ts": s.bots.stamp(s.opts.Clock())})
 }
 
-// userInfo answers users.info, which takes a form alone.
+// userInfo answers users.info, which accepts only a form.
 func (s *Server) userInfo(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	refused := func(word string) { respond(w, http.StatusOK, map[string]any{"ok": false, "error": word}) }
@@ -107,7 +107,8 @@ func (s *Server) toldList(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusOK, told)
 }
 
-// menu judges a menu of choices: https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element.
+// menu checks a menu of choices:
+// https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element.
 func (c *blockCheck) menu(e map[string]any, at string) {
 	c.members(e, at, "placeholder", "action_id", "options", "option_groups", "initial_option", "confirm", "focus_on_load")
 	if placeholder, given := e["placeholder"]; given {

@@ -18,19 +18,19 @@ import (
 // https://docs.slack.dev/interactivity/handling-user-interaction.
 const pressTimeout = 3 * time.Second
 
-// Press is a button to press, as POST /control/press takes it.
+// Press is a button to press, in the form of POST /control/press.
 type Press struct {
 	// Message is the id of the message's request.
 	Message int64 `json:"message"`
-	// Action is the action_id of the button or the menu, Value what was chosen from a menu.
+	// Action is the action_id of the button or the menu. Value is the choice from a menu.
 	Action string `json:"action"`
 	Value  string `json:"value,omitempty"`
-	// User is the id of who presses; empty is the first of the people.
+	// User is the id of the person who presses; empty means the first of the people.
 	User string `json:"user,omitempty"`
 }
 
-// press answers POST /control/press: it tells the bot's app of a pressed button, as
-// Slack does, and says how the app answered, and what it told the person meanwhile.
+// press answers POST /control/press: it notifies the bot's app of a pressed button, as Slack does,
+// and returns the app's answer and what the app told the person meanwhile.
 func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 	var p Press
 	if !read(w, r, &p) {

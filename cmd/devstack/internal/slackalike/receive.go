@@ -17,7 +17,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, hook, v)
 }
 
-// receiveUnknown refuses a path that cannot be a webhook's.
+// receiveUnknown refuses a path that cannot belong to a webhook.
 func (s *Server) receiveUnknown(w http.ResponseWriter, r *http.Request) {
 	hook := Hook{Path: strings.TrimPrefix(r.URL.Path, "/services/")}
 	s.answer(w, r, hook, refuse(noService, "the path is no webhook's"))
@@ -74,7 +74,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, hook Hook, v ver
 	s.reply(w, r, e, http.StatusOK, "ok", "")
 }
 
-// misbehave does what a fault asks for and says whether that was the answer.
+// misbehave carries out a fault, and reports whether that was the answer.
 func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, e *Entry, f Fault) (done bool) {
 	const asked = "asked to misbehave"
 	switch f.Kind {
@@ -112,7 +112,7 @@ func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, e *Entry, f F
 	return true
 }
 
-// wait says whether the time passed with the sender still there.
+// wait reports whether the time passed while the sender was still connected.
 func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -126,7 +126,7 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// reply records and then sends an answer of one word, as Slack does; to a bot in JSON.
+// reply records and then sends an answer of one word, as Slack does; for a bot in JSON.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, e *Entry, status int, word, reason string) {
 	if e.isBots() && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 		status = http.StatusOK
@@ -149,12 +149,12 @@ func (s *Server) note(r *http.Request, e *Entry) {
 	}
 }
 
-// retryAfter names whole seconds, at least one.
+// retryAfter sets Retry-After to whole seconds, at least one.
 func retryAfter(w http.ResponseWriter, seconds float64) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(seconds)))))
 }
 
-// redacted copies headers without what lets someone in elsewhere.
+// redacted copies headers without credentials.
 func redacted(h http.Header) http.Header {
 	out := h.Clone()
 	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {

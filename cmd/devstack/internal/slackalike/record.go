@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Entry is one request to a webhook and what became of it.
+// Entry is one request to a webhook, and its result.
 type Entry struct {
 	// ID counts the requests, from 1.
 	ID int64 `json:"id"`
@@ -25,20 +25,19 @@ type Entry struct {
 	App     string    `json:"app"`
 	// Accepted says that the message was posted.
 	Accepted bool `json:"accepted"`
-	// Status and Answer are what the sender got; Status is 0 when it got
-	// nothing.
+	// Status and Answer are what the sender got; Status is 0 if it got nothing.
 	Status int    `json:"status"`
 	Answer string `json:"answer"`
-	// Reason says more than the answer does, for people.
+	// Reason says more than the answer, for people.
 	Reason string `json:"reason,omitempty"`
-	// Fault is the fault that took part.
+	// Fault is the fault that applied.
 	Fault FaultKind `json:"fault,omitempty"`
-	// WebhookID is the header of that name; Delivery counts the messages accepted
-	// with it by this webhook, so that 2 and more are duplicates.
+	// WebhookID is the header of that name. Delivery counts the messages that this webhook accepted
+	// with it: from 2 on they are duplicates.
 	WebhookID string `json:"webhookId,omitempty"`
-	// TS is where a bot's message is in its channel, of an accepted call.
+	// TS is the place of a bot's message in its channel, for an accepted call.
 	TS string `json:"ts,omitempty"`
-	// Edits is the id of the message that the call changed, 0 when it posted one.
+	// Edits is the id of the message that the call changed; 0 if it posted one.
 	Edits    int64       `json:"edits,omitempty"`
 	Delivery int         `json:"delivery,omitempty"`
 	Headers  http.Header `json:"headers"`
@@ -55,11 +54,11 @@ type Counts struct {
 	Duplicates int64 `json:"duplicates"`
 }
 
-// maxKnownIDs bounds the webhook-ids that are remembered for finding duplicates.
+// maxKnownIDs bounds the webhook-ids that are remembered to find duplicates.
 const maxKnownIDs = 200_000
 
-// record holds the newest entries, in order, and tells listeners of new ones. It
-// is safe for concurrent use.
+// record holds the newest entries, in order, and notifies listeners of new ones. It is safe for
+// concurrent use.
 type record struct {
 	most int
 
@@ -78,9 +77,9 @@ func newRecord(most int) *record {
 	return &record{most: most, counts: map[string]*Counts{}, delivered: map[string]int{}, edits: map[int64]*Entry{}, changed: make(chan struct{})}
 }
 
-// open reads the journal, where there is one, and goes on writing it. It keeps
-// the newest entries alone: the file is rewritten, so it stays small, and a line
-// that a crash cut off does no harm. It returns how many lines were unreadable.
+// open reads the journal, if there is one, and continues to write it. It keeps only the newest
+// entries: the file is rewritten, so it stays small, and a line that a crash cut off does no harm.
+// It returns how many lines were unreadable.
 func (r *record) open(path string) (unreadable int, err error) {
 	unreadable, err = r.load(path)
 	if err != nil {
@@ -135,8 +134,8 @@ func (r *record) load(path string) (unreadable int, err error) {
 	return unreadable, nil
 }
 
-// add numbers an entry, keeps it and tells the listeners. The error is that of
-// the journal; the entry is kept in any case and must not be changed afterwards.
+// add numbers an entry, stores it and notifies the listeners. The error is that of the journal. The
+// entry is stored in any case and must not be changed afterwards.
 func (r *record) add(e *Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,13 +158,13 @@ func (r *record) add(e *Entry) error {
 	return nil
 }
 
-// wake tells the listeners to look again. The caller holds the lock.
+// wake makes the listeners look again. The caller holds the lock.
 func (r *record) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// announce tells the listeners of a change outside of the record.
+// announce notifies the listeners of a change outside of the record.
 func (r *record) announce() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,9 +207,8 @@ func (r *record) keep(e *Entry) {
 	}
 }
 
-// since returns the entries after an id, oldest first, those that match, at most
-// as many as given, from the newest on when that cuts them; and a channel that is
-// closed when there is more.
+// since returns the matching entries after an id, oldest first, at most most of the newest; and a
+// channel that is closed when there are more.
 func (r *record) since(id int64, most int, match func(*Entry) bool) ([]*Entry, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,12 +224,12 @@ func (r *record) since(id int64, most int, match func(*Entry) bool) ([]*Entry, <
 	return out, r.changed
 }
 
-// byID returns an entry that is kept, or nil.
+// byID returns a stored entry, or nil.
 func (r *record) byID(id int64) *Entry {
 	return r.last(func(e *Entry) bool { return e.ID == id })
 }
 
-// find returns the message of a bot that stands somewhere, or nil.
+// find returns the message of a bot at a place, or nil.
 func (r *record) find(hook, ts string) *Entry {
 	return r.last(func(e *Entry) bool { return e.Accepted && e.Edits == 0 && e.Hook == hook && e.TS == ts && ts != "" })
 }
@@ -265,7 +263,7 @@ func (r *record) sums() (map[string]Counts, int64) {
 	return out, r.newest
 }
 
-// clear forgets all entries and counts, and empties the journal. Ids go on.
+// clear deletes all entries and counts, and empties the journal. Ids continue.
 func (r *record) clear() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

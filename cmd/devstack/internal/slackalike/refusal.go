@@ -2,15 +2,14 @@ package slackalike
 
 import "net/http"
 
-// refusal is a word with which Slack turns a message down. It is the whole body
-// of the answer.
+// refusal is a word with which Slack refuses a message. It is the whole body of the answer.
 type refusal string
 
 // The words, as documented under "Handling errors" in
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks and in
-// https://api.slack.com/changelog/2016-05-17-changes-to-errors-for-incoming-webhooks.
-// Words for rate limits and unknown methods are this package's own, Slack
-// documents their status alone.
+// https://api.slack.com/changelog/2016-05-17-changes-to-errors-for-incoming-webhooks. The words for
+// rate limits and unknown methods are this package's own, because Slack documents only their
+// status.
 const (
 	invalidPayload       refusal = "invalid_payload"
 	invalidBlocks        refusal = "invalid_blocks"
@@ -32,15 +31,14 @@ const (
 )
 
 // The words of the Web API, as documented with chat.postMessage and chat.update in
-// https://docs.slack.dev/reference/methods. They come with status 200, but for a
-// rate that is exceeded.
+// https://docs.slack.dev/reference/methods. They have status 200, except for an exceeded rate.
 const (
 	notAuthed       refusal = "not_authed"
 	invalidAuth     refusal = "invalid_auth"
 	invalidJSON     refusal = "invalid_json"
 	messageNotFound refusal = "message_not_found"
 	rateLimitedAPI  refusal = "ratelimited"
-	// The following are faults on request alone.
+	// The following are only faults on request.
 	notInChannel     refusal = "not_in_channel"
 	isArchived       refusal = "is_archived"
 	tokenRevoked     refusal = "token_revoked"
@@ -52,7 +50,7 @@ const (
 	fatalError       refusal = "fatal_error"
 )
 
-// status is the HTTP status that goes with the word, 0 for an unknown word.
+// status is the HTTP status of the word; 0 for an unknown word.
 func (r refusal) status() int {
 	switch r {
 	case invalidPayload, invalidBlocks, noText, tooManyAttachments, userNotFound:
@@ -77,7 +75,7 @@ func (r refusal) status() int {
 	}
 }
 
-// verdict is what becomes of a request. The zero value accepts it.
+// verdict is the result for a request. The zero value accepts it.
 type verdict struct {
 	word   refusal
 	detail string

@@ -15,7 +15,7 @@ import (
 
 // Hook is an incoming webhook that exists.
 type Hook struct {
-	// Path is what follows /services/ in its URL: T…/B…/….
+	// Path is the part of its URL after /services/: T…/B…/….
 	Path string `json:"path"`
 	// Channel is where its messages appear, with the leading #.
 	Channel string `json:"channel"`
@@ -29,31 +29,31 @@ type FaultKind string
 // The faults. Besides these, every word of refusal is a fault: "no_service",
 // "channel_is_archived", "rollup_error" and so on.
 const (
-	// FaultError answers Status, 500 by default.
+	// FaultError answers with Status, 500 by default.
 	FaultError FaultKind = "error"
 	// FaultSlow waits Seconds and then judges as usual.
 	FaultSlow FaultKind = "slow"
 	// FaultRateLimited answers 429 with Retry-After: Seconds.
 	FaultRateLimited FaultKind = "rate_limited"
-	// FaultHang answers nothing until the client gives up.
+	// FaultHang does not answer until the client gives up.
 	FaultHang FaultKind = "hang"
-	// FaultDrop closes the connection without looking at the message.
+	// FaultDrop closes the connection without reading the message.
 	FaultDrop FaultKind = "drop"
-	// FaultLoseAnswer accepts the message and closes the connection instead of
-	// saying so: what a sender takes for a failure has happened.
+	// FaultLoseAnswer accepts the message and closes the connection without an answer: a message
+	// that the sender takes for failed was posted.
 	FaultLoseAnswer FaultKind = "lose_answer"
 )
 
 // Fault is how a webhook misbehaves.
 type Fault struct {
-	// Hook is the path of a webhook, "" for all of them.
+	// Hook is the path of a webhook; "" means all of them.
 	Hook string    `json:"hook"`
 	Kind FaultKind `json:"kind"`
-	// Status is that of FaultError.
+	// Status is the status of FaultError.
 	Status int `json:"status,omitempty"`
-	// Seconds are those of FaultSlow and FaultRateLimited.
+	// Seconds are the time of FaultSlow and FaultRateLimited.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Count is for how many requests the fault still holds, 0 until it is reset.
+	// Count is how many further requests the fault applies to; 0 means until it is reset.
 	Count int `json:"count,omitempty"`
 }
 
@@ -85,11 +85,10 @@ func (f *Fault) validate() error {
 	return nil
 }
 
-// errHook is the trouble with a path that is no webhook's.
+// errHook is the error for a path that does not belong to a webhook.
 var errHook = errors.New("a webhook's path is T…/B…/…, letters and digits")
 
-// registry knows the webhooks, their rates and their faults. It is safe for
-// concurrent use.
+// registry stores the webhooks, their rates and their faults. It is safe for concurrent use.
 type registry struct {
 	perSecond rate.Limit
 	burst     int
@@ -118,7 +117,7 @@ func newRegistry(hooks []Hook, perSecond float64, burst int) (*registry, error) 
 	return r, nil
 }
 
-// add makes a webhook exist, or changes where its messages appear.
+// add adds a webhook, or changes where its messages appear.
 func (r *registry) add(h Hook) error {
 	if ok, _ := regexp.MatchString(`^T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]+$`, h.Path); !ok {
 		return fmt.Errorf("%q: %w", h.Path, errHook)
@@ -137,7 +136,7 @@ func (r *registry) add(h Hook) error {
 	return nil
 }
 
-// addBot makes the channels of a bot known.
+// addBot adds the channels of a bot.
 func (r *registry) addBot(b Bot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +154,8 @@ func (r *registry) list() []Hook {
 	return slices.Clone(r.hooks)
 }
 
-// find returns the webhook of a path. Of an unknown one the verdict tells how
-// much of it is known, as Slack does.
+// find returns the webhook with a path. For an unknown path the verdict says which part of it is
+// known, as Slack does.
 func (r *registry) find(team, service, token string) (Hook, verdict) {
 	path := team + "/" + service + "/" + token
 	sameTeam, sameService := false, false
@@ -181,8 +180,8 @@ func hasPrefix(path, start string) bool {
 	return len(path) > len(start) && path[:len(start)+1] == start+"/"
 }
 
-// admit takes one message from the webhook's allowance. When there is none left
-// it returns after how long there will be one.
+// admit takes one message from the webhook's allowance. If there is none left, it returns the time
+// until there will be.
 func (r *registry) admit(path string, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,8 +192,8 @@ func (r *registry) admit(path string, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// fault returns the fault that holds for a request to the webhook and counts it;
-// one for the webhook itself goes before one for all.
+// fault returns the fault that applies to a request to the webhook, and counts it. A fault of the
+// webhook takes precedence over one for all webhooks.
 func (r *registry) fault(path string) (Fault, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +216,7 @@ func (r *registry) fault(path string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// set replaces the fault of a webhook, or that of all.
+// set replaces the fault of a webhook, or the one for all.
 func (r *registry) set(f Fault) error {
 	if err := f.validate(); err != nil {
 		return err
@@ -239,7 +238,7 @@ func (r *registry) reset(path string, everything bool) {
 	delete(r.faults, path)
 }
 
-// active returns the faults that hold now, that for all first.
+// active returns the faults that apply now, the one for all first.
 func (r *registry) active() []Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()

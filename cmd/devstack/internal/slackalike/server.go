@@ -19,17 +19,17 @@ const (
 
 // Options are the settings of [NewServer].
 type Options struct {
-	// Hooks are the webhooks that exist; [DefaultHooks] when nil.
+	// Hooks are the existing webhooks; [DefaultHooks] if nil.
 	Hooks []Hook
-	// Bot posts by the Web API; [DefaultBot] when nil.
+	// Bot posts by the Web API; [DefaultBot] if nil.
 	Bot *Bot
-	// Rate is how many messages a second a webhook accepts for long, 1 by default;
-	// negative for any number. Burst is how many it accepts at once.
+	// Rate is how many messages a second a webhook accepts in the long run, 1 by default; a
+	// negative rate means any number. Burst is how many it accepts at once.
 	Rate  float64
 	Burst int
 	// Kept is how many requests are kept, 2,000 by default.
 	Kept int
-	// Journal is a file that keeps the requests over a restart; "" for none.
+	// Journal is a file that keeps the requests over a restart; "" means none.
 	Journal string
 	// Clock is the present, time.Now by default.
 	Clock func() time.Time
@@ -37,7 +37,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultHooks are the webhooks of a server that is given none.
+// DefaultHooks are the webhooks of a server for which none are configured.
 func DefaultHooks() []Hook {
 	return []Hook{
 		{Path: "T0DEMO/B0OPS/integrationops", Channel: "#integration-ops", App: "Tocsin"},
@@ -46,7 +46,7 @@ func DefaultHooks() []Hook {
 	}
 }
 
-// Server is the look-alike, an [http.Handler].
+// Server is the stand-in for Slack, an [http.Handler].
 type Server struct {
 	opts     Options
 	registry *registry
@@ -60,8 +60,7 @@ type Server struct {
 	closeOnce sync.Once
 }
 
-// NewServer returns a server with the entries of its journal. Whoever makes one
-// closes it.
+// NewServer returns a server with the entries of its journal. The caller closes it.
 func NewServer(opts Options) (*Server, error) {
 	if opts.Logger == nil {
 		return nil, errors.New("slack look-alike: a logger is required")
@@ -107,7 +106,7 @@ func NewServer(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// newClient returns what tells the bot's app of pressed buttons.
+// newClient returns the client that notifies the bot's app of pressed buttons.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -115,9 +114,8 @@ func newClient() *http.Client {
 	}
 }
 
-// Close ends every request that is kept waiting (hung ones and live pages) and
-// closes the journal. It comes before the shutdown of the HTTP server, which
-// would otherwise wait for them.
+// Close ends every waiting request (hung ones and live pages) and closes the journal. It must come
+// before the shutdown of the HTTP server, which would otherwise wait for these requests.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() { close(s.closing) })
 	return s.record.close()
@@ -136,8 +134,8 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("/api/users.info", s.userInfo)
 	mux.HandleFunc("/api/", s.unknownMethod)
 
-	// A page of another origin, open in the same browser, must not be able to
-	// change anything here; webhooks themselves are for everyone.
+	// A page of another origin in the same browser must not be able to change anything here; the
+	// webhooks themselves are open to everyone.
 	guard := http.NewCrossOriginProtection()
 	mux.Handle("GET /control/told", http.HandlerFunc(s.toldList))
 	mux.Handle("GET /control/faults", http.HandlerFunc(s.faultsList))

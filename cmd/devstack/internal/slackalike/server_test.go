@@ -20,7 +20,7 @@ import (
 
 const opsHook = "T0DEMO/B0OPS/integrationops"
 
-// clock is a present that a test moves.
+// clock is a time that a test sets.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -299,7 +299,7 @@ func TestHangEndsWithTheSenderOrTheServer(t *testing.T) {
 	}
 }
 
-// cancelAtEOF gives up once its body is sent.
+// cancelAtEOF cancels a request once its body is sent.
 type cancelAtEOF struct {
 	io.Reader
 	cancel func()
@@ -484,7 +484,7 @@ func TestEventsTellOfNewMessages(t *testing.T) {
 	}
 }
 
-// events returns a reader of the stream's events, one after another.
+// events returns a function that reads the next event of the stream.
 func (b *bench) events(t *testing.T, path, last string) func() (string, update) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// messageView is an entry as the page shows it.
+// messageView is an entry in the form in which the page shows it.
 type messageView struct {
 	*Entry
 	Edited      bool
@@ -66,8 +66,8 @@ type fieldView struct {
 	Short bool
 }
 
-// view reads the message of an entry as it was last changed. A refused one is
-// shown as what was sent.
+// view reads the message of an entry after its last change. A refused message is shown as it was
+// sent.
 func (s *Server) view(e *Entry) messageView {
 	body, edited := s.shown(e)
 	v := messageView{
@@ -145,7 +145,7 @@ func blockViews(blocks []any, pressable bool) []blockView {
 	return out
 }
 
-// viewBlock shows a block that was judged sound.
+// viewBlock shows a block that was found valid.
 func viewBlock(b map[string]any, pressable bool) blockView {
 	v := blockView{Kind: str(b, "type")}
 	switch v.Kind {
@@ -255,7 +255,7 @@ func textObject(value any) template.HTML {
 	return plain(str(t, "text"))
 }
 
-// richText gathers the texts of a rich_text block, one line for each element.
+// richText collects the texts of a rich_text block, one line for each element.
 func richText(value any) string {
 	var out []string
 	for _, e := range asList(value) {
@@ -287,7 +287,7 @@ func asList(value any) []any {
 // Address is the path that was called.
 func (e *Entry) Address() string { return Hook{Path: e.Hook}.Address() }
 
-// Address is the path under which messages are taken.
+// Address is the path at which messages are accepted.
 func (h Hook) Address() string {
 	if channel, bots := strings.CutPrefix(h.Path, hookOfBot); bots {
 		return strings.TrimSpace("/api/chat.postMessage " + channel)
@@ -295,7 +295,7 @@ func (h Hook) Address() string {
 	return "/services/" + h.Path
 }
 
-// Webhook says that messages are posted to a URL.
+// Webhook reports whether messages are posted to a URL.
 func (h Hook) Webhook() bool { return !strings.HasPrefix(h.Path, hookOfBot) }
 
 // Outcome is the answer to the sender, in a line.

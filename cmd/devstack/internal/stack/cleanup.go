@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// cleanups end what was started, the last first. Each resource is registered right after it exists.
+// cleanups end what was started, last first. Each resource is registered right after it exists.
 type cleanups struct {
 	named []namedCleanup
 }
@@ -21,7 +21,7 @@ func (c *cleanups) add(name string, end func(ctx context.Context) error) {
 	c.named = append(c.named, namedCleanup{name: name, end: end})
 }
 
-// run ends everything, whatever fails on the way.
+// run ends everything, even if some of it fails.
 func (c *cleanups) run(ctx context.Context) error {
 	var failed []error
 	for _, each := range slices.Backward(c.named) {

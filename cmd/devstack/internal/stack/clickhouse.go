@@ -23,7 +23,7 @@ import (
 
 const (
 	startAttempts = 3
-	// dyingBound is how long a process of a killed devstack is given to end.
+	// dyingBound is how long a process of a killed devstack may take to end.
 	dyingBound = 30 * time.Second
 )
 
@@ -31,19 +31,20 @@ const (
 type clickHouse struct {
 	*proc.Child
 	port int
-	// tether is a pipe that the process reads: it ends when devstack does, on every system and however that happens.
+	// tether is a pipe that the process reads. It ends when devstack does, on every system and in
+	// every case.
 	tether *os.File
 }
 
 // clickHouseOptions says what to run.
 type clickHouseOptions struct {
-	// Self is devstack's own program, which is ClickHouse's, too.
+	// Self is devstack's own program, which also runs ClickHouse.
 	Self string
-	// Library is libchdb, and DataDir where it keeps its tables.
+	// Library is libchdb; DataDir is where it stores its tables.
 	Library, DataDir string
-	// Port is the port to take; 0, or at the first start a port that is taken, means any free one.
+	// Port is the port to use; 0, or at the first start a port in use, means any free one.
 	Port int
-	// Log gets what the process says.
+	// Log gets the output of the process.
 	Log io.Writer
 }
 
@@ -87,8 +88,9 @@ func superviseClickHouse(ctx context.Context, console *Console, opts clickHouseO
 	return supervised, first, err
 }
 
-// awaitEngine waits until no process uses a data directory: one that outlived a killed devstack ends by itself, which takes
-// a while on a busy machine. If one stays, the process that is started next says so.
+// awaitEngine waits until no process uses a data directory. A process that outlived a killed
+// devstack ends by itself, which takes a while on a busy machine. If one remains, the process that
+// is started next says so.
 func awaitEngine(ctx context.Context, dataDir string) error {
 	if err := os.MkdirAll(dataDir, 0o750); err != nil {
 		return fmt.Errorf("start ClickHouse: %w", err)

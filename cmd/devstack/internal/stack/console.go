@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Console is where devstack talks to the person who started it: one line at a time, each marked as devstack's.
+// Console prints devstack's messages to the person who started it: one line at a time, each marked
+// as devstack's.
 type Console struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -18,7 +18,7 @@ import (
 	"tocsin/cmd/devstack/internal/pgserver"
 )
 
-// What Up keeps in its data directory.
+// What Up stores in its data directory.
 const (
 	lockFile      = "devstack.lock"
 	settingsFile  = "devstack.json"
@@ -32,35 +32,39 @@ const (
 	binDir        = "bin"
 )
 
-// elsewhere is where root's Postgres data goes when Postgres's user cannot enter the data directory.
+// elsewhere is the directory of root's Postgres data if Postgres's user cannot enter the data
+// directory.
 const elsewhere = "/var/lib/tocsin-devstack"
 
-// settings is what must stay the same from one start to the next. A port of 0 has not been chosen yet.
+// settings is what must stay the same between starts. A port of 0 has not been chosen yet.
 type settings struct {
 	PostgresPort   int `json:"postgresPort"`
 	ClickHousePort int `json:"clickHousePort"`
 	SlackPort      int `json:"slackPort"`
-	// MailPort is the mail server's, MailboxPort that of the page that shows what it received.
+	// MailPort is the port of the mail server, MailboxPort that of the page that shows received
+	// messages.
 	MailPort    int `json:"mailPort"`
 	MailboxPort int `json:"mailboxPort"`
 	TocsinPort  int `json:"tocsinPort"`
-	// Seeded says that the demo's rules were made once. Whoever deletes them does not get them back.
+	// Seeded says that the demo's rules were made once. If they are deleted, they are not made
+	// again.
 	Seeded bool `json:"seeded"`
-	// BotWebhook is the id of the seeded webhook that posts as a bot, whose buttons the Slack look-alike presses.
+	// BotWebhook is the id of the seeded webhook that posts as a bot. The Slack look-alike presses
+	// its buttons.
 	BotWebhook string `json:"botWebhook,omitempty"`
 }
 
-// data is the directory that everything of one Up lives in. It is locked while it is open.
+// data is the directory of one Up. It is locked while it is open.
 type data struct {
 	dir string
-	// postgres is Postgres's directory, which is elsewhere when its user cannot enter dir.
+	// postgres is Postgres's directory. It is elsewhere if its user cannot enter dir.
 	postgres string
 	settings settings
 	lock     *filelock.Lock
 }
 
-// openData locks the directory, making it where it is missing. It refuses a directory that holds other things than
-// devstack's.
+// openData locks the directory, and makes it if it is missing. It refuses a directory that contains
+// anything that is not devstack's.
 func openData(console *Console, path string) (*data, error) {
 	dir, err := filepath.Abs(path)
 	if err != nil {
@@ -128,7 +132,7 @@ func (d *data) placePostgres(console *Console) error {
 	return nil
 }
 
-// reset removes what devstack keeps, by name.
+// reset removes what devstack stores, by name.
 func (d *data) reset() error {
 	paths := []string{d.postgres, d.postgres + ".new"}
 	for _, name := range []string{
@@ -170,7 +174,8 @@ func (d *data) writeSettings() error {
 	return d.writeFile(settingsFile, append(content, '\n'), 0o644)
 }
 
-// encryptionKey returns the key that Tocsin encrypts secrets with, making it at the first start: 32 bytes in base64.
+// encryptionKey returns the key with which Tocsin encrypts secrets: 32 bytes in base64. It is made
+// at the first start.
 func (d *data) encryptionKey() (string, error) {
 	return d.secret(keyFile, func() string {
 		var raw [32]byte
@@ -180,12 +185,12 @@ func (d *data) encryptionKey() (string, error) {
 	})
 }
 
-// adminPassword returns the password of the demo's administrator, making it at the first start.
+// adminPassword returns the password of the demo's administrator. It is made at the first start.
 func (d *data) adminPassword() (string, error) {
 	return d.secret(passwordFile, func() string { return strings.ToLower(rand.Text()[:16]) })
 }
 
-// secret returns what a file keeps that only its owner may read, making it at the first start.
+// secret returns the content of a file that only its owner may read. It is made at the first start.
 func (d *data) secret(name string, fresh func() string) (string, error) {
 	content, err := os.ReadFile(d.path(name))
 	if err == nil {
@@ -198,7 +203,7 @@ func (d *data) secret(name string, fresh func() string) (string, error) {
 	return made, d.writeFile(name, []byte(made), 0o600)
 }
 
-// writeFile writes a file whole or not at all.
+// writeFile writes a file completely or not at all.
 func (d *data) writeFile(name string, content []byte, mode os.FileMode) error {
 	draft := d.path(name + ".new")
 	if err := os.WriteFile(draft, content, mode); err != nil {

@@ -21,11 +21,11 @@ import (
 	"tocsin/cmd/devstack/internal/netport"
 )
 
-// fence begins a block of shell commands in a page. One that is marked "sh example" is not run: it names machines that
-// are not here, or takes too long, or another test runs it.
+// fence begins a block of shell commands in a page. A block marked "sh example" is not run: it
+// refers to machines that do not exist here, takes too long, or is run by another test.
 var fence = regexp.MustCompile("^( *)```sh( example)?$")
 
-// commandsOf returns the commands that a page of the documentation has readers run, in their order.
+// commandsOf returns the commands that readers of a documentation page are to run, in order.
 func commandsOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -50,7 +50,7 @@ func commandsOf(t *testing.T, file string) string {
 	return commands.String()
 }
 
-// create posts to the API of a running devstack, and returns a field of the answer.
+// create posts to the API of a running devstack, and returns a field of the response.
 func create(t *testing.T, client *http.Client, base, path, body, field string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"api/v1"+path, strings.NewReader(body))
@@ -74,7 +74,7 @@ func create(t *testing.T, client *http.Client, base, path, body, field string) s
 	return string(found[1])
 }
 
-// environmentOf returns the environment of a process.
+// environmentOf returns the environment variables of a process.
 func environmentOf(t *testing.T, pid int) []string {
 	t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -84,7 +84,7 @@ func environmentOf(t *testing.T, pid int) []string {
 	return strings.Split(strings.TrimRight(string(content), "\x00"), "\x00")
 }
 
-// shell runs commands in a folder of their own, and fails the test at the first that fails.
+// shell runs commands in a folder of their own, and fails the test at the first command that fails.
 func shell(t *testing.T, commands string, env []string) string {
 	t.Helper()
 	for _, program := range []string{"bash", "curl", "jq"} {
@@ -107,7 +107,8 @@ func shell(t *testing.T, commands string, env []string) string {
 	return string(said)
 }
 
-// TestTheCommandsOfTheDocumentationWork runs what the pages have readers run, in a demo as make run starts it.
+// TestTheCommandsOfTheDocumentationWork runs the commands that the pages give readers, in a demo as
+// make run starts it.
 //
 //nolint:tparallel // one demo for all pages, one after the other
 func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
@@ -136,7 +137,8 @@ func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 	// Run by a test of its own, below.
 	delete(pages, filepath.Join(root, "docs", "tutorials", "opentelemetry.md"))
 	ran := 0
-	// What readers put there: their own address, token and tenant. And a refusal is a failure.
+	// Values that readers replace: their own address, token and tenant. And an error response is a
+	// failure.
 	own := strings.NewReplacer(" acme", " default", "http://127.0.0.1:8080", strings.TrimSuffix(base, "/"), "tcn_…", token, "curl -s ", "curl -sS --fail-with-body ")
 	for _, file := range slices.Sorted(maps.Keys(pages)) {
 		commands := commandsOf(t, file)
@@ -149,7 +151,7 @@ func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(name, func(t *testing.T) {
-			// The definitions of the README, which other pages refer to.
+			// The definitions in the README, to which other pages refer.
 			definitions := "BASE=http://127.0.0.1:8080/api/v1 TOKEN=tcn_…\napi() { curl -s -H \"Authorization: Bearer $TOKEN\" \"$@\"; }\n"
 			shell(t, own.Replace(definitions+commands), env)
 		})
@@ -159,7 +161,8 @@ func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 	}
 }
 
-// TestTheTutorialOfOpenTelemetryWorks runs its commands with throw-away databases, from the table to the alert.
+// TestTheTutorialOfOpenTelemetryWorks runs its commands with temporary databases, from the table to
+// the alert.
 func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 	t.Parallel()
 	programs := build(t)
@@ -183,7 +186,7 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 	address := fmt.Sprintf("http://127.0.0.1:%d", port)
 	commands := strings.NewReplacer(
 		"http://127.0.0.1:8080", address,
-		// Readers have a shell for it. It ends with this one.
+		// Readers use a second shell for it. It ends with this one.
 		"\ntocsin serve\n", "\ntocsin serve >serve.log 2>&1 &\ntrap 'kill $!; cat serve.log' EXIT\nuntil curl -sf "+address+"/readyz; do sleep 0.1; done\n",
 		"curl -s $BASE/alerts | jq", "until curl -s $BASE/alerts | grep -q declined; do sleep 0.1; done\ncurl -s $BASE/alerts | jq",
 	).Replace(commandsOf(t, page))

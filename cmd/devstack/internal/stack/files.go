@@ -13,7 +13,8 @@ import (
 	"tocsin/cmd/devstack/internal/pgserver"
 )
 
-// self is devstack's own program. On Linux it is named so that it can be started although a build has replaced it.
+// self is devstack's own program. On Linux it has a name by which it can be started even after a
+// build has replaced it.
 func self() (string, error) {
 	const link = "/proc/self/exe"
 	if _, err := os.Stat(link); err == nil {
@@ -42,7 +43,7 @@ func openLog(dir, name string) (*os.File, error) {
 	return file, nil
 }
 
-// bringEngines installs the engines where they are missing, in a place that Postgres's user may enter.
+// bringEngines installs the engines if they are missing, in a place that Postgres's user can enter.
 func bringEngines(ctx context.Context, console *Console, terminal bool) (engines.Engines, error) {
 	base, err := engines.DefaultBase()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"tocsin/cmd/devstack/internal/netport"
 )
 
-// startMailbox starts the mail server on the port that the seeded webhook leads to, and the page that shows its messages.
+// startMailbox starts the mail server on the port that the seeded webhook uses, and the page that
+// shows its messages.
 func (u *up) startMailbox(context.Context) error {
 	remembered := u.data.settings.MailPort
 	port, err := netport.Free(remembered)

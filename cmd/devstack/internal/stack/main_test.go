@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds every wait of a test. What is waited for usually takes a second or two.
+// patience limits every wait of a test. What is waited for usually takes a second or two.
 const patience = 3 * time.Minute
 
 // devstack is a running devstack.
@@ -60,7 +60,8 @@ func run(t *testing.T, temp string, args ...string) *devstack {
 	d := &devstack{stdout: newTranscript(), stderr: newTranscript(), done: make(chan struct{})}
 	d.cmd = exec.CommandContext(context.Background(), build(t).devstack, args...)
 	d.cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	// Pipes of the test's own: what devstack's orphans hold open must not keep Wait from returning.
+	// The test has its own pipes: otherwise processes that devstack leaves behind could keep them
+	// open, and Wait would not return.
 	for _, each := range []struct {
 		target *io.Writer
 		to     *transcript
@@ -118,12 +119,12 @@ func (d *devstack) signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// transcript is what a program has written so far.
+// transcript is the output of a program so far.
 type transcript struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{}
-	// ended is closed when nobody can write any more.
+	// ended is closed when no process can write any more.
 	ended chan struct{}
 }
 
@@ -181,7 +182,7 @@ func (s *transcript) await(t *testing.T, text string) string {
 	}
 }
 
-// eventually waits until a condition of the outer world holds.
+// eventually waits until a condition outside the test process holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -200,7 +201,7 @@ func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
 	}
-	// Where nobody waits for orphans, an ended one keeps its id.
+	// If nobody reaps orphans, an ended one keeps its id.
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }

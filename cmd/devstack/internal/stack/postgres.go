@@ -10,8 +10,8 @@ import (
 	"tocsin/cmd/devstack/internal/pgserver"
 )
 
-// supervisePostgres starts Postgres and supervises it. It keeps the port that it finds free at its first start: addresses
-// that were handed out stay right.
+// supervisePostgres starts Postgres and supervises it. It keeps the port that it chose at its first
+// start, so that addresses stay valid.
 func supervisePostgres(
 	ctx context.Context, console *Console, opts pgserver.Options,
 ) (*supervisor, *pgserver.Server, error) {

@@ -18,7 +18,7 @@ const (
 	pingTimeout  = 2 * time.Second
 )
 
-// awaitHTTP asks until url answers 200, and gives up when the child ends.
+// awaitHTTP requests url until it answers 200, and gives up when the child ends.
 func awaitHTTP(ctx context.Context, child *proc.Child, url string) error {
 	client := &http.Client{Timeout: pingTimeout}
 	defer client.CloseIdleConnections()

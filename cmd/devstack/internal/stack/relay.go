@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// relay hands signals to whoever is to act on them at the moment.
+// relay passes signals to the present handler.
 type relay struct {
 	signals chan os.Signal
 	done    chan struct{}
@@ -19,7 +19,7 @@ type relay struct {
 	first  syscall.Signal
 }
 
-// newRelay catches the signals that end a program. Stop it to give them back.
+// newRelay catches the signals that end a program, until it is stopped.
 func newRelay(handle func(sig syscall.Signal)) *relay {
 	r := &relay{signals: make(chan os.Signal, 8), done: make(chan struct{}), handle: handle}
 	signal.Notify(r.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -44,7 +44,7 @@ func (r *relay) run() {
 	}
 }
 
-// to changes who gets the signals from now on, and returns the first of those that came before, 0 when none did.
+// to changes the handler of signals, and returns the first signal that came before; 0 if none did.
 func (r *relay) to(handle func(sig syscall.Signal)) syscall.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *relay) to(handle func(sig syscall.Signal)) syscall.Signal {
 	return r.first
 }
 
-// received is the first signal that came, 0 when none did.
+// received is the first signal that came; 0 if none did.
 func (r *relay) received() syscall.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 	PostgresBinVariable   = "TOCSIN_DEVSTACK_POSTGRES_BIN"
 )
 
-// Exit codes of Run's own, as env(1) has them; all others are the command's.
+// Exit codes of Run itself, as in env(1). All others are those of the command.
 const (
 	ExitTrouble  = 125
 	ExitNotFound = 127
@@ -37,11 +37,11 @@ const (
 // stopBound is how long everything together may take to stop.
 const stopBound = 90 * time.Second
 
-// RunOptions says what to run beside the engines.
+// RunOptions says what to run in addition to the engines.
 type RunOptions struct {
 	// Command is the program and its arguments.
 	Command []string
-	// Durable has Postgres write to the disk as it would in production.
+	// Durable makes Postgres write to the disk as in production.
 	Durable bool
 	// PostgresSettings are added to the server's, such as "work_mem=64MB".
 	PostgresSettings []string
@@ -49,9 +49,10 @@ type RunOptions struct {
 	Terminal bool
 }
 
-// Run starts throw-away engines, runs a command that finds them in its environment, and stops and removes them when the
-// command has ended. It returns the command's exit code, 128 and the signal's number when a signal ended it. Signals go
-// to the command's process group; a second one kills it.
+// Run starts temporary engines, runs a command that finds them in its environment, and stops and
+// removes them when the command has ended. It returns the command's exit code; 128 plus the number
+// of the signal if a signal ended it. Signals go to the command's process group; a second one kills
+// it.
 func Run(ctx context.Context, console *Console, opts RunOptions) (code int, err error) {
 	program, err := exec.LookPath(opts.Command[0])
 	if err != nil {
@@ -98,7 +99,7 @@ func Run(ctx context.Context, console *Console, opts RunOptions) (code int, err 
 	return child.ExitCode(), nil
 }
 
-// forwarding hands the first signal on and kills at the next.
+// forwarding passes on the first signal and kills at the next one.
 func forwarding(child *proc.Child) func(syscall.Signal) {
 	var again atomic.Bool
 	return func(sig syscall.Signal) {
@@ -109,7 +110,8 @@ func forwarding(child *proc.Child) func(syscall.Signal) {
 	}
 }
 
-// startThrowAway starts both engines on a temporary directory and returns the environment that leads to them.
+// startThrowAway starts both engines in a temporary directory and returns the environment variables
+// with their addresses.
 func startThrowAway(ctx context.Context, console *Console, opts RunOptions, ending *cleanups) ([]string, error) {
 	found, err := bringEngines(ctx, console, opts.Terminal)
 	if err != nil {

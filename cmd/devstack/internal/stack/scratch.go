@@ -55,7 +55,7 @@ func newScratch(console *Console, durable bool) (*scratch, error) {
 		}
 		lock, err := filelock.Try(filepath.Join(dir, scratchLock))
 		if _, held := errors.AsType[*filelock.HeldError](err); held {
-			// Another devstack has just taken the new directory for an old one and is removing it.
+			// Another devstack has just taken the new directory for an old one, and is removing it.
 			continue
 		}
 		if err != nil {
@@ -90,7 +90,8 @@ func (s *scratch) remove() error {
 	return errors.Join(os.RemoveAll(s.dir), s.lock.Release())
 }
 
-// removeStaleScratch removes what killed devstacks left. What cannot be removed belongs to another user, and is left to them.
+// removeStaleScratch removes what killed devstacks have left. A directory that cannot be removed
+// belongs to another user, and stays.
 func removeStaleScratch(parent string) {
 	left, err := filepath.Glob(filepath.Join(parent, scratchPrefix+"*"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"tocsin/cmd/devstack/internal/slackalike"
 )
 
-// demoWebhook is a webhook to make: its name and its path on the Slack look-alike, the channel that it posts to as a bot,
-// or to whom it sends e-mails.
+// demoWebhook is a webhook to make: its name, and its path on the Slack look-alike, the channel
+// that it posts to as a bot, or the addressee of its e-mails.
 type demoWebhook struct {
 	name, path, channel, mailTo string
 }
@@ -31,7 +31,8 @@ func demoWebhooks() []demoWebhook {
 	}
 }
 
-// demoRule is a rule to make, as the API takes it; webhook is the name of the one that it notifies, also that of another.
+// demoRule is a rule to make, in the form of the API. webhook is the name of the webhook that it
+// notifies; also is the name of another one.
 type demoRule struct {
 	Name       string         `json:"name"`
 	FireMode   string         `json:"fireMode"`
@@ -40,7 +41,7 @@ type demoRule struct {
 	Filter     map[string]any `json:"filter"`
 	WebhookIDs []string       `json:"webhookIds"`
 
-	// What follows belongs to rules over a window.
+	// The following fields belong to window rules.
 	WindowSeconds      int     `json:"windowSeconds,omitempty"`
 	ShortWindowSeconds int     `json:"shortWindowSeconds,omitempty"`
 	Percent            float64 `json:"percent,omitempty"`
@@ -49,15 +50,15 @@ type demoRule struct {
 	MinVolume          int     `json:"minVolume,omitempty"`
 	GroupBy            string  `json:"groupBy,omitempty"`
 	NotifyOnResolve    bool    `json:"notifyOnResolve,omitempty"`
-	// Threshold and Expected are of rules on absence.
+	// Threshold and Expected belong to rules on absence.
 	Threshold int      `json:"threshold,omitempty"`
 	Expected  []string `json:"expected,omitempty"`
 
 	webhook, also string
 }
 
-// demoRules divide the demo's failures among teams: each failure in production matches exactly one of those on single
-// exchanges. Three more tell of routes in trouble.
+// demoRules divide the demo's failures among teams: each failure in production matches exactly one
+// of the rules on single exchanges. Three more rules are about routes in trouble.
 func demoRules() []demoRule {
 	failedIn := func(name, severity, webhook string, applications ...string) demoRule {
 		return demoRule{
@@ -95,8 +96,8 @@ func demoRules() []demoRule {
 	}
 }
 
-// seed makes the demo's webhooks and rules, once in the life of a data directory. What a crash left half made is
-// completed by name.
+// seed makes the demo's webhooks and rules, once for each data directory. If a crash interrupted
+// it, it completes them by name.
 func (u *up) seed(ctx context.Context) error {
 	if u.data.settings.Seeded {
 		return nil
@@ -144,7 +145,7 @@ func (u *up) seed(ctx context.Context) error {
 	return u.data.writeSettings()
 }
 
-// definition is a webhook as the API takes it.
+// definition is a webhook in the form of the API.
 func (u *up) definition(w demoWebhook) map[string]any {
 	if w.mailTo != "" {
 		return map[string]any{
@@ -164,13 +165,13 @@ func (u *up) definition(w demoWebhook) map[string]any {
 	}}
 }
 
-// apiClient speaks Tocsin's REST API.
+// apiClient is a client of Tocsin's REST API.
 type apiClient struct {
 	base string
 	http *http.Client
 }
 
-// names returns the ids of what is at path, by name.
+// names returns the ids of the objects at path, by name.
 func (c apiClient) names(ctx context.Context, path string) (map[string]string, error) {
 	var page struct {
 		Items []struct {
@@ -188,7 +189,7 @@ func (c apiClient) names(ctx context.Context, path string) (map[string]string, e
 	return ids, nil
 }
 
-// create makes a thing at path and returns its id.
+// create makes an object at path and returns its id.
 func (c apiClient) create(ctx context.Context, path string, thing any) (string, error) {
 	var created struct {
 		ID string `json:"id"`

@@ -15,7 +15,7 @@ import (
 	"tocsin/cmd/devstack/internal/taillog"
 )
 
-// demoAdmin is the administrator that a first start makes, with a password that the data directory keeps.
+// demoAdmin is the administrator that a first start makes. The data directory stores the password.
 const demoAdmin = "demo@tocsin.localhost"
 
 // signedIn returns a client of the API that acts as the demo's administrator.
@@ -35,8 +35,8 @@ func (u *up) signedIn(ctx context.Context) (apiClient, error) {
 	return api, nil
 }
 
-// entrance returns the address of the page, as a link that signs in once. Where the demo's administrator is gone, it is
-// the address alone.
+// entrance returns the address of the page, as a link that signs in once. If the demo's
+// administrator does not exist any more, it returns only the address.
 func (u *up) entrance(ctx context.Context) string {
 	page := u.tocsin.url() + "/"
 	link, err := u.tocsin.output(ctx, "users", "link", demoAdmin)
@@ -50,7 +50,7 @@ func (u *up) entrance(ctx context.Context) string {
 	return link
 }
 
-// output runs tocsin to its end and returns what it printed.
+// output runs tocsin to its end and returns its output.
 func (t *tocsin) output(ctx context.Context, args ...string) (string, error) {
 	var said bytes.Buffer
 	log := taillog.New(t.log)

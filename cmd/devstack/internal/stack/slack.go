@@ -11,7 +11,7 @@ import (
 	"tocsin/cmd/devstack/internal/slackalike"
 )
 
-// connectButtons tells the Slack look-alike where the seeded bot hears of pressed buttons.
+// connectButtons tells the Slack look-alike where to report pressed buttons of the seeded bot.
 func (u *up) connectButtons(context.Context) error {
 	if id := u.data.settings.BotWebhook; id != "" {
 		u.alike.SetRequestURL(u.tocsin.url() + "/slack/interactions/" + id)
@@ -19,14 +19,15 @@ func (u *up) connectButtons(context.Context) error {
 	return nil
 }
 
-// startSlack starts the Slack look-alike on the port that the seeded webhooks lead to.
+// startSlack starts the Slack look-alike on the port that the seeded webhooks use.
 func (u *up) startSlack(context.Context) error {
 	log, err := u.openLog("slack.log")
 	if err != nil {
 		return err
 	}
 	bot := slackalike.DefaultBot()
-	// Who presses there is the demo's administrator; a colleague shows what happens between two.
+	// The first person is the demo's administrator; a colleague shows what happens between two
+	// people.
 	bot.Addresses = true
 	bot.People = []slackalike.Person{{ID: "U0YOU", Name: "you", Email: demoAdmin}, {ID: "U0ANN", Name: "ann", Email: "ann@tocsin.localhost"}}
 	alike, err := slackalike.NewServer(slackalike.Options{

@@ -11,11 +11,11 @@ import (
 const (
 	firstPause = 500 * time.Millisecond
 	longPause  = 5 * time.Second
-	// steady is how long a process must live for its next death to count as the first.
+	// steady is how long a process must live for its next end to count as the first.
 	steady = 30 * time.Second
 )
 
-// process is something started that can end by itself.
+// process is something that was started and can end by itself.
 type process interface {
 	Done() <-chan struct{}
 	Err() error
@@ -35,8 +35,8 @@ type supervisor struct {
 	current process
 }
 
-// supervise returns once the process runs for the first time; when that does not succeed, nothing is left running. The
-// process is then supervised until Stop, whatever becomes of ctx.
+// supervise returns when the process runs for the first time. If that fails, nothing is left
+// running. The process is then supervised until Stop, whatever happens to ctx.
 func supervise(
 	ctx context.Context, console *Console, name string, start func(ctx context.Context) (process, error),
 ) (*supervisor, error) {
@@ -73,8 +73,8 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// revive starts the process again, with growing pauses between attempts, and says whether it runs; false means that ctx
-// has ended.
+// revive starts the process again, with growing pauses between attempts, and reports whether it
+// runs; false means that ctx has ended.
 func (s *supervisor) revive(ctx context.Context, pause *time.Duration) bool {
 	for {
 		if !wait(ctx, *pause) {

@@ -19,7 +19,7 @@ import (
 	"tocsin/cmd/devstack/internal/taillog"
 )
 
-// tocsin is the product, as a program and the environment that it runs in.
+// tocsin is the program of the product, and its environment.
 type tocsin struct {
 	path string
 	env  []string
@@ -33,12 +33,12 @@ type server struct {
 	*proc.Child
 }
 
-// Stop lets what is under way end.
+// Stop lets work under way end.
 func (s server) Stop(ctx context.Context) error {
 	return s.Child.Stop(ctx, proc.Step{Signal: syscall.SIGTERM, Wait: 35 * time.Second})
 }
 
-// findTocsin returns the program at path, or builds it from the checkout when path is empty.
+// findTocsin returns the program at path, or builds it from the checkout if path is empty.
 func findTocsin(ctx context.Context, console *Console, path, buildDir string) (string, error) {
 	if path != "" {
 		found, err := exec.LookPath(path)
@@ -92,7 +92,7 @@ func checkout() (string, error) {
 	}
 }
 
-// finished waits for a child that is to end by itself.
+// finished waits for a child that ends by itself.
 func finished(ctx context.Context, child *proc.Child) error {
 	select {
 	case <-child.Done():
@@ -138,7 +138,8 @@ func (t *tocsin) url() string {
 	return "http://127.0.0.1:" + strconv.Itoa(t.port)
 }
 
-// evictTocsin ends a tocsin that outlived a killed devstack, which happens where the kernel does not see to it.
+// evictTocsin ends a tocsin that outlived a killed devstack, which happens if the kernel does not
+// end it.
 func evictTocsin(ctx context.Context, d *data) error {
 	content, err := os.ReadFile(d.path(tocsinPIDFile))
 	if errors.Is(err, os.ErrNotExist) {

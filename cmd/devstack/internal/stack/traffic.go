@@ -11,11 +11,11 @@ import (
 	"tocsin/cmd/devstack/internal/demo"
 )
 
-// historyHours is how much traffic the table is filled with at first, for searches and previews.
+// historyHours is how many hours of traffic fill a new table, for searches and previews.
 const historyHours = 1
 
-// prepareSource makes the table of exchanges, so that Tocsin finds it, and fills a new one with history, which is older
-// than any rule and raises nothing.
+// prepareSource makes the table of exchanges, so that Tocsin finds it, and fills a new one with
+// history, which is older than any rule and raises nothing.
 func (u *up) prepareSource(ctx context.Context) error {
 	log, err := u.openLog("traffic.log")
 	if err != nil {
@@ -44,7 +44,7 @@ func (u *up) prepareSource(ctx context.Context) error {
 	return nil
 }
 
-// startTraffic has exchanges come in from now on.
+// startTraffic starts writing exchanges.
 func (u *up) startTraffic(ctx context.Context) error {
 	if u.opts.Rate <= 0 {
 		return nil

@@ -25,11 +25,11 @@ const database = "tocsin"
 
 // UpOptions says how to run everything.
 type UpOptions struct {
-	// DataDir keeps everything from one start to the next.
+	// DataDir stores everything between starts.
 	DataDir string
-	// Reset deletes what DataDir holds first.
+	// Reset first deletes the content of DataDir.
 	Reset bool
-	// Port is the page's, and must be free; 0 means that of the last start, or any.
+	// Port is the port of the page, which must be free; 0 means that of the last start, or any.
 	Port int
 	// Tocsin is the program to run; empty means to build it from the checkout.
 	Tocsin string
@@ -57,8 +57,9 @@ type up struct {
 	tocsin     *tocsin
 }
 
-// Up runs Tocsin and everything around it until a signal comes, then stops it in order; a second signal kills. Whatever
-// ends before is started again. ready gets the page's address once everything runs.
+// Up runs Tocsin and everything around it until a signal comes, and then stops it in order; a
+// second signal kills. A part that ends earlier is started again. ready gets the page's address
+// when everything runs.
 func Up(ctx context.Context, console *Console, opts UpOptions, ready func(url string)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,7 +87,7 @@ func Up(ctx context.Context, console *Console, opts UpOptions, ready func(url st
 	return nil
 }
 
-// start starts everything, the later on top of the earlier.
+// start starts everything, in the order of dependencies.
 func (u *up) start(ctx context.Context) (err error) {
 	if u.data, err = openData(u.console, u.opts.DataDir); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (u *up) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// checkPort says what is wrong with the port that somebody asked for.
+// checkPort returns what is wrong with a requested port.
 func checkPort(port int) error {
 	if port == 0 {
 		return nil
@@ -229,7 +230,8 @@ func (u *up) startTocsin(ctx context.Context) error {
 			"TOCSIN_ADMIN_EMAIL":    demoAdmin,
 			"TOCSIN_ADMIN_PASSWORD": password,
 			"TOCSIN_SLACK_API_URL":  u.slack.url() + "/api",
-			// The Slack look-alike and the mail server are on loopback, where Tocsin does not call unless told so.
+			// The Slack look-alike and the mail server are on loopback, which Tocsin does not call
+			// by default.
 			"TOCSIN_OUTGOING_ALLOW": "127.0.0.0/8,::1/128",
 		}),
 	}

@@ -22,8 +22,8 @@ import (
 	"tocsin/cmd/devstack/internal/filelock"
 )
 
-// up starts devstack up on a directory with the real tocsin and returns it with the page's address, which names who may
-// sign in there.
+// up runs devstack up on a directory, with the real tocsin, and returns it with the page's address,
+// which contains the user that may sign in there.
 func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	t.Helper()
 	d := run(t, filepath.Dir(dir), append([]string{"up", "--data", dir, "--tocsin", build(t).tocsin}, args...)...)
@@ -39,7 +39,8 @@ func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	return d, strings.Replace(page, "://", "://demo:"+string(password)+"@", 1)
 }
 
-// signIn returns a client that is signed in, and the address without the password. While Postgres is away it is not.
+// signIn returns a client that is signed in, and the address without the password. While Postgres
+// is down, that fails.
 func signIn(t *testing.T, page string) (*http.Client, string) {
 	t.Helper()
 	address, err := url.Parse(page)
@@ -67,7 +68,7 @@ func signIn(t *testing.T, page string) (*http.Client, string) {
 	return client, address.String()
 }
 
-// read asks Tocsin's API.
+// read requests a resource from Tocsin's API.
 func read(t *testing.T, page, path string) map[string]any {
 	t.Helper()
 	client, base := signIn(t, page)
@@ -98,12 +99,13 @@ func count(t *testing.T, url, path string) int {
 
 func firing(t *testing.T, url string) int {
 	t.Helper()
-	// Absent, and so 0, while Postgres is away.
+	// Absent, and so 0, while Postgres is down.
 	number, _ := read(t, url, "/alerts/counts")["firing"].(float64)
 	return int(number)
 }
 
-// pressInSlack acknowledges, assigns and snoozes by a message of the demo's bot in the Slack look-alike, as soon as there is one.
+// pressInSlack acknowledges, assigns and snoozes from a message of the demo's bot in the Slack
+// look-alike, as soon as there is one.
 func pressInSlack(t *testing.T, d *devstack, page string) {
 	t.Helper()
 	_, rest, _ := strings.Cut(d.stderr.text(), "Slack look-alike on ")
@@ -165,7 +167,8 @@ func pressInSlack(t *testing.T, d *devstack, page string) {
 	}
 }
 
-// testMail has the demo's webhook for e-mails send a test message, which the mailbox shows.
+// testMail makes the demo's webhook for e-mails send a test message, and checks that the mailbox
+// shows it.
 func testMail(t *testing.T, d *devstack, page string) {
 	t.Helper()
 	id := ""
@@ -204,7 +207,7 @@ func testMail(t *testing.T, d *devstack, page string) {
 	}
 }
 
-// pids are the processes of a running up: Postgres, tocsin, and ClickHouse.
+// pids are the processes that belong to a running up: Postgres, tocsin, and ClickHouse.
 func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	t.Helper()
 	found := map[string]int{}
@@ -234,8 +237,8 @@ func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	return found
 }
 
-// TestUp lives through the days of a data directory: first start, a second devstack on it, an orderly stop, a start that
-// keeps everything, a kill, a start after the kill, and a reset.
+// TestUp goes through the life of a data directory: first start, a second devstack on it, an
+// orderly stop, a start that keeps everything, a kill, a start after the kill, and a reset.
 func TestUp(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(passable(t), "data")
@@ -295,7 +298,7 @@ func TestUp(t *testing.T) {
 	processes = pids(t, d, dir)
 	d.signal(t, syscall.SIGKILL)
 	d.exit(t)
-	// A ClickHouse that takes its time to end: up waits for it.
+	// A ClickHouse that takes long to stop: up waits for it.
 	ending, err := filelock.Wait(t.Context(), filepath.Join(dir, "clickhouse", chdb.LockFile), func(*filelock.HeldError) {})
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +334,7 @@ func TestUpStartsAgainWhatDies(t *testing.T) {
 	for name, shown := range map[string]string{"tocsin": "tocsin", "clickhouse": "ClickHouse", "postgres": "Postgres"} {
 		pid, found := pids(t, d, dir)[name]
 		if !found {
-			// Only Linux tells the children of a process.
+			// Only Linux lists the children of a process.
 			continue
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -372,7 +375,7 @@ func TestUpKillsAtTheSecondSignal(t *testing.T) {
 	}
 }
 
-// TestUpSaysWhatToDo expects one line with the remedy, and nothing left running.
+// TestUpSaysWhatToDo expects a single line with the remedy, and no process left running.
 func TestUpSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -20,7 +20,7 @@ type webServer struct {
 	port   int
 }
 
-// serveHandler listens on the preferred port if it is free, else on another one.
+// serveHandler listens on the preferred port if it is free, otherwise on another one.
 func serveHandler(handler http.Handler, preferred int) (*webServer, error) {
 	port, err := netport.Free(preferred)
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *webServer) url() string {
 	return "http://127.0.0.1:" + strconv.Itoa(w.port)
 }
 
-// Stop answers what has been asked and ends; pages that follow events are cut off after a moment.
+// Stop answers open requests and ends. Pages that follow events are cut off after a moment.
 func (w *webServer) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

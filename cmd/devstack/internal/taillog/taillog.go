@@ -1,4 +1,4 @@
-// Package taillog keeps the last lines of a log while it passes through, to show them when its writer dies.
+// Package taillog passes a log on and keeps its last lines, to show them if its writer dies.
 package taillog
 
 import (
@@ -7,18 +7,19 @@ import (
 	"sync"
 )
 
-// kept bounds what is remembered, in bytes.
+// kept is how many bytes are kept.
 const kept = 4 << 10
 
-// Writer passes everything on and remembers the end. A log that cannot be written any further, on a full disk, is no
-// reason to stop its writer: what was to be passed on is dropped then. It is safe for several goroutines.
+// Writer passes everything on and keeps the end. If the log cannot be written any further, for
+// example on a full disk, its writer is not stopped: the rest is dropped. It is safe for concurrent
+// use.
 type Writer struct {
 	mu   sync.Mutex
 	next io.Writer
 	tail []byte
 }
 
-// New returns a Writer in front of next; nil only remembers.
+// New returns a Writer in front of next. If next is nil, it only keeps the end.
 func New(next io.Writer) *Writer {
 	if next == nil {
 		next = io.Discard
@@ -37,7 +38,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Text is what was written last, whole lines as far as they fit.
+// Text is what was written last, in whole lines as far as they fit.
 func (w *Writer) Text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +61,8 @@ func (w *Writer) Lines(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// Suffix is the last lines as the end of an error message: indented below it, empty when nothing was written.
+// Suffix is the last lines in the form of the end of an error message: indented on lines below it,
+// and empty if nothing was written.
 func (w *Writer) Suffix() string {
 	const shown = 10
 	lines := w.Lines(shown)

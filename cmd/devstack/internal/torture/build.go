@@ -16,14 +16,17 @@ import (
 // jumping is the number of the replica whose clock jumps.
 const jumping = 1
 
-// clockVariable holds how often the clock of that replica jumps, and how wrong it is after each jump in turn.
+// clockVariable contains how often the clock of that replica jumps, and its offset after each jump
+// in turn.
 const clockVariable = "TOCSIN_TORTURE_CLOCK"
 
-// jumpingClock is the one file by which the replica with the jumping clock differs from the product.
+// jumpingClock is the only file in which the replica with the jumping clock differs from the
+// product.
 //
-// The product takes every reading from the clock that main hands to the application, so the binary is built with main's
-// clock replaced: no library that intercepts calls works on a static binary, and setting the machine's clock is nobody's
-// right. The readings carry no monotonic part, which makes the jumps harsher than those of a real clock.
+// The product takes every reading from the clock that main passes to the application, so the binary
+// is built with main's clock replaced: libraries that intercept calls do not work on a static
+// binary, and the machine's clock must not be set. The readings have no monotonic part, so the
+// jumps are harsher than those of a real clock.
 const jumpingClock = `package main
 
 import (
@@ -54,13 +57,13 @@ func jumpingClock() func() time.Time {
 }
 `
 
-// Programs are the product and its variant.
+// Programs are the paths of the product and its variant.
 type Programs struct {
 	// Tocsin is the product.
 	Tocsin string
 	// Jumping is the product with a clock that jumps.
 	Jumping string
-	// Receivers is the folder of the presets that it has built in.
+	// Receivers is the folder of the presets that are built into it.
 	Receivers string
 }
 
@@ -75,7 +78,7 @@ func Build(ctx context.Context, root, dir string) (Programs, error) {
 	return built, err
 }
 
-// presetsOf is the folder of the presets in a checkout.
+// presetsOf returns the folder of the presets in a checkout.
 func presetsOf(root string) string { return filepath.Join(root, "notify", "preset", "receivers") }
 
 // buildJumping builds the variant.

@@ -16,8 +16,9 @@ func digestAbove(hook string) int {
 	}
 }
 
-// checkDigests holds that each notification is sent by one message, and that a digest names those that it gathered: no
-// less, no more, by what the receiver read. It returns those that a digest tells.
+// checkDigests checks that each notification is sent by one message, and that a digest contains
+// exactly the notifications that it gathered, according to what the receiver read. It returns the
+// notifications that are in a digest.
 func (w *world) checkDigests(report *Report, t *tables, came map[string][]request) map[string]bool {
 	byID := map[string]notification{}
 	members := map[string][]string{}
@@ -32,7 +33,7 @@ func (w *world) checkDigests(report *Report, t *tables, came map[string][]reques
 		members[n.DigestID] = append(members[n.DigestID], n.AlertID)
 		requests := len(came[n.ID])
 		forgotten, _ := w.forgotten(came[n.ID])
-		// The outcome of a request that a failover made forgotten may be stored afterwards.
+		// The outcome of a request that a failover has lost may be stored afterwards.
 		if n.Own || requests > forgotten || len(t.attempts[n.ID]) > forgotten {
 			report.find(notificationTwice, "notification %s to %s is sent by digest %s and by itself; requests %d, attempts %d",
 				n.ID, n.Hook, n.DigestID, requests, len(t.attempts[n.ID]))

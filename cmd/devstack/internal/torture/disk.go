@@ -19,7 +19,7 @@ const diskDir = "disk"
 // disk is a small file system in memory.
 type disk struct{ dir string }
 
-// newDisk mounts one that has room for what a run writes, and not much more.
+// newDisk mounts a file system that has room for what a run writes, and not much more.
 func newDisk(o *Options) (*disk, error) {
 	d := &disk{dir: filepath.Join(o.Dir, diskDir)}
 	if err := os.Mkdir(d.dir, 0o755); err != nil { //nolint:gosec // Postgres may run as another user, who passes through
@@ -34,7 +34,7 @@ func newDisk(o *Options) (*disk, error) {
 
 func (d *disk) unmount() error { return unix.Unmount(d.dir, unix.MNT_DETACH) }
 
-// fill takes all the room that is left, again and again, and gives it back after a while.
+// fill repeatedly takes all the room that is left, and frees it after a while.
 func (d *disk) fill(ctx context.Context, length time.Duration) (err error) {
 	ballast, err := os.CreateTemp(d.dir, "ballast-")
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *disk) fill(ctx context.Context, length time.Duration) (err error) {
 	return nil
 }
 
-// fillDisk fills the disk of Postgres, gives the room back, and starts Postgres again if it has ended.
+// fillDisk fills the disk of Postgres, frees the room, and starts Postgres again if it has ended.
 func (w *world) fillDisk(ctx context.Context, length time.Duration) error {
 	w.postgres.busy.Lock()
 	defer w.postgres.busy.Unlock()

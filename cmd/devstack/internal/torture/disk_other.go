@@ -10,7 +10,7 @@ import (
 
 const diskDir = "disk"
 
-// disk exists on Linux alone.
+// disk exists only on Linux.
 type disk struct{}
 
 var errNoDisk = errors.New("a small disk can be mounted on Linux alone")

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// exchange is one execution, as it ends. Instants are nanoseconds: since the beginning of the run in a plan, since the
-// Unix epoch once the run has begun.
+// exchange is one execution in its terminal state. Instants are nanoseconds: since the beginning of
+// the run in a plan, since the Unix epoch once the run has begun.
 type exchange struct {
 	number         int
 	startNS, endNS int64
@@ -29,7 +29,7 @@ type exchange struct {
 	attributes     map[string]string
 }
 
-// correlation is what the checker finds an exchange by.
+// correlation is the value by which the checker finds an exchange.
 func (e *exchange) correlation() string { return fmt.Sprintf("x-%d", e.number) }
 
 func (e *exchange) durationNS() int64 { return e.endNS - e.startNS }
@@ -41,7 +41,7 @@ func (e *exchange) status() string {
 	return "COMPLETED"
 }
 
-// write is one row to be written.
+// write is a row to be written.
 type write struct {
 	atNS     int64
 	exchange int
@@ -49,14 +49,14 @@ type write struct {
 	running bool
 }
 
-// traffic makes the exchanges of a run and the rows that tell of them, in the order in which they are written.
+// traffic returns the exchanges of a run and their rows, in the order in which these are written.
 func traffic(random *rand.Rand, count int, length time.Duration) ([]exchange, []write) {
 	exchanges := make([]exchange, count)
 	ends := make([]int64, count)
 	for i := range ends {
 		ends[i] = random.Int64N(int64(length))
 		if random.Float64() < 0.2 {
-			// Bursts: a fifth of all ends in the first quarter of its second.
+			// Bursts: a fifth of all exchanges end in the first quarter of their second.
 			ends[i] = ends[i]/1e9*1e9 + random.Int64N(250e6)
 		}
 	}
@@ -78,8 +78,9 @@ func traffic(random *rand.Rand, count int, length time.Duration) ([]exchange, []
 	return exchanges, writes
 }
 
-// duration is heavy-tailed: half of all below 20 ms, one in a hundred above ten seconds, at most half an hour. Two in a
-// hundred are about as long as the short look-back.
+// duration has a heavy tail: half of all durations are below 20 ms, one in a hundred is above ten
+// seconds, and none exceeds half an hour. Two in a hundred are about as long as the short
+// look-back.
 func duration(random *rand.Rand) int64 {
 	if random.Float64() < 0.02 {
 		return shortLookBack*1e9 - random.Int64N(5e9)
@@ -88,7 +89,8 @@ func duration(random *rand.Rand) int64 {
 	return int64(min(scale*math.Pow(1-random.Float64(), -1/shape), 30*60e9))
 }
 
-// tie gives one exchange in eight the start of an earlier one, to the nanosecond or to the millisecond.
+// tie gives one exchange in eight the start of an earlier one, equal to the nanosecond or to the
+// millisecond.
 func tie(random *rand.Rand, earlier []exchange, e *exchange) {
 	if len(earlier) == 0 || random.Float64() >= 0.125 {
 		return
@@ -102,7 +104,7 @@ func tie(random *rand.Rand, earlier []exchange, e *exchange) {
 	}
 }
 
-// A route that falls silent for a part of a run.
+// A route on which nothing ends for a part of a run.
 const (
 	silentRoute          = "pay-out"
 	silentFrom, silentTo = 0.3, 0.75
@@ -137,8 +139,8 @@ func executionID(random *rand.Rand, number int) string {
 		strings.Repeat("x", 3000)+"%d", "%d'\"\\"), number)
 }
 
-// rows are those of one exchange: perhaps one of its start, one of its end, perhaps more of the same, each at most so much
-// later than the exchange ended.
+// rows returns the rows of one exchange: possibly one of its start, one of its end, and possibly
+// repetitions, each at most the given time after the exchange ended.
 func rows(random *rand.Rand, e *exchange, lateNS int64) []write {
 	at := e.endNS
 	switch chance := random.Float64(); {
@@ -147,7 +149,7 @@ func rows(random *rand.Rand, e *exchange, lateNS int64) []write {
 	case chance < 0.18:
 		at += random.Int64N(lateNS + 1)
 	case chance < 0.19:
-		// Somebody's clock is ahead: the exchange ends after it was written.
+		// The clock of its system is ahead: the exchange ends after it was written.
 		at -= random.Int64N(1500e6)
 	}
 	out := []write{{atNS: max(at, 0), exchange: e.number}}
@@ -160,11 +162,11 @@ func rows(random *rand.Rand, e *exchange, lateNS int64) []write {
 	return out
 }
 
-// columns are those of a row, in the order of [exchange.appendRow].
+// columns are the columns of a row, in the order of [exchange.appendRow].
 const columns = "tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status, " +
 	"error_type, error_message, error_stack, correlation_id, attributes"
 
-// appendRow appends a row in ClickHouse's format RowBinary, which takes any bytes as they are.
+// appendRow appends a row in ClickHouse's format RowBinary, which accepts arbitrary bytes.
 func (e *exchange) appendRow(to []byte, running bool) []byte {
 	to = appendString(to, "default")
 	to = binary.LittleEndian.AppendUint64(to, uint64(e.startNS))

@@ -13,21 +13,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// loss is what a failover took away: what was committed and confirmed in a stretch of time.
+// loss is what a failover lost: what was committed and confirmed in a period.
 type loss struct {
-	// when lasts until no call can be under way any more that the lost commits had begun. With a synchronous standby nothing
-	// confirmed is lost.
+	// when lasts until no call that the lost commits had begun can be under way any more. With a
+	// synchronous standby nothing confirmed is lost.
 	when        span
 	synchronous bool
-	// alerts are those that a new primary did not know.
+	// alerts are those that the new primary did not have.
 	alerts []lost
 }
 
-// lost identifies an alert that was there.
+// lost identifies a lost alert.
 type lost struct{ AlertID, RuleID, Correlation string }
 
-// failover ends the primary for ever and promotes the standby, which it follows with a new one. An asynchronous standby
-// hears nothing of the primary during the last while before; a synchronous one hears everything that is confirmed.
+// failover ends the primary for good and promotes the standby, which then gets a new standby. An
+// asynchronous standby receives nothing from the primary during the last while before; a
+// synchronous one receives everything that is confirmed.
 func (p *postgres) failover(ctx context.Context, deaf time.Duration) (*loss, error) {
 	p.busy.Lock()
 	defer p.busy.Unlock()
@@ -71,7 +72,7 @@ func (p *postgres) failover(ctx context.Context, deaf time.Duration) (*loss, err
 	return l, p.follow(ctx)
 }
 
-// caughtUp waits until the standby has all that the primary knows now.
+// caughtUp waits until the standby has everything that the primary has now.
 func (p *postgres) caughtUp(ctx context.Context) error {
 	var upTo string
 	if err := p.query(ctx, func(conn *pgx.Conn) error {
@@ -111,8 +112,8 @@ func (p *postgres) deafen(ctx context.Context, conn *pgx.Conn) ([]int, error) {
 	return pids, nil
 }
 
-// somethingToLose waits, not for ever, until alerts of exchanges were committed after an instant, and reads them with those
-// of just before. Most replicas may be stopped for some seconds.
+// somethingToLose waits, up to a limit, until alerts of exchanges were committed after an instant,
+// and reads them together with those of just before. Most replicas may be stopped for some seconds.
 func somethingToLose(ctx context.Context, conn *pgx.Conn, instant time.Time) ([]lost, error) {
 	for range 100 {
 		var there bool
@@ -132,7 +133,7 @@ func somethingToLose(ctx context.Context, conn *pgx.Conn, instant time.Time) ([]
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[lost])
 }
 
-// compare notes which alerts the new primary does not know.
+// compare records which alerts the new primary does not have.
 func (l *loss) compare(ctx context.Context, heir *node, before []lost) error {
 	var ids []string
 	for _, a := range before {
@@ -158,7 +159,7 @@ func (l *loss) compare(ctx context.Context, heir *node, before []lost) error {
 	return err
 }
 
-// follow seeds a new standby of the primary in the place of the other node.
+// follow creates a new standby of the primary in place of the other node.
 func (p *postgres) follow(ctx context.Context) error {
 	leader := p.leading()
 	p.mu.Lock()
@@ -180,7 +181,7 @@ func (p *postgres) follow(ctx context.Context) error {
 	if !p.synchronous {
 		return nil
 	}
-	// Before it is there, nothing that is confirmed would be.
+	// Before the standby exists, nothing that is confirmed would be on it.
 	if err := p.caughtUp(ctx); err != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 // everyone stands for all replicas.
 const everyone = -1
 
-// disturbance is a stretch in which a replica could not keep its leases, and that was not its fault.
+// disturbance is a period in which a replica could not keep its leases for reasons outside of it.
 type disturbance struct {
 	replica int
 	when    span
 }
 
-// disturbances are noted by those who disturb. Safe for several goroutines.
+// disturbances are recorded by the faults that cause them; for concurrent use.
 type disturbances struct {
 	mu  sync.Mutex
 	all []disturbance
@@ -34,7 +34,7 @@ func (d *disturbances) note(replica int, from time.Time) {
 	d.all = append(d.all, disturbance{replica, span{from.UnixNano(), time.Now().UnixNano()}})
 }
 
-// during says whether a replica was disturbed between two instants.
+// during reports whether a replica was disturbed between two instants.
 func (d *disturbances) during(replica int, from, to time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,7 +44,8 @@ func (d *disturbances) during(replica int, from, to time.Time) bool {
 	})
 }
 
-// watchStalls notes when the machine itself gave nobody time: this process waits for ticks as replicas do.
+// watchStalls records when the machine itself was stalled: this process waits for ticks as replicas
+// do.
 func (w *world) watchStalls(ctx context.Context) {
 	const tick, tolerated = 50 * time.Millisecond, 400 * time.Millisecond
 	ticker := time.NewTicker(tick)
@@ -63,7 +64,7 @@ func (w *world) watchStalls(ctx context.Context) {
 	}
 }
 
-// breakAll lets the faults of the plan strike, each when it is due, at most one at a time at each target.
+// breakAll injects the faults of the plan when they are due, at most one at a time at each target.
 func (w *world) breakAll(ctx context.Context) error {
 	var striking errgroup.Group
 	for _, f := range w.plan.faults {
@@ -132,7 +133,7 @@ func (w *world) strike(ctx context.Context, f fault) error {
 	return nil
 }
 
-// strikeEngine disturbs all replicas, as long as it is not about ClickHouse.
+// strikeEngine disturbs all replicas, unless the fault is about ClickHouse.
 func (w *world) strikeEngine(ctx context.Context, f fault) error {
 	w.tell("%v", f)
 	if f.kind == crashClickHouse {
@@ -158,10 +159,11 @@ func (w *world) strikeEngine(ctx context.Context, f fault) error {
 	return fmt.Errorf("%s strikes no engine", f.kind)
 }
 
-// failOver lets the standby take over.
+// failOver makes the standby take over.
 func (w *world) failOver(ctx context.Context, deaf time.Duration) error {
 	if !w.postgres.synchronous {
-		// What is edited while commits are lost would be lost, too: then a person edits again, and this one does not.
+		// An edit made while commits are lost would be lost as well. A person would then repeat it;
+		// the simulated one does not, so no edits are made meanwhile.
 		w.editing.Lock()
 		defer w.editing.Unlock()
 	}
@@ -177,14 +179,14 @@ func (w *world) failOver(ctx context.Context, deaf time.Duration) error {
 	return nil
 }
 
-// losses is how many failovers there were.
+// losses returns the number of failovers.
 func (w *world) losses() int {
 	w.truth.mu.Lock()
 	defer w.truth.mu.Unlock()
 	return len(w.truth.losses)
 }
 
-// tally counts what struck. Safe for several goroutines.
+// tally counts the faults that were injected; for concurrent use.
 type tally struct {
 	mu     sync.Mutex
 	struck map[kind]int
@@ -199,7 +201,7 @@ func (t *tally) count(k kind) {
 	t.struck[k]++
 }
 
-// of returns how often any of some kinds struck.
+// of returns how often faults of the given kinds were injected.
 func (t *tally) of(kinds ...kind) (sum int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

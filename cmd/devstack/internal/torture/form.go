@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Form is what Tocsin runs on, and what can break of it.
+// Form is the environment in which Tocsin runs, with the faults that are possible in it.
 type Form string
 
 // The forms.
@@ -24,24 +24,25 @@ const (
 	Plain Form = "plain"
 	// AsynchronousStandby loses confirmed commits: the standby takes over without them.
 	AsynchronousStandby Form = "async-standby"
-	// SynchronousStandby fails over, too, and loses nothing.
+	// SynchronousStandby fails over as well, and loses nothing.
 	SynchronousStandby Form = "sync-standby"
-	// LaggingReplica has a second ClickHouse, which gets every row later, and a proxy that asks them in turn.
+	// LaggingReplica has a second ClickHouse, which gets every row later, and a proxy that uses
+	// both in turn.
 	LaggingReplica Form = "lagging-replica"
-	// Pooler has PgBouncer, in transaction mode, before Postgres.
+	// Pooler has PgBouncer, in transaction mode, in front of Postgres.
 	Pooler Form = "pooler"
 	// FullDisk has Postgres on a small disk that fills up.
 	FullDisk Form = "full-disk"
-	// Receivers notifies five services at once, each as its preset has it.
+	// Receivers notifies five services at once, each through its preset.
 	Receivers Form = "receivers"
 )
 
-// Forms lists them, with what each is.
+// Forms lists all forms, with descriptions.
 func Forms() []Form {
 	return []Form{Plain, AsynchronousStandby, SynchronousStandby, LaggingReplica, Pooler, FullDisk, Receivers}
 }
 
-// About says in a line what a form is.
+// About describes a form in a line.
 func (f Form) About() string {
 	return map[Form]string{
 		Plain:               "one Postgres, one ClickHouse",
@@ -54,7 +55,7 @@ func (f Form) About() string {
 	}[f]
 }
 
-// Needs says what is missing for a form to run here; nil is nothing.
+// Needs returns what is missing for a form to run here; nil means nothing.
 func (f Form) Needs() error {
 	switch f {
 	case Pooler:
@@ -76,7 +77,7 @@ func (f Form) Needs() error {
 	return nil
 }
 
-// Exchanges is how many a run has by default: fewer where each alert has many messages.
+// Exchanges is the default number of exchanges of a run: fewer if each alert has many messages.
 func (f Form) Exchanges() int {
 	if f == Receivers {
 		return 20_000
@@ -86,7 +87,7 @@ func (f Form) Exchanges() int {
 
 func (f Form) hasStandby() bool { return f == AsynchronousStandby || f == SynchronousStandby }
 
-// faults are those that only the form has, evenly spread: some seconds apart.
+// faults are those that only this form has, evenly distributed, some seconds apart.
 func (f Form) faults(random *rand.Rand, length time.Duration) []fault {
 	special := map[Form]kind{AsynchronousStandby: failOver, SynchronousStandby: failOver, Pooler: crashPooler, FullDisk: fillDisk}[f]
 	if special == "" {

@@ -12,15 +12,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The reasons of messages about an alert, as they are stored.
+// The reasons of messages about an alert, as stored.
 const (
 	aRaising        = "FIRED"
 	anAcknowledging = "ACKNOWLEDGED"
 	aResolution     = "RESOLVED"
 )
 
-// handle has a person acknowledge and resolve the newest alerts while exchanges come, mostly before all that was to tell
-// of them is delivered. He does either, or both in turn.
+// handle lets a user acknowledge and resolve the newest alerts while exchanges arrive, mostly
+// before all their messages are delivered: either of the two, or both in turn.
 func (o *operator) handle(ctx context.Context) error {
 	ways := [][]string{{anAcknowledging, aResolution}, {aResolution}, {anAcknowledging}}
 	for nth := 0; o.w.elapsed() < o.w.options.Length; nth++ {
@@ -54,7 +54,7 @@ func (o *operator) handle(ctx context.Context) error {
 	return nil
 }
 
-// state is that in which an alert of an exchange must be: as a person left it.
+// state returns the state in which an alert of an exchange must be: as the user left it.
 func (t *truth) state(alertID string) string {
 	events := t.handled[alertID]
 	if len(events) == 0 {
@@ -63,7 +63,8 @@ func (t *truth) state(alertID string) string {
 	return events[len(events)-1]
 }
 
-// messages are those that an alert has: those of its rule, and at the services one for each thing that a person did.
+// messages returns the messages that an alert must have: those of its rule, and for the services
+// one for each action of the user.
 func (w *world) messages(l *life, a *alert) []message {
 	out := l.messages(a)
 	if a.About != anExchange {

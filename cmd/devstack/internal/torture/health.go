@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// checkHealth holds the alerts about each rule, and those about the source, to one at a time, and to none at the end.
+// checkHealth checks that at most one alert about each rule, and about the source, is open at a
+// time, and none at the end.
 func (w *world) checkHealth(report *Report, t *tables) {
 	bySubject := map[string][]alert{}
 	for _, a := range t.alerts {
@@ -30,7 +31,8 @@ func (w *world) checkHealth(report *Report, t *tables) {
 	}
 }
 
-// checkApart makes sure that of alerts, in the order in which they fired, each ended before the next one began.
+// checkApart checks that of alerts, in the order in which they fired, each ended before the next
+// one began.
 func (w *world) checkApart(report *Report, alerts []alert) {
 	for i := 1; i < len(alerts); i++ {
 		if before := alerts[i-1].ResolvedAt; before == nil || before.After(alerts[i].FiredAt) {
@@ -39,7 +41,8 @@ func (w *world) checkApart(report *Report, alerts []alert) {
 	}
 }
 
-// touchedDuring says whether the rule was edited between two instants, or just about then.
+// touchedDuring reports whether the rule was edited between two instants, or shortly before or
+// after.
 func (l *life) touchedDuring(from, to time.Time) bool {
 	const about = int64(time.Second)
 	return slices.ContainsFunc(l.touched, func(s span) bool {

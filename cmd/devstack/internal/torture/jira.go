@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// jira stands in for Jira: a project of issues, which are found by their labels, commented and moved on. A write may happen
-// and its answer be lost: then it must not happen again.
+// jira replaces Jira: a project of issues, which are found by their labels, commented and
+// transitioned. A write may succeed although its response is lost: then it must not be repeated.
 type jira struct {
 	receiver *receiver
 
@@ -22,7 +22,7 @@ type jira struct {
 	issues []*issue
 }
 
-// issue is one, about an alert.
+// issue is an issue about an alert.
 type issue struct {
 	key, alertID string
 	done         bool
@@ -41,8 +41,9 @@ func (j *jira) about(alertID string) (out []issue) {
 	return out
 }
 
-// ServeHTTP answers a call as Jira does, or as the seed has it. An attempt is several calls. Those that write the issue or
-// a comment are noted as requests, because they are what people see.
+// ServeHTTP responds to a call as Jira does, or as the seed decides. An attempt consists of several
+// calls. Those that write the issue or a comment are recorded as requests, because they are what
+// people see.
 func (j *jira) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -88,7 +89,7 @@ var (
 	jiraCorrelation = regexp.MustCompile(`(?m)^Correlation: (\S+)$`)
 )
 
-// do does what a call asks for, and returns what it wrote.
+// do performs a call, and returns what it wrote.
 func (j *jira) do(req *http.Request, body []byte) (status int, said any, written *arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -137,7 +138,7 @@ func (j *jira) create(body []byte) (status int, said any, written *arrival) {
 	return http.StatusCreated, map[string]any{"id": i.key, "key": i.key}, written
 }
 
-// do does what a call asks for about an issue.
+// do performs a call about an issue.
 func (i *issue) do(call string, body []byte) (status int, said any, written *arrival) {
 	category := func(done bool) any {
 		return map[string]any{"statusCategory": map[string]any{"key": map[bool]string{true: "done", false: "new"}[done]}}

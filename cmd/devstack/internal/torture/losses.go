@@ -4,11 +4,12 @@ package torture
 
 import "slices"
 
-// A failover that loses commits takes back alerts, and what was known about messages. Each alert of an exchange must be
-// there again, with the id that it had, and so must its messages: then a receiver knows a repeat by its webhook-id. A
-// digest, and the alert of a window rule, depend on the moment at which they are made. They may come under other ids.
+// A failover that loses commits removes alerts, and what was stored about messages. Each alert of
+// an exchange must exist again, with the id that it had, and so must its messages: then a receiver
+// recognises a repetition by its webhook-id. A digest, and the alert of a window rule, depend on
+// the time at which they are made. They may have other ids afterwards.
 
-// checkLosses holds alerts that came back to the ids that they had.
+// checkLosses checks that alerts that exist again have the ids that they had.
 func (w *world) checkLosses(report *Report, t *tables) {
 	ids := map[raised]string{}
 	for _, a := range t.alerts {
@@ -19,7 +20,7 @@ func (w *world) checkLosses(report *Report, t *tables) {
 	for _, l := range w.truth.losses {
 		report.Lost += len(l.alerts)
 		for _, a := range l.alerts {
-			// That one is missing at all is found where all are.
+			// That one is missing altogether is found by the check of all alerts.
 			if id, there := ids[raised{a.RuleID, a.Correlation}]; there && id != a.AlertID {
 				report.find(renamed, "alert %s of rule %s for %s is %s now", a.AlertID, a.RuleID, a.Correlation, id)
 			}
@@ -27,8 +28,8 @@ func (w *world) checkLosses(report *Report, t *tables) {
 	}
 }
 
-// forgotten counts requests of which the database may know nothing, because a failover lost that they were made, and
-// those of them that the receiver accepted.
+// forgotten counts requests that the database may not contain, because a failover lost their
+// record, and those of them that the receiver accepted.
 func (w *world) forgotten(requests []request) (all, accepted int) {
 	for _, r := range requests {
 		if !w.truth.lostAt(r.at.UnixNano()) {
@@ -42,13 +43,13 @@ func (w *world) forgotten(requests []request) (all, accepted int) {
 	return all, accepted
 }
 
-// lostAt says whether a failover lost what was begun about then.
+// lostAt reports whether a failover lost what was begun at about that time.
 func (t *truth) lostAt(ns int64) bool {
 	return slices.ContainsFunc(t.losses, func(l loss) bool { return !l.synchronous && l.when.fromNS <= ns && ns <= l.when.toNS })
 }
 
-// takenBack says whether requests are those of a notification that a failover took away, and that need not have come back
-// under its id.
+// takenBack reports whether requests belong to a notification that a failover removed and that need
+// not exist again under its id.
 func (w *world) takenBack(t *tables, requests []request) bool {
 	if all, _ := w.forgotten(requests); all < len(requests) {
 		return false
@@ -58,8 +59,8 @@ func (w *world) takenBack(t *tables, requests []request) bool {
 	})
 }
 
-// mayBeGone says whether the message of an alert of an exchange need not have come back: the alert need not, or a later
-// version of its rule, which raised it again, is not bound to the webhook.
+// mayBeGone reports whether the message of an alert of an exchange need not exist again: either the
+// alert need not, or a later version of its rule, which raised it again, does not have the webhook.
 func (w *world) mayBeGone(t *tables, r request) bool {
 	at := slices.IndexFunc(w.truth.lives, func(l *life) bool { return l.id == r.ruleID })
 	if at < 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLossesAreNoExcuse holds the checker to what a failover may take back: messages of the last moments before it, of
-// what may come back under another id.
+// TestLossesAreNoExcuse checks that the checker only accepts what a failover may lose: messages of
+// the last moments before it, and only those that may get another id.
 func TestLossesAreNoExcuse(t *testing.T) {
 	t.Parallel()
 	const second = int64(time.Second)
@@ -25,7 +25,8 @@ func TestLossesAreNoExcuse(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		request request
-		// version is that of the rule whose alert is there at the end; 0 is none.
+		// version is the rule version of the alert that exists at the end; 0 means that there is
+		// none.
 		version     int64
 		synchronous bool
 		want        bool
@@ -57,7 +58,7 @@ func TestLossesAreNoExcuse(t *testing.T) {
 	}
 }
 
-// TestAlertsKeepTheirIDs tells the checker of an alert that came back as another one.
+// TestAlertsKeepTheirIDs gives the checker an alert that exists again under another id.
 func TestAlertsKeepTheirIDs(t *testing.T) {
 	t.Parallel()
 	w := &world{truth: &truth{losses: []loss{{alerts: []lost{{"one", "rule", "x-1"}, {"two", "rule", "x-2"}, {"three", "rule", "x-3"}}}}}}

@@ -18,8 +18,8 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// mailServer takes what is sent by e-mail. What it does not take at once, it says before it knows which message it is:
-// some connections are turned away, and some recipients deferred.
+// mailServer accepts e-mails. It decides which ones to reject at first before it knows the message:
+// it refuses some connections, and defers some recipients.
 type mailServer struct {
 	receiver *receiver
 	server   *smtp.Server
@@ -52,7 +52,7 @@ func (s *mailSession) Mail(string, *smtp.MailOptions) error {
 	return nil
 }
 
-// Rcpt takes a recipient.
+// Rcpt accepts a recipient.
 func (s *mailSession) Rcpt(string, *smtp.RcptOptions) error {
 	const everySoMany = 59
 	if !s.server.receiver.calm && s.nth%everySoMany == 0 {
@@ -61,7 +61,7 @@ func (s *mailSession) Rcpt(string, *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data takes the message.
+// Data accepts the message.
 func (s *mailSession) Data(from io.Reader) error {
 	content, err := io.ReadAll(from)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *mailSession) Data(from io.Reader) error {
 	case errs:
 		return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.NoEnhancedCode, Message: "4.3.0 try again"}
 	case throttles:
-		// A server that speaks of limits (4.7) is left alone for five minutes.
+		// Not 4.7, the code for limits, after which a server is not tried for five minutes.
 		return &smtp.SMTPError{Code: 452, EnhancedCode: smtp.NoEnhancedCode, Message: "4.3.1 full"}
 	case readsAndHangsUp:
 		_ = s.conn.Conn().Close()
@@ -107,7 +107,8 @@ func (s *mailSession) Logout() error { return nil }
 
 var mailedCorrelation = regexp.MustCompile(`(?m)^Correlation: (\S+)\r?$`)
 
-// readMail reads a message as a mail program does: by its Message-ID, the conversation that it is part of, and its text.
+// readMail reads a message as a mail program does: its Message-ID, the conversation to which it
+// belongs, and its text.
 func readMail(content []byte) (id string, a arrival, err error) {
 	message, err := mail.ReadMessage(bytes.NewReader(content))
 	if err != nil {

@@ -50,7 +50,7 @@ func startPooler(ctx context.Context, o *Options, upstream string) (*pooler, err
 	if p.port, err = netport.Free(0); err != nil {
 		return nil, err
 	}
-	// A server that is down is asked again soon: by default that takes 15 s.
+	// A server that is down is tried again soon: the default is 15 s.
 	settings := fmt.Sprintf(`[databases]
 * = host=%s port=%s user=%s
 [pgbouncer]

@@ -22,26 +22,27 @@ import (
 
 const database = "tocsin"
 
-// postgres is a server that is stopped, crashed and started again. What it has committed outlives that: it writes to
-// the system before it confirms, and the system stays up. With a standby it is a pair, whose parts change.
+// postgres is a server that is stopped, crashed and started again. What it has committed survives
+// that: it is written to the operating system before it is confirmed, and the system stays up. With
+// a standby it is a pair of servers whose roles change.
 type postgres struct {
 	binDir, dir string
 	settings    []string
 	log         *os.File
 	synchronous bool
 
-	// busy is held by whoever stops and starts servers.
+	// busy is locked while servers are stopped and started.
 	busy sync.Mutex
 
 	mu sync.Mutex
-	// nodes are the servers, one or two, and primary is which of them takes writes.
+	// nodes are the servers, one or two, and primary is the index of the one that accepts writes.
 	nodes   []*node
 	primary int
 	// copies counts the base backups: each has a directory of its own.
 	copies int
 }
 
-// node is one server, at one port whatever happens.
+// node is a server with a fixed port.
 type node struct {
 	options pgserver.Options
 	server  *pgserver.Server
@@ -60,7 +61,7 @@ func startPostgres(ctx context.Context, o *Options) (*postgres, error) {
 		p.settings = append(p.settings, "wal_keep_size=2GB", "wal_retrieve_retry_interval=100ms", "wal_receiver_status_interval=1s")
 	}
 	if o.Form == FullDisk {
-		// What the log of changes takes must fit on the disk, with much room for the data.
+		// The write-ahead log must fit on the disk, with much room for the data.
 		p.dir = filepath.Join(o.Dir, diskDir)
 		p.settings = append(p.settings, "max_wal_size=96MB", "min_wal_size=32MB")
 	}
@@ -92,7 +93,7 @@ func (p *postgres) leading() *node {
 	return p.nodes[p.primary]
 }
 
-// addresses are those of all nodes.
+// addresses returns the addresses of all nodes.
 func (p *postgres) addresses() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *postgres) addresses() []string {
 	return all
 }
 
-// restart ends the server, in order or at once, and starts it again after a while.
+// restart stops the server, orderly or at once, and starts it again after a while.
 func (p *postgres) restart(ctx context.Context, crash bool, down time.Duration) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
@@ -144,7 +145,7 @@ func (p *postgres) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// query runs f on a connection of its own to the primary. Restarts of the server make it fail.
+// query runs f on a new connection to the primary. It fails if the server restarts.
 func (p *postgres) query(ctx context.Context, f func(*pgx.Conn) error) error {
 	return queryServer(ctx, p.leading().options.Port, f)
 }
@@ -158,7 +159,7 @@ func queryServer(ctx context.Context, port int, f func(*pgx.Conn) error) (err er
 	return f(conn)
 }
 
-// recover waits until the server answers, and starts it where it has ended.
+// recover waits until the server answers, and starts it if it has ended.
 func (p *postgres) recover(ctx context.Context) (ended bool, err error) {
 	for {
 		n := p.leading()
@@ -168,7 +169,7 @@ func (p *postgres) recover(ctx context.Context) (ended bool, err error) {
 		default:
 		}
 		err := p.query(ctx, func(conn *pgx.Conn) error {
-			// It takes writes again.
+			// It accepts writes again.
 			_, err := conn.Exec(ctx, `CREATE TEMPORARY TABLE writes ON COMMIT DROP AS SELECT txid_current()`)
 			return err
 		})
@@ -181,7 +182,7 @@ func (p *postgres) recover(ctx context.Context) (ended bool, err error) {
 	}
 }
 
-// noRoom counts how often a server said that the disk is full.
+// noRoom returns how often a server reported a full disk.
 func (p *postgres) noRoom() (int, error) {
 	said, err := os.ReadFile(p.log.Name())
 	return bytes.Count(said, []byte("No space left on device")), err

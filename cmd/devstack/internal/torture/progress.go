@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tellProgress says every ten seconds how far the run has come, until ctx ends.
+// tellProgress logs the progress of the run every ten seconds, until ctx ends.
 func (w *world) tellProgress(ctx context.Context) {
 	ticker := time.NewTicker(10 * time.Second)
 	defer ticker.Stop()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// proxy passes TCP connections on, and cuts, stalls and slows them on demand. Its own address stays.
+// proxy forwards TCP connections, and cuts, stalls and slows them on demand. Its own address does
+// not change.
 type proxy struct {
 	listener net.Listener
 	closed   sync.WaitGroup
@@ -19,13 +20,13 @@ type proxy struct {
 	upstream string
 	links    map[*link]struct{}
 	refusing bool
-	// stalled is closed when data flows again; nil while it flows.
+	// stalled is closed when data flows again; nil if it flows.
 	stalled chan struct{}
 	delay   time.Duration
 	ended   chan struct{}
 }
 
-// link is one connection and the one that it leads to.
+// link is a client's connection and the one to which it is forwarded.
 type link struct{ near, far net.Conn }
 
 func (l *link) close() {
@@ -47,7 +48,7 @@ func (p *proxy) port() string {
 	return strconv.Itoa(p.listener.Addr().(*net.TCPAddr).Port)
 }
 
-// cut ends all connections and refuses new ones until heal.
+// cut ends all connections and rejects new ones until heal.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,7 @@ func (p *proxy) cut() {
 	}
 }
 
-// stall keeps data back until heal. Connections stay.
+// stall holds data back until heal. Connections stay open.
 func (p *proxy) stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +132,7 @@ func (p *proxy) serve(near net.Conn) {
 	p.mu.Unlock()
 }
 
-// pass copies in one direction, and ends both with either end.
+// pass copies in one direction, and closes both connections when either ends.
 func (p *proxy) pass(l *link, to, from net.Conn) {
 	defer l.close()
 	buffer := make([]byte, 32<<10)
@@ -151,7 +152,7 @@ func (p *proxy) pass(l *link, to, from net.Conn) {
 	}
 }
 
-// hold waits for as long as data is held up, and says whether the proxy still runs.
+// hold waits for as long as data is held back, and reports whether the proxy still runs.
 func (p *proxy) hold() bool {
 	p.mu.Lock()
 	stalled, delay := p.stalled, p.delay
@@ -169,7 +170,7 @@ func (p *proxy) hold() bool {
 	return pause(p.ended, delay)
 }
 
-// pause waits, and says whether nothing ended the wait.
+// pause waits, and reports whether it waited for the whole time.
 func pause(ended <-chan struct{}, length time.Duration) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -181,7 +182,7 @@ func pause(ended <-chan struct{}, length time.Duration) bool {
 	}
 }
 
-// proxies are those on all the ways to one thing, which are disturbed together.
+// proxies are those in front of one server, which are disturbed together.
 type proxies []*proxy
 
 func newProxies(upstreams ...string) (proxies, error) {
@@ -209,7 +210,7 @@ func (all proxies) heal()                    { all.each((*proxy).heal) }
 func (all proxies) close()                   { all.each((*proxy).close) }
 func (all proxies) slow(delay time.Duration) { all.each(func(p *proxy) { p.slow(delay) }) }
 
-// hosts are their addresses, separated by commas.
+// hosts returns their addresses, separated by commas.
 func (all proxies) hosts() string {
 	var hosts []string
 	for _, p := range all {

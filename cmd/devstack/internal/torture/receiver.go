@@ -14,12 +14,13 @@ import (
 	"time"
 )
 
-// request is what the receiver noted of one.
+// request is the receiver's record of a request.
 type request struct {
 	at              time.Time
 	hook, webhookID string
 	arrival
-	// read says that the whole message came in, and accepted, that the receiver answered 200, or that Jira did what was asked.
+	// read says that the whole message arrived, and accepted that the receiver answered 200, or
+	// that Jira did what was requested.
 	read, accepted bool
 	misdeed        misdeed
 }
@@ -36,14 +37,14 @@ const (
 	readsAndHangsUp misdeed = "hang up after reading"
 )
 
-// receiver is the other end of the webhooks. It remembers every request.
+// receiver receives the messages of all webhooks. It records every request.
 type receiver struct {
 	seed uint64
 	calm bool
-	// script, when set, decides instead of the seed. It may take its time.
+	// script, when set, decides instead of the seed. It may block.
 	script func(hook, webhookID string, nth int) misdeed
 	server *http.Server
-	// ways are the proxies before the server and, in the form with services, the mail server.
+	// ways are the proxies in front of the server and, in the form with services, the mail server.
 	ways  proxies
 	jira  *jira
 	mail  *mailServer
@@ -100,7 +101,7 @@ func (r *receiver) requests() []request {
 	return out
 }
 
-// ServeHTTP notes a request and answers it as the seed has it.
+// ServeHTTP records a request and answers it as the seed decides.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	hook := hookOf(req.URL.Path)
 	if hook == jiraIssues && r.jira != nil {
@@ -114,7 +115,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.came[id]++
 	nth := r.came[id]
 	r.mu.Unlock()
-	// Before a message is read, its id is all that is known, and that is not the seed's.
+	// Before a message is read, only its id is known, and that does not depend on the seed.
 	if r.misdeed("hang up", id, nth) == hangsUp {
 		r.note(func() { noted.misdeed = hangsUp })
 		hangUp(w)
@@ -126,13 +127,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	message, err := readArrival(hook, req.URL, req.Header, body)
 	if err != nil {
-		// The message is then never received as that of an alert, which the checker reports.
+		// The message then never counts as received for an alert, which the checker reports.
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	what := message.correlation
 	if message.digest || what == "" {
-		// What a digest gathers depends on the moment, and so does what becomes of it.
+		// What a digest gathers depends on the time, and so does what happens to it.
 		what = id
 	}
 	misdeed := r.misdeed(what, noted.hook, nth)
@@ -169,14 +170,14 @@ func (r *receiver) note(change func()) {
 	change()
 }
 
-// misdeed decides by the seed. A message is mistreated twice at most.
+// misdeed returns what the seed decides. At most two attempts of a message are mistreated.
 func (r *receiver) misdeed(what, hook string, nth int) misdeed {
 	if r.calm || nth > 2 {
 		return behaves
 	}
 	hash := fnv.New64a()
 	_, _ = fmt.Fprint(hash, r.seed, what, "|", hook, nth)
-	// The last bits of this hash are its best.
+	// The last bits of this hash are the most random.
 	chance := hash.Sum64() * 0x9E3779B97F4A7C15 >> 40 % 1000
 	if what == "hang up" {
 		if chance < 10 {

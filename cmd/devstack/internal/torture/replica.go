@@ -28,7 +28,7 @@ const (
 	encryptionKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 )
 
-// replica is tocsin serve, started again whenever it ends, behind proxies of its own.
+// replica is tocsin serve behind its own proxies, started again whenever it ends.
 type replica struct {
 	number  int
 	program string
@@ -43,7 +43,7 @@ type replica struct {
 	mu    sync.Mutex
 	child *proc.Child
 	port  int
-	// held is closed when the replica may start again; nil when it may.
+	// held is closed when the replica may start again; nil if it may.
 	held chan struct{}
 	pids map[int]bool
 }
@@ -70,8 +70,8 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
 		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
 		"TOCSIN_PARTITION_LEASE=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
-		// More than any series of misdeeds of the receiver, and so long that no message waits for longer behind a webhook that is
-		// held again and again: none is given up.
+		// More than any series of misdeeds of the receiver, and so long that no message waits
+		// longer behind a webhook that is held repeatedly: none is given up.
 		"TOCSIN_RETRY_SCHEDULE=300ms,500ms," + strings.Repeat("1s,", 30) + "1h",
 		"TOCSIN_BREAKER_PAUSE=200ms", "TOCSIN_BREAKER_MAX_PAUSE=1s",
 	}
@@ -85,7 +85,7 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 	return r, nil
 }
 
-// postgresSettings lead to Postgres as the documentation advises for what stands before it.
+// postgresSettings connect to Postgres as the documentation recommends for what is in front of it.
 func (r *replica) postgresSettings(f Form) []string {
 	switch {
 	case f.hasStandby():
@@ -104,12 +104,12 @@ func postgresURL(hosts string) string {
 	return "postgres://postgres@" + hosts + "/" + database + "?sslmode=disable"
 }
 
-// pageSize makes several pages of what a tick usually finds.
+// pageSize splits what a tick usually finds into several pages.
 func pageSize(o *Options) string {
 	return fmt.Sprint(min(max(50, o.Exchanges/100), 1000))
 }
 
-// keep starts the replica again and again until ctx ends, and then ends it.
+// keep starts the replica again whenever it ends, until ctx ends, and then stops it.
 func (r *replica) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
@@ -157,7 +157,7 @@ func (r *replica) url() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/api/v1", r.port)
 }
 
-// signal sends a signal to the process that runs at present, if one does.
+// signal sends a signal to the running process, if there is one.
 func (r *replica) signal(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *replica) signal(s syscall.Signal) {
 	}
 }
 
-// hold keeps the replica from starting again until release.
+// hold prevents the replica from starting again until release.
 func (r *replica) hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,14 +184,14 @@ func (r *replica) release() {
 	}
 }
 
-// ran says whether a process of this replica had the id.
+// ran reports whether a process of this replica had the id.
 func (r *replica) ran(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pids[pid]
 }
 
-// pidOf reads the process id in the name that a replica gives itself; 0 when there is none.
+// pidOf returns the process id in a replica's generated name; 0 if there is none.
 func pidOf(name string) int {
 	parts := strings.Split(name, "-")
 	if len(parts) < 3 {

@@ -11,8 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rest waits until everything that must come is there, restarts every replica, and waits until their look-backs, which
-// know nothing yet, have judged everything again: what they would raise twice, they have raised then.
+// rest waits until everything expected has happened, restarts every replica, and waits until their
+// look-backs, which begin without knowledge, have judged everything again: any alert that they
+// raise twice, they have raised by then.
 func (w *world) rest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
@@ -34,8 +35,9 @@ func (w *world) rest(ctx context.Context) {
 	}
 }
 
-// settled says whether every rule has alerted what it must, every count is below its threshold again, all that is expected
-// is found absent, every rule can be evaluated again, and every message is settled.
+// settled reports whether every rule has raised all its alerts, every count is below its threshold
+// again, all expected absences are found, every rule can be evaluated again, and every message is
+// settled.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var left int
 	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) +
@@ -57,7 +59,7 @@ func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, nil
 }
 
-// ranSince makes a condition: every rule has been evaluated, from beginning to end, after an instant.
+// ranSince returns a condition: every rule has been completely evaluated after an instant.
 func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bool, error) {
 	return func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		var left int
@@ -69,8 +71,8 @@ func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bo
 	}
 }
 
-// awaitAlerts waits until a rule has alerted all that was visible at an instant. In vain it waits not for ever: the
-// checker will tell.
+// awaitAlerts waits until a rule has alerts for all that was visible at an instant. It gives up
+// after a while: the checker will report it.
 func (w *world) awaitAlerts(ctx context.Context, l *life, atNS int64) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
@@ -80,7 +82,8 @@ func (w *world) awaitAlerts(ctx context.Context, l *life, atNS int64) {
 	})
 }
 
-// missing returns what a rule must have alerted of what was visible at an instant, and has not.
+// missing returns the exchanges visible at an instant for which a rule must have alerts, and has
+// none.
 func (w *world) missing(ctx context.Context, conn *pgx.Conn, l *life, atNS int64) ([]string, error) {
 	must := w.truth.visibleMust(l, atNS)
 	rows, err := conn.Query(ctx, `SELECT m FROM unnest($1::text[]) m
@@ -91,7 +94,8 @@ func (w *world) missing(ctx context.Context, conn *pgx.Conn, l *life, atNS int64
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// until asks Postgres again and again, whatever befalls it, and says whether the condition came true in time.
+// until repeatedly queries Postgres, ignoring its failures, and reports whether the condition was
+// met in time.
 func (w *world) until(ctx context.Context, holds func(context.Context, *pgx.Conn) (bool, error)) bool {
 	for {
 		asked := time.Now()
@@ -103,7 +107,7 @@ func (w *world) until(ctx context.Context, holds func(context.Context, *pgx.Conn
 		if err == nil && yes {
 			return true
 		}
-		// Asking is not to burden what is asked.
+		// The queries must not be a load on the database.
 		if !pause(ctx.Done(), max(250*time.Millisecond, 4*time.Since(asked))) {
 			return false
 		}

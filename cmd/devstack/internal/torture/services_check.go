@@ -4,8 +4,9 @@ package torture
 
 import "slices"
 
-// checkServices tells alert by alert whether each service knows of it, by the key that the service goes by: no alert
-// missing, none that there is not, what is resolved closed after it was opened, and one issue each at Jira.
+// checkServices checks alert by alert what each service knows of it, by the service's own key: no
+// alert is missing, none is invented, what is resolved was closed after it was opened, and Jira has
+// one issue each.
 func (w *world) checkServices(report *Report, t *tables) {
 	if w.options.Form != Receivers {
 		return
@@ -57,15 +58,17 @@ func (w *world) checkServices(report *Report, t *tables) {
 type known struct {
 	hook  string
 	alert *alert
-	// events are what it was to be told, in order, and came is what it took, in the order in which that came.
+	// events are those that it should have been sent, in order, and came those that it accepted, in
+	// the order of arrival.
 	events []string
 	came   []request
-	// overlapped says that an attempt at one of the messages began while the outcome of another was not stored.
+	// overlapped says that an attempt at one of the messages began before the outcome of another
+	// was stored.
 	overlapped bool
 }
 
-// check holds what came to the order of what happened. A repeat says nothing new; but a sender that was stopped may
-// repeat what has been overtaken.
+// check compares what arrived with the order of events. A repetition adds nothing new; but a sender
+// that was paused may repeat an event that has been overtaken.
 func (k *known) check(report *Report) {
 	var first []string
 	var raising, event string
@@ -88,8 +91,9 @@ func (k *known) check(report *Report) {
 	}
 }
 
-// checkIssues holds an alert to one issue, which is done when the alert is resolved. Two there may be when a sender was
-// stopped between its search and the issue, and another one took over meanwhile.
+// checkIssues checks that an alert has one issue, which is done when the alert is resolved. Two are
+// possible if a sender was paused between its search and the creation of the issue, and another one
+// took over meanwhile.
 func (k *known) checkIssues(report *Report, issues []issue) {
 	if len(issues) > 1 {
 		if report.IssuesTwice++; !k.overlapped {
@@ -102,7 +106,7 @@ func (k *known) checkIssues(report *Report, issues []issue) {
 	}
 }
 
-// overlapped says whether one attempt began before the outcome of the one before was stored.
+// overlapped reports whether an attempt began before the outcome of the previous one was stored.
 func overlapped(attempts []attempt) bool {
 	for i := range len(attempts) - 1 {
 		if attempts[i].Verdict == "" || !attempts[i].StoredAt.Before(attempts[i+1].StartedAt) {

@@ -12,7 +12,7 @@ import (
 
 const oneAlert = "0199a1b2-0000-7000-8000-000000000001"
 
-// TestServicesReadMessages holds what stands in for services to what these tell alerts apart by.
+// TestServicesReadMessages checks by which key the simulated services distinguish alerts.
 func TestServicesReadMessages(t *testing.T) {
 	t.Parallel()
 	raised := arrival{alertID: oneAlert, correlation: "x-7", event: aRaising}
@@ -70,7 +70,8 @@ func equalArrivals(a, b arrival) bool {
 	return a.alertID == b.alertID && a.correlation == b.correlation && a.event == b.event && a.whole == b.whole
 }
 
-// TestServicesAreHeldToAlerts changes what came to services, and holds the checker to noticing.
+// TestServicesAreHeldToAlerts changes what the services received, and checks that the checker
+// notices.
 func TestServicesAreHeldToAlerts(t *testing.T) {
 	t.Parallel()
 	all := []string{aRaising, anAcknowledging, aResolution}
@@ -88,7 +89,7 @@ func TestServicesAreHeldToAlerts(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func([]request) []request
 		issues []issue
-		// verdict is that of an attempt before another one.
+		// verdict is the verdict of an attempt before another one.
 		verdict string
 		want    finding
 	}{

@@ -18,13 +18,14 @@ import (
 	"time"
 )
 
-// Every row reaches the second engine so much later than the first.
+// Every row reaches the second engine later than the first by such a lag.
 const (
 	shortestLag = time.Second
 	longestLag  = 4 * time.Second
 )
 
-// source is where exchanges are: one ClickHouse engine, or two that a front asks in turn.
+// source is where exchanges are stored: one ClickHouse engine, or two behind a front that uses them
+// in turn.
 type source struct {
 	engines []*clickHouse
 	front   *front
@@ -32,9 +33,9 @@ type source struct {
 	mu sync.Mutex
 	// lags are drawn from the seed, one for each batch.
 	lags *rand.Rand
-	// last is closed when the second engine has what was written last; nil before anything was.
+	// last is closed when the second engine has the last batch; nil before the first.
 	last chan struct{}
-	// late are the batches that are under way to the second engine: the writer waits for them.
+	// late are the batches that are under way to the second engine; the writer waits for them.
 	late sync.WaitGroup
 }
 
@@ -61,7 +62,7 @@ func startSource(ctx context.Context, o *Options) (*source, error) {
 	return s, err
 }
 
-// address is where the product asks.
+// address is the address for the product.
 func (s *source) address() string {
 	if s.front != nil {
 		return s.front.listener.Addr().String()
@@ -69,7 +70,7 @@ func (s *source) address() string {
 	return s.engines[0].address()
 }
 
-// prepare makes the table on each engine.
+// prepare creates the table on each engine.
 func (s *source) prepare(ctx context.Context, ddl string) error {
 	for _, engine := range s.engines {
 		if _, err := engine.do(ctx, ddl, nil); err != nil {
@@ -96,7 +97,8 @@ func (s *source) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// insert writes a batch, again and again until it is taken, and calls visible once every engine shows it.
+// insert writes a batch, repeating it until it is accepted, and calls visible once every engine
+// shows it.
 func (s *source) insert(ctx context.Context, statement string, data []byte, failed func(error), visible func()) error {
 	if err := s.engines[0].persist(ctx, statement, data, failed); err != nil {
 		return err
@@ -127,7 +129,8 @@ func (s *source) insert(ctx context.Context, statement string, data []byte, fail
 	return nil
 }
 
-// persist writes a batch until it is taken. Of one that failed, some may have been written: then its rows are there twice.
+// persist writes a batch until it is accepted. A failed insert may have written some rows: these
+// then exist twice.
 func (c *clickHouse) persist(ctx context.Context, statement string, data []byte, failed func(error)) error {
 	for {
 		_, err := c.do(ctx, statement, data)
@@ -141,7 +144,8 @@ func (c *clickHouse) persist(ctx context.Context, statement string, data []byte,
 	}
 }
 
-// complete makes sure that each engine holds every exchange, or nothing else means anything.
+// complete checks that each engine has every exchange; otherwise all other checks would be
+// meaningless.
 func (s *source) complete(ctx context.Context, want int) error {
 	for i, engine := range s.engines {
 		said, err := engine.do(ctx, "SELECT uniqExact(correlation_id) FROM exchanges WHERE status != 'RUNNING'", nil)
@@ -155,7 +159,8 @@ func (s *source) complete(ctx context.Context, want int) error {
 	return nil
 }
 
-// front is one address for several engines. It asks the next one with each request, whatever the connection.
+// front is one address for several engines. Each request goes to the next one, whatever its
+// connection.
 type front struct {
 	listener net.Listener
 	server   *http.Server
@@ -171,7 +176,7 @@ func newFront(engines []*clickHouse) (*front, error) {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", engines[int(asked.Add(1))%len(engines)].address()
 		},
-		// An engine that is down is a bad gateway to whoever asked.
+		// The client gets Bad Gateway from an engine that is down.
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 		FlushInterval: -1,
 	}

@@ -12,17 +12,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// windowRule is what a rule over a window compares, in the checker's own words. There is one of each mode, and each
-// groups by something else.
+// windowRule is what a window rule compares, in the checker's own terms. There is one of each mode,
+// and each groups by another field.
 type windowRule struct {
 	mode, groupBy, attribute string
-	// threshold is a number of exchanges: at least so many are counted, or so many are expected.
+	// threshold is a number of exchanges: the least number that is counted, or that is expected.
 	threshold int
-	// percent is the least share of exchanges that match; at least 1 in 100 - percentile exchanges takes minMS or longer.
+	// percent is the least share of exchanges that match; at least 1 in 100 - percentile exchanges
+	// takes minMS or longer.
 	percent    float64
 	percentile int
 	minMS      int64
-	// expected are the groups of which exchanges are expected.
+	// expected are the groups whose exchanges are expected.
 	expected []string
 }
 
@@ -35,24 +36,28 @@ const (
 )
 
 const (
-	// enoughToCount is how many exchanges there must be for rules over a window.
+	// enoughToCount is the least number of exchanges that window rules need.
 	enoughToCount = 2000
 	windowSeconds = 10
 )
 
-// windowRules are one rule of each mode. The thresholds are so low that no fault keeps a value below while exchanges come.
-// So each group has exactly one alert from the time when its value reaches the threshold until the exchanges end, however
-// often evaluation is interrupted. Then the window slides past them, and a straggler may lift a value once more: what
-// fires after the end of the exchanges is held to what it counts, to its messages and to its state alone.
+// windowRules are one rule of each mode. The thresholds are so low that no fault keeps a value
+// below them while exchanges arrive. So each group has exactly one alert from the time when its
+// value reaches the threshold until the exchanges end, however often evaluation is interrupted.
+// Afterwards the window slides past them, and a late exchange may raise a value once more: for an
+// alert that fires after the end of the exchanges only its count, its messages and its state are
+// checked.
 //
-// Of absence it is the other way round: the routes that are expected are there while exchanges come, but one that falls
-// silent for a while and one that there is not, and all of them are absent for good after the end.
+// For absence it is the reverse: the expected routes are there while exchanges arrive, except one
+// that is silent for a while and one that does not exist, and all of them are absent for good after
+// the end.
 func windowRules(o *Options) []rule {
 	perWindow := float64(o.Exchanges) * min(1, windowSeconds/o.Length.Seconds())
 	both := []string{"COMPLETED", "FAILED"}
 	return []rule{
 		{
-			// Failures are 12 in 100, those of the rarest environment a fifth of them; the threshold is a tenth of that.
+			// Failures are 12 in 100, and those of the rarest environment a fifth of them; the
+			// threshold is a tenth of that.
 			name: ruleCounting, hooks: []string{"b"}, intervalSeconds: 1, title: "{{count.observed}}",
 			window: &windowRule{mode: modeCount, groupBy: "ENVIRONMENT", threshold: max(1, int(perWindow*0.12/5/10))},
 		},
@@ -61,7 +66,7 @@ func windowRules(o *Options) []rule {
 			window: &windowRule{mode: modeShare, groupBy: "ATTRIBUTE", attribute: "region", percent: 1.25},
 		},
 		{
-			// Nearly half of all take as long.
+			// Nearly half of all exchanges take as long.
 			name: ruleDuration, hooks: []string{"c"}, intervalSeconds: 2, title: "{{count.observed}} of {{count.volume}}",
 			condition: condition{statuses: both},
 			window:    &windowRule{mode: modeDuration, groupBy: "APPLICATION", percentile: 95, minMS: 20},
@@ -74,7 +79,7 @@ func windowRules(o *Options) []rule {
 	}
 }
 
-// groups returns the groups that a rule has while exchanges come.
+// groups returns the groups that a rule has while exchanges arrive.
 func (r *windowRule) groups() []string {
 	switch r.mode {
 	case modeCount:
@@ -102,7 +107,7 @@ func (r *windowRule) group(e *exchange) string {
 	}
 }
 
-// storedName returns a name as an alert shows it: what is no text, in hexadecimal.
+// storedName returns a name as an alert shows it: in hexadecimal if it is no text.
 func storedName(name string) string {
 	if utf8.ValidString(name) && !strings.Contains(name, "\x00") {
 		return name
@@ -128,13 +133,13 @@ func (r *windowRule) define(definition map[string]any) {
 	}
 }
 
-// fires says whether a rule fires by what it counted.
+// fires reports whether a rule fires for what it counted.
 func (r *windowRule) fires(observed, volume int64) bool {
 	switch r.mode {
 	case modeShare:
 		return volume > 0 && 100*float64(observed) >= r.percent*float64(volume)
 	case modeDuration:
-		// Of a hundred, as many as the percentile says took no longer than its value: it is a short one where so many are.
+		// The percentile is below minMS if at least that share of exchanges took less than minMS.
 		return volume > 0 && 100*(volume-observed) < int64(r.percentile)*volume
 	case modeAbsence:
 		return observed < int64(r.threshold)
@@ -143,7 +148,8 @@ func (r *windowRule) fires(observed, volume int64) bool {
 	}
 }
 
-// settled says whether a rule on absence has an alert of all that it expects. Of other rules nothing is awaited.
+// settled reports whether a rule on absence has an alert for every expected group. Nothing is
+// awaited for other rules.
 func (l *life) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	if !l.rule.counts() || l.rule.window.mode != modeAbsence {
 		return true, nil

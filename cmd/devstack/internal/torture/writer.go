@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// writeAll writes the rows of the plan when they are due, each batch again until ClickHouse has taken it.
+// writeAll writes the rows of the plan when they are due, repeating each batch until ClickHouse has
+// accepted it.
 func (w *world) writeAll(ctx context.Context) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

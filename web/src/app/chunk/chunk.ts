@@ -1,21 +1,21 @@
 import { isOutdated } from "../../api/version";
 import { missingStyles } from "./styles";
 
-/** How far a part of the application has come. A failure stands until a later try has ended. */
+/** The state of a part of the application. A failure remains until a later try has ended. */
 export interface Progress<T> {
   part?: T;
   failure?: Error;
 }
 
-/** The part cannot come to this page any more: the page has to be loaded anew. */
+/** The part cannot be loaded into this page any more: the page must be reloaded. */
 export class Outdated extends Error {
   override name = "Outdated";
 }
 
 /**
- * A part of the application that comes in a file of its own, when it is first asked for. What has come stays; what has
- * not can be asked for again. A browser that remembers a failed import for as long as the page lives ends as
- * {@link Outdated} once the server answers.
+ * A part of the application in a separate file, which is loaded when it is first needed. A loaded
+ * part stays; a failed one can be requested again. Some browsers remember a failed import while the
+ * page lives: this ends as {@link Outdated} once the server answers.
  */
 export class Chunk<T> {
   private readonly fetchPart: () => Promise<T>;
@@ -27,14 +27,17 @@ export class Chunk<T> {
     this.fetchPart = fetchPart;
   }
 
-  /** The present state, and how to hear of its changes: what useSyncExternalStore asks for. */
+  /** The present state, and how to subscribe to its changes, for useSyncExternalStore. */
   readonly current = (): Progress<T> => this.progress;
   readonly subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
 
-  /** Tries, unless it is there; several at once are one. It is over when the outcome is known, and never rejects. */
+  /**
+   * Loads the part unless it is loaded; concurrent calls share one try. It resolves when the result
+   * is known, and never rejects.
+   */
   readonly load = (): Promise<void> => {
     if (this.progress.part !== undefined) return Promise.resolve();
     this.trying ??= this.attempt().then((progress) => {
@@ -50,7 +53,7 @@ export class Chunk<T> {
       await missingStyles();
       return { part: await this.fetchPart() };
     } catch {
-      // The reason that a browser gives is for developers, and differs from one to the next.
+      // The reason that a browser gives is for developers, and differs between browsers.
     }
     const failure = await whyNot();
     if (failure) return { failure };
@@ -63,7 +66,7 @@ export class Chunk<T> {
   }
 }
 
-/** Why a part could not be loaded. Undefined where the server runs the version that is loaded here. */
+/** Why a part could not be loaded. Undefined if the server runs the version that is loaded here. */
 async function whyNot(): Promise<Error | undefined> {
   try {
     return (await isOutdated()) ? new Outdated("Tocsin was updated.") : undefined;

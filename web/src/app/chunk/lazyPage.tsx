@@ -7,28 +7,31 @@ import { reloadByItself } from "../../ui/reload";
 import { Failed, SkeletonRows } from "../../ui/states";
 import { Chunk, Outdated } from "./chunk";
 
-/** A page whose code comes when it is first asked for. The router waits for `preload` before it leaves another page. */
+/**
+ * A page whose code is loaded when it is first needed. The router waits for `preload` before it
+ * leaves another page.
+ */
 export interface LazyPage {
   (): React.ReactNode;
   preload: () => Promise<void>;
   chunk: Chunk<ComponentType>;
-  /** Asks the API for what the page shows, so that it is under way when the page begins. */
+  /** Requests the page's data from the API, so that the request is under way when the page begins. */
   ask?: Ask;
 }
 
 type Ask = (cache: QueryClient, params: Readonly<Record<string, string>>) => Promise<unknown>;
 
 interface Options {
-  /** Stands below the title until the code has come. */
+  /** Shown below the title until the code is loaded. */
   Coming?: Coming;
-  /** The title is for screen readers alone, as on the page. */
+  /** The title is only for screen readers, as on the page. */
   titleHidden?: boolean;
   ask?: Ask;
 }
 
 /**
- * Makes such a page. The title stands for it until its code has come. While the code cannot be had, the page says so within
- * the frame, and tries again as soon as Tocsin answers.
+ * Makes such a page. Its title is shown until its code has been loaded. If the code cannot be
+ * loaded, the page says so within the frame, and tries again when Tocsin answers.
  */
 export function lazyPage(
   title: string,
@@ -76,14 +79,15 @@ function NotLoaded({ title, failure, onRetry }: { title: string; failure: Error;
   useOnAnswer(onRetry);
   const outdated = failure instanceof Outdated;
   useEffect(() => {
-    // Whoever comes here has left the page before, and was asked there about what was not saved.
+    // A person who comes here has left the previous page, and was asked there about unsaved
+    // changes.
     if (outdated) reloadByItself();
   }, [outdated]);
   if (outdated) return <Failed error={failure} again="Reload" onRetry={() => globalThis.location.reload()} />;
   return <Failed error={failure} onRetry={onRetry} />;
 }
 
-/** Calls each time that Tocsin has answered since the caller is on the page, whatever it said. */
+/** Calls back each time that Tocsin has answered, whatever the answer, since the caller is on the page. */
 function useOnAnswer(call: () => void) {
   const { error, dataUpdatedAt, errorUpdatedAt } = useQuery(systemStatus());
   const answers = isAway(error) ? 0 : Math.max(dataUpdatedAt, errorUpdatedAt);

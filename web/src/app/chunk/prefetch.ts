@@ -6,13 +6,14 @@ import * as pages from "../pages";
 import { paletteChunk } from "../palette/chunk";
 import { Chunk } from "./chunk";
 
-/** What pages load only once they need it. */
+/** What pages only load when they need it. */
 const charts = new Chunk(() => import("../../ui/plot"));
 const bodyEditor = new Chunk(() => import("../../webhooks/BodyEditor"));
 
 /**
- * Fetches the pages that the reader may open, one after another, whenever the browser has nothing else to do: they are
- * there when Tocsin is not. It begins when the first page has what it asked for, and not where somebody saves data.
+ * Loads the pages that the reader may open, one after another, whenever the browser is idle, so
+ * that they are available when Tocsin is not. It begins when the first page has what it requested,
+ * and not if the browser is set to save data.
  */
 export function usePrefetch() {
   const { data: who } = useQuery(me());
@@ -32,7 +33,7 @@ export function usePrefetch() {
   }, [begun, connected, who]);
 }
 
-/** In the order in which they are likely to be wanted. */
+/** In the order in which they are likely to be needed. */
 export function chunksFor(who: Me): readonly Chunk<unknown>[] {
   const { inbox, rules, rule, issue, deliveries, system, webhooks, editRule, editWebhook, account } = pages;
   return [
@@ -45,7 +46,7 @@ export function chunksFor(who: Me): readonly Chunk<unknown>[] {
   ];
 }
 
-/** Ends at the first that does not come: then the server has other cares. */
+/** Ends at the first failure, because the server then has other problems. */
 export async function prefetch(chunks: readonly Chunk<unknown>[], signal: AbortSignal, wait = idle): Promise<void> {
   for (const chunk of chunks) {
     await wait();
@@ -62,7 +63,7 @@ const idle = () =>
     else setTimeout(resolve, 200);
   });
 
-/** A hint that not every browser gives. */
+/** A hint that not every browser supports. */
 function savesData(): boolean {
   return (navigator as { connection?: { saveData?: boolean } }).connection?.saveData === true;
 }

@@ -1,9 +1,10 @@
-/** The style sheets that could not be loaded, each with the try that is under way. */
+/** The style sheets that could not be loaded, each with the try under way. */
 const missing = new Map<string, Promise<void> | undefined>();
 
 /**
- * Remembers each style sheet that could not be loaded. Vite asks for one once only, and takes it for loaded ever after: a
- * page that comes at the second try would be there without its styles. Returns how to end that.
+ * Remembers each style sheet that could not be loaded. Vite requests a style sheet only once, and
+ * treats it as loaded from then on: a page that is loaded at the second try would have no styles.
+ * Returns a function that ends this.
  */
 export function watchStyles(): () => void {
   const onError = ({ target }: Event) => {
@@ -15,7 +16,7 @@ export function watchStyles(): () => void {
   return () => document.removeEventListener("error", onError, true);
 }
 
-/** Asks for these again. It rejects where one still does not come. */
+/** Requests these again. It rejects if one still fails. */
 export async function missingStyles(): Promise<void> {
   await Promise.all(
     [...missing].map(([href, trying]) => {

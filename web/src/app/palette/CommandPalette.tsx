@@ -7,8 +7,9 @@ import { type Entry, sift } from "./entries";
 import { useEntries } from "./useEntries";
 
 /**
- * One field that reaches every page, rule, webhook, alert and action. It is open for as long as it is rendered; the focus
- * goes back to where it was. The field keeps the focus and points at an option, as a combobox does.
+ * One field that reaches every page, rule, webhook, alert and action. It is open while it is
+ * rendered; then the focus returns to where it was. The field keeps the focus and points to an
+ * option, as a combobox does.
  */
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const dialog = useModal();

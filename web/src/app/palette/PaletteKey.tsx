@@ -6,7 +6,7 @@ import { IconSearch } from "../../ui/icons";
 import { useToast } from "../../ui/toast";
 import { paletteChunk } from "./chunk";
 
-/** Opens the palette, by Ctrl or Cmd and K anywhere, or by its button. It is loaded when it is first asked for. */
+/** Opens the palette, by Ctrl or Cmd and K anywhere, or by its button. It is loaded when it is first needed. */
 export function PaletteKey({ className }: { className: string | undefined }) {
   const [open, setOpen] = useState(false);
   const { part: CommandPalette } = useSyncExternalStore(paletteChunk.subscribe, paletteChunk.current);
@@ -26,7 +26,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       section: "Actions",
       label: "Open the command palette",
       keys: ["mod+k"],
-      // Over another dialog it would hide what is asked there.
+      // Over another dialog, it would hide the question there.
       run: () => setOpen((before) => !before && !document.querySelector("dialog[open]")),
     },
   ]);

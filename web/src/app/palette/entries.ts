@@ -4,15 +4,15 @@ import type { Section as CommandSection } from "../../ui/commands";
 /** Something that the palette reaches. */
 export interface Entry {
   id: string;
-  /** Under which heading it stands. */
+  /** The heading above it. */
   section: Section;
   label: string;
-  /** What stands small beside it. */
+  /** The small text beside it. */
   hint?: string;
-  /** What else it is found by. */
+  /** Other texts by which it is found. */
   words?: string;
   icon: Icon;
-  /** What is already found by the server is not sifted again. */
+  /** Entries that the server has found are not filtered again. */
   found?: boolean;
   run: () => unknown;
 }
@@ -23,8 +23,9 @@ const order: readonly Section[] = ["This alert", "Inbox", "Pages", "Actions", "R
 const mostOfSection = 14;
 
 /**
- * What fits a text, by section: each of its words begins, or is within, a word of the entry. Those that begin with it
- * come first. Without a text, what a person does is there, and not what they have.
+ * The entries that match a text, by section: each word of the text begins, or is within, a word of
+ * the entry. Entries that begin with the text come first. Without a text there are only actions,
+ * and not a person's objects.
  */
 export function sift(entries: readonly Entry[], text: string): { section: Section; entries: readonly Entry[] }[] {
   const asked = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -38,7 +39,10 @@ export function sift(entries: readonly Entry[], text: string): { section: Sectio
     .filter((group) => group.entries.length > 0);
 }
 
-/** 0 where every word begins one of the label's, 1 where it is somewhere in it, 2 elsewhere; undefined for no fit. */
+/**
+ * 0 if every word begins a word of the label, 1 if every word is somewhere in it, 2 for other
+ * texts; undefined for no match.
+ */
 function rankOf({ label, words = "", hint = "", section }: Entry, asked: readonly string[]): number | undefined {
   if (asked.length === 0) return section === "Rules" || section === "Webhooks" ? undefined : 0;
   const name = label.toLowerCase();

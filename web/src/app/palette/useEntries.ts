@@ -21,7 +21,7 @@ const stateWords: Record<Alert["state"], string> = {
   RESOLVED: "resolved",
 };
 
-/** Everything that the reader may reach and do, and the alerts that a text finds. */
+/** Everything that the reader can reach and do, and the alerts that a text finds. */
 export function useEntries(text: string): { entries: readonly Entry[]; searching: boolean } {
   const [asked] = useDebouncedValue(text.trim(), pauseMs);
   const searches = asked.length >= leastLetters;
@@ -84,7 +84,7 @@ function useRules(): Entry[] {
   ];
 }
 
-/** What can be done here, and the search of the inbox for the text. */
+/** The actions of this page, and the search of the inbox for the text. */
 function useActions(text: string): Entry[] {
   const navigate = useNavigate();
   const commands = useCommandList()();
