@@ -2289,7 +2289,7 @@ type ReceiverInput struct {
 	Help    *string           `json:"help,omitempty"`
 	Label   string            `json:"label"`
 
-	// Link Where it is found.
+	// Link Where the value is found: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names.
 	Link *string `json:"link,omitempty"`
 	Name string  `json:"name"`
 

@@ -49,19 +49,28 @@ func New(server, token string, options ...ClientOption) (*ClientWithResponses, e
 // Answer is what every call that ends in WithResponse returns.
 type Answer interface {
 	StatusCode() int
+	ContentType() string
 	GetBody() []byte
 }
 
-// Check returns the error of a call, or the server's refusal as a [*Problem], or nil. It takes what a call returns.
+// Check returns the error of a call, or the server's refusal as a [*Problem], or nil. It takes what a call returns. A redirect is a refusal, and so is
+// what does not come from Tocsin, such as the page of a proxy where people sign in.
 func Check(answer Answer, err error) error {
 	if err != nil {
 		return err
 	}
-	status := answer.StatusCode()
-	if status < http.StatusBadRequest && status >= http.StatusOK && status != http.StatusFound {
+	status, contentType := answer.StatusCode(), answer.ContentType()
+	isJSON := strings.Contains(contentType, "json")
+	success := status >= http.StatusOK && status < http.StatusMultipleChoices
+	if success && (isJSON || status == http.StatusNoContent || strings.HasPrefix(contentType, "text/event-stream")) {
 		return nil
 	}
 	p := &Problem{Title: http.StatusText(status)}
+	if success || status < http.StatusBadRequest {
+		p.Detail = new("the answer is not that of Tocsin's API; is the server's address right?")
+		p.Status = status
+		return p
+	}
 	// What stands before the server may answer in a form of its own.
 	_ = json.Unmarshal(answer.GetBody(), p)
 	p.Status = status

@@ -32,6 +32,39 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotTocsinsIsAnError holds that whoever has checked an answer may read what the document says is in it.
+func TestWhatIsNotTocsinsIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		status            int
+		contentType, body string
+		is                bool
+	}{
+		"a page":               {http.StatusOK, "text/html; charset=utf-8", "<html>Sign in</html>", false},
+		"nothing":              {http.StatusOK, "", "", false},
+		"a permanent redirect": {http.StatusMovedPermanently, "text/html", "", false},
+		"another redirect":     {http.StatusPermanentRedirect, "application/json", "{}", false},
+		"alerts":               {http.StatusOK, "application/json", `{"items":[]}`, true},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{c.contentType}
+			w.Header().Set("Location", "/")
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		t.Cleanup(server.Close)
+		caller, err := client.New(server.URL, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := caller.ListAlertsWithResponse(t.Context(), &client.ListAlertsParams{})
+		if err := client.Check(answer, err); (err == nil) != c.is {
+			t.Errorf("%s: %v", name, err)
+		} else if c.is != (answer.JSON200 != nil) {
+			t.Errorf("%s: is there something to read? %v", name, answer.JSON200)
+		}
+	}
+}
+
 func TestARefusalIsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		body, says string

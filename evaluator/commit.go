@@ -55,8 +55,7 @@ func (p *pass) commit(ctx context.Context, f findings, next step) error {
 func (p *pass) isolate(ctx context.Context, f *findings, ids []uuid.UUID, why error, failed map[uuid.UUID]bool) error {
 	if len(ids) == 1 {
 		r := p.rules.byID[ids[0]]
-		r.refused = f.rangeOf(r.ID)
-		p.fail(r, why)
+		p.fail(r, why, f.rangeOf(r.ID))
 		failed[r.ID] = true
 		return nil
 	}

@@ -44,7 +44,7 @@
 //
 //   - No cursor follows a clock of the source that is more than a minute ahead of Postgres's.
 //
-//   - A source that cannot be read is announced once, after [SourceGrace]. A rule that
+//   - A source that cannot be read is announced once (see package outage). A rule that
 //     cannot be evaluated is announced once and left out, and the others continue.
 //
 //   - A replay does not change what the rule raises by itself, nor the messages about it. No
@@ -61,12 +61,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/evaluator/outage"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -117,7 +117,7 @@ type Result struct {
 	Failed, Deferred int
 	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
 	// at its end, Backlog how much start time behind the cursor is left to judge; both
-	// are notified of each pass that observed, also of one that failed afterwards.
+	// are measured by each pass that observed, also by one that failed afterwards.
 	Took, Lag, Backlog time.Duration
 }
 
@@ -168,9 +168,7 @@ type Evaluator struct {
 	// mu guards what follows, and whether each partition is busy.
 	mu         sync.Mutex
 	partitions map[int]*partition
-	// sourceFailed says that the failure of the source is announced, and that this replica
-	// may end that; announcing that this process is about to change it.
-	sourceFailed, announcing bool
+	outage     *outage.Announcer
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -183,7 +181,8 @@ func New(o Options) (*Evaluator, error) {
 	}
 	o.Interval, o.LeaseFor = cmp.Or(o.Interval, time.Second), cmp.Or(o.LeaseFor, 15*time.Second)
 	o.PageSize, o.Workers = cmp.Or(o.PageSize, 1000), cmp.Or(o.Workers, 8)
-	return &Evaluator{Options: o, partitions: map[int]*partition{}}, nil
+	announcer := outage.New(outage.Options{Store: o.Store, Replica: o.Replica, Clock: o.Clock, Within: o.LeaseFor / 2, Logger: o.Logger})
+	return &Evaluator{Options: o, partitions: map[int]*partition{}, outage: announcer}, nil
 }
 
 // Tick makes one pass over each partition that this replica holds, and waits for all.
@@ -230,7 +229,6 @@ func (e *Evaluator) Run(ctx context.Context) {
 			passes.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				defer e.contain(ctx, p)
 				if _, err := e.pass(ctx, p); err != nil && !errors.Is(err, ErrStale) {
 					e.Logger.ErrorContext(ctx, "pass failed", slog.Int("partition", p.number), slog.Any("error", err))
 				}
@@ -244,19 +242,6 @@ func (e *Evaluator) Run(ctx context.Context) {
 	e.release(ctx)
 	passes.Wait()
 	e.release(ctx)
-}
-
-// contain keeps a panic of a pass, as over an exchange that nobody expected, to its
-// partition: what was remembered of that is dropped, and the others go on.
-func (e *Evaluator) contain(ctx context.Context, p *partition) {
-	panicked := recover()
-	if panicked == nil {
-		return
-	}
-	e.Logger.ErrorContext(ctx, "pass panicked", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.partitions, p.number)
 }
 
 // hold renews and takes leases, and returns the partitions that a pass may be made over,
@@ -277,9 +262,9 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold partitions: %w", err)
 	}
+	e.outage.Announced(holding.SourceFailed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.sourceFailed = holding.SourceFailed
 	var due []*partition
 	held := map[int]bool{}
 	for _, c := range holding.Checkpoints {
@@ -299,6 +284,7 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	for number, p := range e.partitions {
 		if !held[number] && !p.busy {
 			delete(e.partitions, number)
+			e.outage.GaveUp(number)
 			if e.Observer != nil {
 				e.Observer.GaveUp(number)
 			}
@@ -307,27 +293,41 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	return due, nil
 }
 
-// pass makes one pass, and notes what it says about the source.
+// pass makes one pass, unless the process ends, and notes what it says about the source.
 func (e *Evaluator) pass(ctx context.Context, p *partition) (result Result, err error) {
+	defer e.idle(p)
+	if ctx.Err() != nil {
+		return result, nil
+	}
 	if e.Begin != nil {
 		begun, end := e.Begin(ctx, p.number)
 		ctx = begun
 		defer func() { end(result, err) }()
 	}
 	result, err = p.run(ctx)
-	e.health(ctx, p, &result, err)
+	var failed sourceError
+	switch {
+	case errors.As(err, &failed):
+		result.Notifications += e.outage.Failed(ctx, p.number, rules.CleanText(failed.Error(), maxProblemBytes))
+	case result.Observed || err == nil && result.Resting:
+		result.Notifications += e.outage.Works(ctx, p.number, result.Observed)
+	}
 	if e.Observer != nil {
 		e.Observer.Passed(p.number, result)
 	}
-	e.mu.Lock()
-	p.busy = false
-	e.mu.Unlock()
 	if result.Alerts > 0 || result.Failed > 0 || result.Deferred > 0 {
 		e.Logger.InfoContext(ctx, "pass done", slog.Int("partition", p.number), slog.Int("scanned", result.Scanned),
 			slog.Int("alerts", result.Alerts), slog.Int("late", result.Late), slog.Int("notifications", result.Notifications), slog.Int("suppressed", result.Suppressed),
 			slog.Int("failed", result.Failed), slog.Int("deferred", result.Deferred), slog.Duration("took", result.Took))
 	}
 	return result, err
+}
+
+// idle says that no pass is under way over a partition any more.
+func (e *Evaluator) idle(p *partition) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.busy = false
 }
 
 // release gives up every partition over which no pass is under way.

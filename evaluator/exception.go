@@ -30,7 +30,7 @@ type extra struct {
 	// backfills replace the rules' own progress, health what is recorded on rules.
 	backfills map[uuid.UUID]Backfill
 	health    map[uuid.UUID]Health
-	// evaluated are window rules that were evaluated.
+	// evaluated are window rules of which it is noted that they were evaluated.
 	evaluated []uuid.UUID
 	// watched says that the checkpoint's watch is another one than is stored.
 	watched bool
@@ -73,10 +73,15 @@ func (x *extra) applied(s *ruleset) {
 			s.byID[id].backfill = nil
 		}
 	}
+	for _, id := range x.evaluated {
+		if r := s.byID[id]; r != nil {
+			r.notedNS = r.evaluatedNS
+		}
+	}
 	for id, h := range x.health {
 		r := s.byID[id]
 		if r.problem = h.Problem; !h.Failed {
-			r.failing, r.refused = false, nil
+			r.failing = false
 			r.again.succeeds()
 		}
 	}
@@ -99,14 +104,15 @@ const (
 )
 
 // fail leaves a rule out of the partition's judging, and has the next commit record that,
-// with all that it may have to judge behind the cursor.
-func (p *pass) fail(r *rule, why error) {
+// with all that it may have to judge behind the cursor, and the range of what the database
+// refused; nil is nothing.
+func (p *pass) fail(r *rule, why error, refused *cursor.Range) {
 	problem := rules.CleanText(why.Error(), maxProblemBytes)
 	r.failing = true
 	r.again.fails(p.Clock())
-	if r.FireMode == rules.PerExchange && (r.backfill == nil || !r.backfill.Failing) {
-		b := Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true}
-		if r.backfill != nil && b.At.After(r.backfill.At) {
+	if failed := r.backfill != nil && r.backfill.Failing; r.FireMode == rules.PerExchange && (!failed || refused != nil) {
+		b := Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true, Refused: refused}
+		if r.backfill != nil && (failed || b.At.After(r.backfill.At)) {
 			b.At = r.backfill.At
 		}
 		r.backfill = &b
@@ -202,8 +208,8 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	}
 	n := narrowed(list)
 	q := reading{Scan: n.scan(p.at), server: p.server, within: p.queryTimeout()}
-	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
-	if at := list[0].refused; at != nil {
+	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.EndedSinceNS, p.pageSize*bulk
+	if at := list[0].backfill.Refused; at != nil {
 		// Before it reads from where it is, it has to get past what was refused.
 		q.After.StartTimeNS, q.BeforeNS, end = at.FromNS-1, at.ToNS, list[0].backfill.At
 	} else if to := list[0].span.toNS(q.After); to < q.BeforeNS {
@@ -231,7 +237,7 @@ func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, er
 	}
 	next := p.stay()
 	switch {
-	case matched && list[0].refused != nil:
+	case matched && list[0].backfill.Refused != nil:
 		next.behind, next.to = list, end
 	case matched:
 		next.behind, next.to = list, at
@@ -254,7 +260,7 @@ func (p *pass) advanced(next step) extra {
 		}
 		if b.Failing {
 			// The partition judges it again from its cursor on.
-			b.Failing, b.Until = false, next.cursor
+			b.Failing, b.Until, b.Refused = false, next.cursor, nil
 			if r.failing {
 				x.record(r.ID, Health{})
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -110,6 +111,75 @@ func TestRuleThatFailsWhileItCatchesUp(t *testing.T) {
 		s.tick()
 	}
 	s.wants(2)
+}
+
+// A rule whose alert about one exchange is refused has not recovered because another process
+// tries it, and reads first what nobody refuses.
+func TestRestartIsNoRecovery(t *testing.T) {
+	s := newScene(t, time.Hour)
+	start := func(replica string) {
+		s.free("")
+		s.e = s.start(replica, evaluator.Options{PageSize: 1})
+		for range 10 {
+			s.tick()
+		}
+	}
+	poisoned, recoveries := true, 0
+	s.committing = func(b evaluator.Batch) error {
+		if poisoned && slices.ContainsFunc(b.Instances, func(a alerts.Instance) bool { return a.Exchange.ExecutionID == "poison" }) {
+			return errRefused
+		}
+		if h, there := b.Health[theRule()]; there && !h.Failed {
+			recoveries++
+		}
+		return nil
+	}
+	for i := range 50 {
+		s.fail("tenant-0", fmt.Sprint("fine", i), time.Duration(60-i)*time.Second)
+	}
+	s.fail("tenant-0", "poison", 0)
+	start("b")
+	if s.state.rules[theRule()].problem == "" {
+		t.Fatal("the rule does not fail")
+	}
+	for _, replica := range []string{"c", "d"} {
+		if start(replica); recoveries > 0 {
+			t.Fatalf("recovered %d times although the alert is refused", recoveries)
+		}
+	}
+	poisoned = false
+	for range 400 {
+		s.tick()
+	}
+	if s.wants(51); recoveries != 1 {
+		t.Errorf("recovered %d times", recoveries)
+	}
+}
+
+// brittle is a model whose texts panic.
+type brittle struct{ *model }
+
+func (brittle) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
+	panic("poison")
+}
+
+// A pass that panics has failed like any other: it is counted, with its lag.
+func TestPanicIsAFailedPass(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.e.Texts = brittle{s.model}
+	s.fail("tenant-0", "x", 0)
+	var last evaluator.Result
+	var err error
+	for range 5 {
+		s.now += second
+		last, err = s.e.Tick(context.Background())
+	}
+	if err == nil || last.Lag < 4*time.Second {
+		t.Errorf("error %v, lag %v after 5 s", err, last.Lag)
+	}
+	s.e.Texts = s.model
+	s.tick()
+	s.wants(1)
 }
 
 // stepping is a window rule's evaluation with a step to take.
@@ -383,6 +453,50 @@ func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
 		t.Errorf("released %v, then %v", first, last)
 	}
 }
+
+// halted is a model of which the questions of every tenant wait.
+type halted struct{ *stuck }
+
+func (h halted) Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+	select {
+	case h.asked <- struct{}{}:
+	default:
+	}
+	<-h.goOn
+	return h.stuck.Observe(ctx, q)
+}
+
+// A pass that waits for a worker when the process ends does not begin.
+func TestPassThatWaitsForAWorkerDoesNotBegin(t *testing.T) {
+	s := &scene{model: newModel(), t: t}
+	s.rule(theRule(), "tenant-0", time.Hour)
+	s.rule(uuid.UUID{15: 2}, "tenant-1", time.Hour)
+	source := halted{&stuck{model: s.model, asked: make(chan struct{}, 1), goOn: make(chan struct{}), released: make(chan []int, 2)}}
+	e := s.start("a", evaluator.Options{})
+	e.Source, e.Store = source, source
+	passed := make(chan int, 2)
+	e.Observer = counting{passed: passed}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Run(ctx)
+	}()
+	<-source.asked
+	cancel()
+	close(source.goOn)
+	<-done
+	if first, last := <-source.released, <-source.released; len(first)+len(last) != 2 || len(passed) != 1 {
+		t.Errorf("%d passes; released %v, then %v", len(passed), first, last)
+	}
+}
+
+// counting observes passes.
+type counting struct{ passed chan int }
+
+func (c counting) Passed(partition int, _ evaluator.Result) { c.passed <- partition }
+func (counting) GaveUp(int)                                 {}
+func (counting) Committed(evaluator.Timing)                 {}
 
 // Two tenants that are behind together do not keep a third one waiting.
 func TestTenantsBehindTogetherTakeTurns(t *testing.T) {

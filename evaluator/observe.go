@@ -54,7 +54,7 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 // before it on. Where it does not know the clock well enough, it asks for that first.
 func (p *pass) observeRecent(ctx context.Context) (seen Observation, fromNS int64, err error) {
 	estimate := p.watermarkNS + p.Clock().Sub(p.observedAt).Nanoseconds()
-	q := ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
+	q := ObserveQuery{Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, SettleNS: p.Settle.Nanoseconds(), WidthNS: secondNS}
 	for range 3 {
 		q.FromNS = backlog.RecentFromNS(estimate)
 		if p.at.Cursor != nil {
@@ -114,7 +114,7 @@ func (p *pass) begin() {
 	at := *p.at.Cursor
 	from := min(at.StartTimeNS, p.watermarkNS)
 	if p.backlog == nil {
-		p.backlog, p.counted = backlog.New(from, p.rules.reachNS, p.at.Backfill), p.rules.narrow.statuses
+		p.backlog, p.counted = backlog.New(from, p.rules.reachNS, p.at.Backfill), p.rules.narrow.Statuses
 		p.backlog.LookAt(cursor.Range{FromNS: p.backlog.FromNS(), ToNS: p.recentFromNS})
 	} else {
 		p.backlog.LookBack(from, p.rules.reachNS)
@@ -133,7 +133,7 @@ func (p *pass) begin() {
 // lookOlder takes the looks at the older look-back that are due, as far as there is time.
 // One that fails is taken again later, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
-	if len(p.rules.narrow.statuses) == 0 {
+	if len(p.rules.narrow.Statuses) == 0 {
 		return // no rule judges what is behind the cursor
 	}
 	looks := p.backlog.Looks(p.recentFromNS, p.watermarkNS)
@@ -182,7 +182,7 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 		ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
 		seen, err := p.Source.Observe(ctx, ObserveQuery{
-			Tenants: p.tenants(), Statuses: p.rules.narrow.statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
+			Tenants: p.tenants(), Statuses: p.rules.narrow.Statuses, FromNS: l.FromNS, ToNS: l.ToNS, WidthNS: l.WidthNS,
 		})
 		if err != nil {
 			return err

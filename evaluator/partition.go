@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -48,9 +50,6 @@ type partition struct {
 	// caughtUp is the tenant of the rule that was furthest behind of those that were read for
 	// last.
 	caughtUp string
-	// failingSince is since when the source cannot be read for the partition; zero while it
-	// can. The evaluator's mu guards it.
-	failingSince time.Time
 	// replayed is the rule whose replay was read last.
 	replayed uuid.UUID
 	// unread are the older changes that could not be read, by where they begin; counting is
@@ -67,10 +66,19 @@ type partition struct {
 // somebody else has judged meanwhile, or a failover took commits away.
 func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
-		p.backlog, p.rules, p.extra = nil, nil, extra{}
+		p.forget()
 	}
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
+
+// forget drops what is remembered: the next pass reads the rules, and judges the look-back again.
+func (p *partition) forget() { p.backlog, p.rules, p.extra = nil, nil, extra{} }
+
+// sourceError says that the source could not be read, or not from where the partition
+// stands.
+type sourceError struct{ error }
+
+func (e sourceError) Unwrap() error { return e.error }
 
 // pass is one pass over a partition.
 type pass struct {
@@ -87,15 +95,23 @@ type pass struct {
 	spent bool
 }
 
-// run makes one pass. An error of the source is returned as [sourceError].
-func (p *partition) run(stop context.Context) (Result, error) {
+// run makes one pass. An error of the source is returned as [sourceError]. A pass that panics,
+// as over an exchange that nobody expected, has failed, and nothing that it left is trusted.
+func (p *partition) run(stop context.Context) (result Result, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), p.LeaseFor*2/3)
 	defer cancel()
 	began := p.Clock()
 	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stopping: func() bool { return stop.Err() != nil }, result: Result{Partitions: 1}}
-	err := s.run(ctx)
-	s.result.Took = p.Clock().Sub(began)
-	return s.result, err
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			p.Logger.ErrorContext(ctx, "pass panicked", slog.Int("partition", p.number), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("panic: %v", panicked)
+			p.forget()
+		}
+		s.result.Took = p.Clock().Sub(began)
+		result = s.result
+	}()
+	return s.result, s.run(ctx)
 }
 
 // run is the pass: observe, judge what is recent and new, then window rules, then with
@@ -175,7 +191,7 @@ func (p *pass) older(ctx context.Context) error {
 
 // skipLooks notes which looks at the older look-back the pass did not take.
 func (p *pass) skipLooks() {
-	if len(p.rules.narrow.statuses) == 0 {
+	if len(p.rules.narrow.Statuses) == 0 {
 		p.backlog.SkipAll()
 		return
 	}
@@ -217,12 +233,12 @@ func (p *pass) loadRules(ctx context.Context) error {
 	}
 	unusable := p.rules.apply(changed)
 	p.extra = extra{} // what it says about rules is of their former states
-	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.statuses) {
+	if p.backlog != nil && !slices.Equal(p.counted, p.rules.narrow.Statuses) {
 		p.backlog = nil // what was remembered counts exchanges of other statuses
 	}
 	p.at.RulesRevision, p.reload = changed.Revision, false
 	for id, why := range unusable {
-		p.fail(p.rules.byID[id], why)
+		p.fail(p.rules.byID[id], why, nil)
 	}
 	return nil
 }

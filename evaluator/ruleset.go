@@ -3,7 +3,6 @@ package evaluator
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts/routing"
-	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
 	"tocsin/rules"
 )
@@ -28,17 +26,15 @@ type rule struct {
 	// the next one is made, if the rule compiles.
 	failing bool
 	again   backoff
-	// refused is the range of the exchanges of which the database refused the alerts; nil
-	// where nothing was refused.
-	refused *cursor.Range
 	// backfill is the rule's own progress; nil where it has none. span is how much of it is
 	// read at once.
 	backfill *Backfill
 	span     span
 	// replay is what a person asked to be judged again; nil is nothing.
 	replay *replay
-	// evaluatedNS is the watermark at which a window rule was evaluated last.
-	evaluatedNS int64
+	// evaluatedNS is the watermark at which a window rule was evaluated last, notedNS that of
+	// which a commit has noted it.
+	evaluatedNS, notedNS int64
 }
 
 // reachNS returns how far behind the cursor the rule judges, 0 when it does not look back.
@@ -61,7 +57,8 @@ type ruleset struct {
 	revision int64
 	byID     map[uuid.UUID]*rule
 	tenants  map[string]*tenant
-	windows  []*rule
+	// windows are the window rules, by their tenants, of which each is evaluated as a whole.
+	windows []*rule
 	// replays are the rules with a replay, by their ids.
 	replays []*rule
 	narrow  narrowing
@@ -71,13 +68,10 @@ type ruleset struct {
 	reachNS int64
 }
 
-// narrowing is the union of what some rules can match.
+// narrowing is what a scan for some rules has to read: what it leaves out, the cursor passes.
 type narrowing struct {
-	tenants          []string
-	statuses         []rules.Status
-	applications     []string
-	completedLeastNS int64
-	endedSinceNS     int64
+	tenants []string
+	rules.Union
 }
 
 func newRuleset() *ruleset { return &ruleset{byID: map[uuid.UUID]*rule{}} }
@@ -104,7 +98,8 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 	// What was remembered may never have been written: a rule of which nothing is stored
 	// that says that it fails is judged, and fails again.
 	for _, r := range s.byID {
-		if r.backfill = nil; r.FireMode == rules.PerExchange {
+		r.backfill = nil
+		if r.FireMode == rules.PerExchange {
 			r.failing = r.Judge == nil
 		}
 	}
@@ -119,11 +114,6 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 			b.Failing, r.Judge, unusable[r.ID] = true, nil, b.Err
 		}
 		r.backfill, r.failing = &b, r.failing || b.Failing
-	}
-	for _, r := range s.byID {
-		if !r.failing {
-			r.refused = nil // that it was refused anything was not written, either
-		}
 	}
 	s.revision = changed.Revision
 	s.index()
@@ -150,6 +140,7 @@ func (s *ruleset) index() {
 			s.reachNS = max(s.reachNS, r.reachNS())
 		}
 	}
+	slices.SortStableFunc(s.windows, func(a, b *rule) int { return strings.Compare(a.TenantID, b.TenantID) })
 	s.narrow, s.windowTenants = narrowed(perExchange), narrowed(s.windows).tenants
 }
 
@@ -169,52 +160,20 @@ func (s *ruleset) of(name string) *tenant {
 // empty reports whether the partition has nothing to evaluate.
 func (s *ruleset) empty() bool { return len(s.tenants) == 0 && len(s.windows) == 0 }
 
-// maxApplications and maxApplicationBytes bound the names that a scan carries, so that
-// a source which is read by HTTP gets them in a URL of less than 8 KiB.
-const (
-	maxApplications     = 100
-	maxApplicationBytes = 2000
-)
-
-// narrowed returns the union of what rules can match, by present and former conditions.
-// What a scan narrows away is passed over by the cursor.
+// narrowed returns what a scan for some rules has to read.
 func narrowed(list []*rule) narrowing {
-	n := narrowing{completedLeastNS: math.MaxInt64, endedSinceNS: math.MaxInt64}
-	names, applications := map[string]bool{}, map[string]bool{}
-	bytes, anywhere := 0, false
-	for _, r := range list {
-		names[r.TenantID] = true
-		n.endedSinceNS = min(n.endedSinceNS, r.WantsSinceNS())
-		n.completedLeastNS = min(n.completedLeastNS, r.LeastDurationNS(rules.Completed))
-		for _, status := range []rules.Status{rules.Completed, rules.Failed} {
-			if r.CanWant(status) && !slices.Contains(n.statuses, status) {
-				n.statuses = append(n.statuses, status)
-			}
-		}
-		anywhere = anywhere || len(r.Applications()) == 0
-		for _, a := range r.Applications() {
-			if !applications[a] {
-				applications[a] = true
-				bytes += len(a)
-			}
-		}
+	names, judges := map[string]bool{}, make([]*rules.Judge, len(list))
+	for i, r := range list {
+		names[r.TenantID], judges[i] = true, r.Judge
 	}
-	n.tenants = slices.Sorted(maps.Keys(names))
-	slices.Sort(n.statuses)
-	if !anywhere && len(applications) <= maxApplications && bytes <= maxApplicationBytes {
-		n.applications = slices.Sorted(maps.Keys(applications))
-	}
-	if n.completedLeastNS == math.MaxInt64 {
-		n.completedLeastNS = 0
-	}
-	return n
+	return narrowing{slices.Sorted(maps.Keys(names)), rules.UnionOf(judges)}
 }
 
 // scan returns a scan that reads what is narrowed.
 func (n *narrowing) scan(share Checkpoint) Scan {
 	return Scan{
-		Tenants: Tenants{Names: n.tenants, Index: share.Index, Of: share.Of}, Statuses: n.statuses,
-		Applications: n.applications, CompletedLeastNS: n.completedLeastNS,
+		Tenants: Tenants{Names: n.tenants, Index: share.Index, Of: share.Of}, Statuses: n.Statuses,
+		Applications: n.Applications, CompletedLeastNS: n.CompletedLeastNS,
 	}
 }
 
@@ -245,12 +204,12 @@ func (s *ruleset) behind(now time.Time, after string) []*rule {
 		}
 		return cmp.Or(strings.Compare(a.TenantID, b.TenantID), furthest(a, b))
 	})
-	if first.refused != nil {
+	if first.backfill.Refused != nil {
 		return []*rule{first}
 	}
 	from := first.backfill.At
 	near := slices.DeleteFunc(waiting, func(r *rule) bool {
-		return r.failing != first.failing || r.refused != nil || (first.span.failed > 0 || r.span.failed > 0) && r.TenantID != first.TenantID ||
+		return r.failing != first.failing || r.backfill.Refused != nil || (first.span.failed > 0 || r.span.failed > 0) && r.TenantID != first.TenantID ||
 			r.backfill.At.Compare(from) < 0 || r.backfill.At.StartTimeNS-from.StartTimeNS > minuteNS
 	})
 	// The first one leads, so that its tenant has had its turn.

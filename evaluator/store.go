@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts/routing"
 	"tocsin/cursor"
 	"tocsin/evaluator/backlog"
+	"tocsin/evaluator/outage"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -33,12 +34,7 @@ type Store interface {
 	Commit(ctx context.Context, batch Batch) (Committed, error)
 	// Release gives up partitions that this replica holds, and its share: it is about to end.
 	Release(ctx context.Context, replica string, partitions []int) error
-	// SourceFailed raises the alert about a source that cannot be read and notifies the
-	// operators, once across all replicas until SourceRecovered. It returns the number
-	// of notifications written.
-	SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error)
-	// SourceRecovered resolves that alert and notifies the operators, once.
-	SourceRecovered(ctx context.Context, replica string) (notifications int, err error)
+	outage.Store
 }
 
 var (
@@ -76,8 +72,8 @@ type Checkpoint struct {
 	// Token fences the lease: random, new with each change of the holder.
 	Token int64
 	// Revision grows by one with each commit, and by more where the partition is given other
-	// rules. RulesRevision grows with each change of a
-	// rule of the partition, in the transaction of that change.
+	// rules. RulesRevision grows with each change of a rule of the partition, in the
+	// transaction of that change.
 	Revision, RulesRevision int64
 	// Cursor is nil before the first pass, and while the partition has no enabled rule.
 	Cursor *cursor.Position
@@ -146,6 +142,9 @@ type Backfill struct {
 	Until *cursor.Position
 	// Failing says that the rule cannot be evaluated: the partition leaves it out.
 	Failing bool
+	// Refused is the range of the exchanges about which the database refused the alerts of a
+	// rule that fails: it has recovered once it gets past them. Nil where nothing was refused.
+	Refused *cursor.Range
 	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
 	// come: it fails until a person arms it anew, and what is stored stays.
 	Err error
@@ -221,7 +220,8 @@ type Batch struct {
 	// Health is recorded on rules. That one fails is announced once, and that it does no
 	// longer as well.
 	Health map[uuid.UUID]Health
-	// Evaluated are window rules that were evaluated, for their last-run times.
+	// Evaluated are window rules that were evaluated, for their last-run times. Not each
+	// evaluation is noted.
 	Evaluated []uuid.UUID
 }
 

@@ -20,6 +20,10 @@ const DiscardedByTocsin = "Tocsin"
 // Events returns what happens to alerts and a webhook may choose to be notified of. A
 // message about an event is written in the transaction of the change, for each webhook that
 // was notified when the alert was raised.
+//
+// That an alert fires or escalates is no choice of the webhook: the rule, the route or the step that names the
+// webhook decides, and each of them promises one message. A webhook that could decline would turn a step into one
+// that notifies nobody, and the place where that is decided would be none of those where people look for it.
 func Events() []Reason { return []Reason{ReasonAcknowledged, ReasonResolved, ReasonReopened} }
 
 // IsEvent reports whether a message is about what happened to an alert after it was raised.

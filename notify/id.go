@@ -13,8 +13,9 @@ const idTimeBytes = 6
 // ID derives the id of a notification, so that one that is written again after a failover
 // that lost its transaction has the same id, and a receiver can drop the repeat. It is a
 // UUID of version 8: the instant of the alert's id, then the hash of what makes the
-// notification unique. Generation tells notifications of one reason apart, such as
-// reminders; the first is 0.
+// notification unique. Generation tells notifications of one reason apart: of a step of an
+// escalation it is the minutes after which that comes, of others, such as reminders, their
+// number, the first of which is 0.
 func ID(alert, webhook uuid.UUID, reason Reason, generation int) uuid.UUID {
 	key := make([]byte, 0, len(alert)+len(webhook)+8+len(reason))
 	key = append(key, alert[:]...)

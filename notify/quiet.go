@@ -64,12 +64,14 @@ const NeedlessAfterQuiet = "Not sent: the quiet hours of the webhook held the me
 // AfterQuiet decides what is sent of the messages about one alert that the quiet hours of a webhook have
 // held, in the order in which they were written. Of those that tell that the alert fires, the first one is
 // sent, unless somebody looks after the alert by now (handled). What else happened to the alert is sent where
-// the webhook was notified of the alert before: whoever has not heard of an alert is not notified of its end.
+// the webhook was notified of the alert before, or is by that message: whoever has not heard of an alert is not
+// notified of its end, and a receiver that opens an incident for it can close that.
 func AfterQuiet(handled, notified bool, held []Reason) []bool {
 	send, fires := make([]bool, len(held)), false
 	for i, reason := range held {
 		if reason.fires() {
 			send[i], fires = !handled && !fires, true
+			notified = notified || send[i]
 		} else {
 			send[i] = notified
 		}

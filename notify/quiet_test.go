@@ -95,7 +95,8 @@ func TestAfterQuietHoursOneMessageSaysThatAnAlertFires(t *testing.T) {
 		"somebody looks after it":           {true, false, []notify.Reason{fired, reminder}, []bool{false, false}},
 		"it has ended":                      {true, false, []notify.Reason{fired, resolved}, []bool{false, false}},
 		"it has ended, and was notified of": {true, true, []notify.Reason{reminder, resolved}, []bool{false, true}},
-		"it was opened again":               {false, false, []notify.Reason{fired, resolved, reopened}, []bool{true, false, false}},
+		"it ended just now":                 {false, false, []notify.Reason{fired, reminder, resolved}, []bool{true, false, true}},
+		"it was opened again":               {false, false, []notify.Reason{fired, resolved, reopened}, []bool{true, true, true}},
 		"the same, and was notified of":     {false, true, []notify.Reason{resolved, reopened, reminder}, []bool{true, true, true}},
 	} {
 		if got := notify.AfterQuiet(c.handled, c.notified, c.held); !slices.Equal(got, c.want) {

@@ -12,7 +12,8 @@ type Judge struct {
 	armedSinceNS int64
 	present      *Matcher
 	former       []formerMatcher
-	// applications is what Applications returns.
+	// applications are those outside of which the rule wants nothing, by their full names,
+	// ascending. None means that it may want an exchange of any application.
 	applications []string
 	// calendar holds the hours of the rule; nil is always.
 	calendar *hours
@@ -60,11 +61,6 @@ func (j *Judge) named() []string {
 	return slices.Compact(names)
 }
 
-// Applications returns the applications outside of which the rule wants nothing,
-// by their full names, ascending. None means that it may want an exchange of any
-// application. The slice is the judge's own, and must not be changed.
-func (j *Judge) Applications() []string { return j.applications }
-
 // Wants reports whether the rule raises an alert for e.
 func (j *Judge) Wants(e *Exchange) bool {
 	ended := e.EndedNS()
@@ -76,9 +72,9 @@ func (j *Judge) Wants(e *Exchange) bool {
 	})
 }
 
-// WantsSinceNS returns the instant before which nothing ended that the rule wants, in
+// wantsSinceNS returns the instant before which nothing ended that the rule wants, in
 // nanoseconds since the Unix epoch.
-func (j *Judge) WantsSinceNS() int64 {
+func (j *Judge) wantsSinceNS() int64 {
 	since := j.armedSinceNS
 	for _, f := range j.former {
 		since = min(since, f.fromNS)
@@ -102,15 +98,15 @@ func (j *Judge) Expects(fromNS, toNS int64) bool { return j.calendar.hold(fromNS
 // Matches reports whether the present condition matches e, whenever it ended.
 func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
 
-// CanWant reports whether the rule can want an exchange of a status.
-func (j *Judge) CanWant(status Status) bool {
+// canWant reports whether the rule can want an exchange of a status.
+func (j *Judge) canWant(status Status) bool {
 	return slices.Contains(j.present.statuses, status) ||
 		slices.ContainsFunc(j.former, func(f formerMatcher) bool { return slices.Contains(f.matcher.statuses, status) })
 }
 
-// LeastDurationNS returns the duration, in nanoseconds, below which the rule wants
+// leastDurationNS returns the duration, in nanoseconds, below which the rule wants
 // no exchange of a status; 0 where it may want any.
-func (j *Judge) LeastDurationNS(status Status) int64 {
+func (j *Judge) leastDurationNS(status Status) int64 {
 	least := int64(math.MaxInt64)
 	demand := func(m *Matcher) {
 		switch {

@@ -71,6 +71,7 @@ func NewValidator() *Validator {
 	register("address", isAddress)
 	v.RegisterStructValidation(crossFields, Definition{})
 	v.RegisterStructValidation(crossAttribute, AttributeMatch{})
+	v.RegisterStructValidation(crossScope, Scope{})
 	v.RegisterStructValidation(crossFilter, Filter{})
 	v.RegisterStructValidation(crossCalendar, Calendar{})
 	return &Validator{validate: v}
@@ -159,6 +160,8 @@ func crossAbsence(d *Definition, report func(wrong bool, value any, name, field,
 	for i, name := range d.Expected {
 		outside := !NameMatches(some, name) || len(others) > 0 && NameMatches(others, name)
 		report(outside && name != "", name, fmt.Sprintf("expected[%d]", i), "Expected", "not_applicable", expectedOutside)
+		filtered := d.GroupBy == GroupByAttribute && d.Filter.leavesOut(d.GroupByAttribute, name)
+		report(filtered && name != "", name, fmt.Sprintf("expected[%d]", i), "Expected", "not_applicable", expectedFiltered)
 	}
 	report(len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
 	if c := d.Calendar; c != nil {
@@ -205,6 +208,8 @@ func crossMeasure(d *Definition, report func(wrong bool, value any, name, field,
 	report(!duration && d.DurationMS != 0, d.DurationMS, "durationMs", "DurationMS", "not_applicable", other(durationNotApplicable))
 	report((ratio || duration) && d.MinVolume < 1, d.MinVolume, "minVolume", "MinVolume", "out_of_range", thresholdRequired)
 	report(!ratio && !duration && d.MinVolume != 0, d.MinVolume, "minVolume", "MinVolume", "not_applicable", other(volumeNotApplicable))
+	longest := d.Filter.MaxDurationMS
+	report(duration && longest != nil && d.DurationMS > *longest, d.DurationMS, "durationMs", "DurationMS", "contradiction", durationAboveMaximum)
 	report(duration && len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
 }
 
@@ -228,13 +233,6 @@ func crossAttribute(sl validator.StructLevel) {
 	case AttributeEquals:
 	}
 	report(a.Op != AttributeIn && len(a.Values) > 0, a.Values, "values", "Values", "not_applicable", "Only IN takes a list; enter the value in value")
-}
-
-func crossFilter(sl validator.StructLevel) {
-	f := sl.Current().Interface().(Filter)
-	if f.MinDurationMS != nil && f.MaxDurationMS != nil && *f.MinDurationMS > *f.MaxDurationMS {
-		sl.ReportError(f.MaxDurationMS, "maxDurationMs", "MaxDurationMS", "range", "Must not be below the minimum duration, because no exchange could match")
-	}
 }
 
 func code(b validator.FieldError) string {

@@ -5,6 +5,8 @@ import { pageLinks } from "./build/page-links.ts";
 import { precompress } from "./build/precompress.ts";
 
 const licenses = "licenses.txt";
+/** Tests that need modules which nothing has loaded yet. */
+const alone = ["src/app/chunk/lazyPage.test.tsx"];
 const fonts = ["@fontsource-variable/inter", "@fontsource-variable/jetbrains-mono"];
 
 export default defineConfig({
@@ -30,7 +32,16 @@ export default defineConfig({
   },
   test: {
     environment: "happy-dom",
-    include: ["src/**/*.test.{ts,tsx}"],
+    // Every processor has a worker. The files that a worker takes share what they import, which is most of what a file
+    // costs; setup.ts puts back what a file has changed.
+    maxWorkers: "100%",
+    projects: [
+      {
+        extends: true,
+        test: { name: "shared", isolate: false, include: ["src/**/*.test.{ts,tsx}"], exclude: alone },
+      },
+      { extends: true, test: { name: "alone", include: alone } },
+    ],
     setupFiles: ["src/test/setup.ts"],
     restoreMocks: true,
     // A bound for what hangs, not for what a busy machine does slowly.

@@ -26,7 +26,7 @@ func (runCommand) Help() string {
   TOCSIN_DEVSTACK_POSTGRES_BIN   the directory of initdb, pg_ctl and postgres
 
 SIGINT, SIGTERM and SIGHUP go to the command; a second one kills it. The databases stop, and their data is removed, when
-the command has ended. The exit code is the command's, 128 and the signal's number when a signal ended it, 127 when
+the command has ended. These are in memory (/dev/shm) where 4 GB are free, unless TMPDIR names a directory or --durable is given. The exit code is the command's, 128 and the signal's number when a signal ended it, 127 when
 there is no such command, and 125 when devstack itself fails.
 
 Example: devstack run -- go test ./...`

@@ -220,5 +220,11 @@ func (a *applying) applyRules(ctx context.Context, rules []any, dryRun bool) (*a
 		return nil, err
 	}
 	var done api.RulesApplied
-	return &done, decode(answer.Body, &done)
+	if err := decode(answer.Body, &done); err != nil {
+		return nil, err
+	}
+	if len(done.Rules) < len(rules) {
+		return nil, errForeign
+	}
+	return &done, nil
 }

@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"strconv"
 	"strings"
 
 	api "tocsin/client"
@@ -28,9 +32,47 @@ func (a *applying) strictly(section string, i int, fields any, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return a.misplaced(fmt.Sprintf("%s[%d].", section, i), strings.TrimPrefix(err.Error(), "json: "))
+		path, message := misread(err, fields)
+		return a.misplaced(fmt.Sprintf("%s[%d].%s", section, i, path), message)
 	}
 	return nil
+}
+
+// misread returns where in the fields of an entry a decoder of JSON found something wrong, and what.
+func misread(err error, fields any) (path, message string) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		want := map[reflect.Kind]string{reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "a mapping", reflect.Struct: "a mapping"}[wrong.Type.Kind()]
+		return wrong.Field, "Must be " + cmp.Or(want, "a number")
+	}
+	if quoted, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		if name, err := strconv.Unquote(quoted); err == nil {
+			path, _ = pathTo(fields, name)
+			return path, "Unknown field"
+		}
+	}
+	return "", strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// pathTo returns where a field of a name is.
+func pathTo(in any, name string) (path string, found bool) {
+	switch in := in.(type) {
+	case map[string]any:
+		if _, here := in[name]; here {
+			return name, true
+		}
+		for _, key := range sortedKeys(in) {
+			if path, found = pathTo(in[key], name); found {
+				return strings.ReplaceAll(key+"."+path, ".[", "["), true
+			}
+		}
+	case []any:
+		for i, element := range in {
+			if path, found = pathTo(element, name); found {
+				return fmt.Sprintf("[%d].%s", i, path), true
+			}
+		}
+	}
+	return "", false
 }
 
 // users plans what becomes of users. They are known by their e-mail addresses, whatever their case. Those who come from a provider are left

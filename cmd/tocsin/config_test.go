@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/base64"
 	"errors"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,5 +77,50 @@ func TestConfigCheckNamesEverythingThatIsWrong(t *testing.T) {
 	}
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("a secret is shown:\n%s", out)
+	}
+}
+
+// TestConfigCheckRefusesWhatServeWouldRefuse holds that what can be known of a setting without a database is known before there is one.
+func TestConfigCheckRefusesWhatServeWouldRefuse(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "own.yaml")
+	if err := os.WriteFile(own, []byte("id: own\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	valid := strings.Replace(minimal, "encryption-key: s3cret", "encryption-key: "+key, 1)
+	for settings, want := range map[string][]string{
+		"public-url: tocsin.example.com\n":                            {"TOCSIN_PUBLIC_URL"},
+		"exchange-url: https://x/{trace}\n":                           {"TOCSIN_EXCHANGE_URL"},
+		"outgoing-proxy: socks5://proxy:1080\n":                       {"TOCSIN_OUTGOING_PROXY"},
+		"slack-api-url: slack\n":                                      {"TOCSIN_SLACK_API_URL"},
+		"receivers: [" + own + "]\n":                                  {"TOCSIN_RECEIVERS", own},
+		"listen: \"8080\"\n":                                          {"TOCSIN_LISTEN"},
+		"listen: 127.0.0.1:web\n":                                     {"TOCSIN_LISTEN"},
+		"access: open\nlisten: 0.0.0.0:8080\n":                        {"TOCSIN_ACCESS"},
+		"access: open\nlisten: :8080\n":                               {"TOCSIN_ACCESS"},
+		"bus: redis\nbus-url: nats://127.0.0.1:4222\n":                {"TOCSIN_BUS_URL"},
+		"bus: nats\nbus-url: redis://127.0.0.1:6379\n":                {"TOCSIN_BUS_URL"},
+		"oidc-issuer: https://login.example.com\noidc-client-id: x\n": {"TOCSIN_PUBLIC_URL"},
+		"public-url: x\nslack-api-url: y\noutgoing-proxy: z\n":        {"TOCSIN_PUBLIC_URL", "TOCSIN_SLACK_API_URL"},
+	} {
+		out, err := checked(t, valid+settings)
+		if done, ok := errors.AsType[exitError](err); !ok || done.code != 1 {
+			t.Errorf("%s: %v, want exit code 1:\n%s", settings, err, out)
+		}
+		for _, text := range want {
+			if !regexp.MustCompile(`✗ .*` + regexp.QuoteMeta(text)).MatchString(out) {
+				t.Errorf("%s: %q is not said in:\n%s", settings, text, out)
+			}
+		}
+	}
+	for _, settings := range []string{
+		"listen: localhost:0\naccess: open\n", "listen: \"[::1]:http\"\naccess: open\n", "bus: nats\nbus-url: nats-a:4222,nats-b:4222\n",
+		// Without the role api nobody comes in, and nobody signs in.
+		"roles: [dispatch]\naccess: open\nlisten: 0.0.0.0:8080\noidc-issuer: https://login.example.com\n",
+	} {
+		if out, err := checked(t, valid+settings); err != nil {
+			t.Errorf("%s is refused: %v\n%s", settings, err, out)
+		}
 	}
 }

@@ -88,7 +88,7 @@ type serve struct {
 	BreakerAfter      int             `help:"Consecutive unanswered attempts after which the circuit breaker of a webhook opens." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
 	BreakerPause      time.Duration   `help:"Pause of an open circuit breaker before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
 	BreakerMaxPause   time.Duration   `help:"Longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
-	Bus               app.BusProvider `help:"What wakes replicas when messages or rules are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
+	Bus               app.BusProvider `help:"What wakes replicas when messages are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
 	BusURL            string          `help:"Server of the wake-up bus: redis://… or nats://…. For postgres, another address of the same database, if the first one leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Maximum number of wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`

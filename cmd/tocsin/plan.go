@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -113,11 +116,23 @@ func (p *plan) run(ctx context.Context) error {
 			if done > 0 {
 				return fmt.Errorf("%s %s: %w; everything above this in the plan is done; remove the cause and run the command again", s.kind, shown(s.name), err)
 			}
+			if unanswered(err) {
+				return fmt.Errorf("%s %s: %w; it may have been changed all the same: run the command again", s.kind, shown(s.name), err)
+			}
 			return fmt.Errorf("%s %s: %w; nothing was changed", s.kind, shown(s.name), err)
 		}
 		done++
 	}
 	return nil
+}
+
+// unanswered reports whether the server may have done what it was asked, although the answer is an error.
+func unanswered(err error) bool {
+	if _, lost := errors.AsType[*url.Error](err); lost {
+		return true
+	}
+	refused, ok := errors.AsType[*api.Problem](err)
+	return ok && refused.Status >= http.StatusInternalServerError
 }
 
 func writeChange(b *strings.Builder, field string, before, after any) {

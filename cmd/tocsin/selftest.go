@@ -113,6 +113,10 @@ func (s *selfTest) delivered(ctx context.Context, alert uuid.UUID, raised time.D
 				}
 				f.Remedy = "test again when it is over, or end it (tocsin silence end, the page Silences)"
 				return true, nil
+			case n.QuietUntil != nil:
+				f.Text = fmt.Sprintf("alerted after %s, but the quiet hours of the webhook hold the message until %s", raised.Round(time.Millisecond), n.QuietUntil.Format(time.RFC3339))
+				f.Remedy = "test again when they are over, or with another webhook"
+				return true, nil
 			case n.LastError != nil:
 				f.Text = "alerted, but the receiver did not accept the message: " + *n.LastError
 				return true, nil

@@ -42,6 +42,9 @@ func answered(answer api.Answer, err error) error {
 		return fmt.Errorf("no answer; check that the server runs, and that its address in --url or TOCSIN_URL is right: %w", err)
 	}
 	if refused, ok := errors.AsType[*api.Problem](err); ok {
+		if refused.Status < http.StatusBadRequest {
+			return fmt.Errorf("%d: %w", refused.Status, errForeign)
+		}
 		switch refused.Status {
 		case http.StatusNotFound:
 			return fmt.Errorf("%w; check --url or TOCSIN_URL: it is the server's address, without /api/v1", err)
@@ -74,6 +77,9 @@ func listed[T any](ctx context.Context, page func(ctx context.Context, cursor *s
 		items, next, err := page(ctx, cursor)
 		if err != nil {
 			return nil, err
+		}
+		if items == nil {
+			return nil, errForeign
 		}
 		all = append(all, items...)
 		if next == nil {

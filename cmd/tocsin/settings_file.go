@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -66,9 +68,15 @@ func settingsOf(n *kong.Node) map[string]*kong.Flag {
 
 // parseSettings returns the values of a document as flags take them.
 func parseSettings(text []byte, known map[string]*kong.Flag) (map[string]string, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, more yaml.Node
+	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		// The error may quote a value, which may be a secret.
+		return nil, errors.New("the file is not YAML" + lineOf(err))
+	}
+	if err := decoder.Decode(&more); err == nil {
+		return nil, fmt.Errorf("line %d: the file holds several documents; write all settings into one", more.Line)
+	} else if !errors.Is(err, io.EOF) {
 		return nil, errors.New("the file is not YAML" + lineOf(err))
 	}
 	if len(document.Content) == 0 {

@@ -19,6 +19,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
@@ -84,8 +85,8 @@ func (h *history) Tally(_ context.Context, q window.TallyQuery) (window.Tallies,
 }
 
 // Arrivals has the history seen as it is.
-func (h *history) Arrivals(context.Context, window.ArrivalsQuery) (window.Arrivals, error) {
-	return window.Arrivals{}, nil
+func (h *history) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals, error) {
+	return watch.Arrivals{}, nil
 }
 
 func (h *history) CountWindows(_ context.Context, windows []window.Query) (window.Counted, error) {

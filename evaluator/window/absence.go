@@ -58,7 +58,7 @@ func (p *pass) expect(it *item) bool {
 // learners returns items that learn the groups of which rules expect exchanges, for those
 // that do not know them or learned them a while ago. No server can tell them that may be behind.
 func (p *pass) learners(items []*item) (list []*item) {
-	if len(p.fresh) == 0 {
+	if len(p.seen.Fresh) == 0 {
 		return nil
 	}
 	for _, it := range items {
@@ -83,8 +83,8 @@ func (p *pass) learners(items []*item) (list []*item) {
 // what was learned before stands.
 func (p *pass) learn(it *item) {
 	now := p.request.WatermarkNS
-	p.saw(it.server)
-	if !p.fresh[it.server] {
+	p.watcher.Saw(p.request, it.server)
+	if !p.seen.Fresh[it.server] {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		m := p.learned[it.ID]
@@ -119,7 +119,7 @@ func (p *pass) learn(it *item) {
 // it ends when its group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
-	p.saw(it.server)
+	p.watcher.Saw(p.request, it.server)
 	counted, byKey := make(map[string]Group, len(it.groups)), make(map[string]Group, len(it.groups))
 	for _, g := range it.groups {
 		counted[g.Group], byKey[groupKey(g.Group)] = g, g
@@ -135,7 +135,7 @@ func (p *pass) absences(it *item) {
 	}
 	value := alerts.Value{
 		ArmedAt: time.Unix(0, it.ArmedSinceNS), Partial: it.partial,
-		Inconclusive: it.partial || !p.conclusive || !p.fresh[it.server] || it.cutNS() < p.out.Watch.SinceNS,
+		Inconclusive: it.partial || !p.seen.Conclusive || !p.seen.Fresh[it.server] || it.cutNS() < p.seen.Watch.SinceNS,
 		Closed:       !it.Expects(it.cutNS(), it.query.ToNS),
 	}
 	if len(it.groups) > countedMost {

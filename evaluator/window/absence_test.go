@@ -15,6 +15,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
@@ -111,7 +112,7 @@ func (a *archive) CountWindows(_ context.Context, windows []window.Query) (answe
 	return answer, err
 }
 
-func (a *archive) Arrivals(_ context.Context, q window.ArrivalsQuery) (answer window.Arrivals, err error) {
+func (a *archive) Arrivals(_ context.Context, q watch.ArrivalsQuery) (answer watch.Arrivals, err error) {
 	if answer.Server, err = a.ask("arrivals"); err != nil || a.unwatched {
 		return answer, cmp.Or[error](err, errDown)
 	}
@@ -526,6 +527,43 @@ func TestServerThatLagsAfterAHandover(t *testing.T) {
 	}
 }
 
+// TestServerThatReceivesNothingIsBelievedInTheEnd leaves nothing but a server that receives
+// nothing any more. For ten minutes whoever takes over knows better, and for a quarter of an hour
+// who saw more; one window later what it lacks is absent.
+func TestServerThatReceivesNothingIsBelievedInTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		restarts        bool
+		believed, fires int
+	}{
+		"a new holder":      {true, 100 + 600, 100 + 600 + 60 + 30},
+		"who saw the other": {false, 100 + 900, 100 + 900 + 60 + 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, absence("orders"))
+			w.servers = []string{"a", "b"}
+			w.every(5, "orders", -1000, 3000, map[string]int{"b": 1_000_000})
+			for i := range w.rows {
+				if w.rows[i].ended < 0 {
+					w.rows[i].visible["b"] = w.rows[i].ended
+				}
+			}
+			w.servers = []string{"a"}
+			w.pass(0)
+			w.until(100)
+			if c.restarts {
+				w.restart()
+			}
+			w.servers = []string{"b"}
+			w.until(c.believed)
+			w.want()
+			w.until(c.fires)
+			if len(w.told) != 1 || !strings.HasSuffix(w.told[0], " raise orders 0") {
+				t.Errorf("%q, want one absence", w.told)
+			}
+		})
+	}
+}
+
 // TestServersThatEachMissSomething has two servers of which each shows what was written to it,
 // and no more, for a while.
 func TestServersThatEachMissSomething(t *testing.T) {
@@ -553,6 +591,21 @@ func TestServersThatEachMissSomething(t *testing.T) {
 	if len(w.told) != 1 || !strings.HasSuffix(w.told[0], "raise orders 0") {
 		t.Errorf("told %v", w.told)
 	}
+}
+
+// TestLatenessOfServersThatEachMissSomething has two servers show an exchange late each, which the
+// other one shows even later: what both will have shown is known to be late.
+func TestLatenessOfServersThatEachMissSomething(t *testing.T) {
+	w := newWorld(t, absence("orders"))
+	w.servers = []string{"a", "b"}
+	w.every(5, "orders", -1000, 400, nil)
+	w.rows = append(w.rows, row{"x", 100, map[string]int{"a": 140, "b": 150}}, row{"y", 115, map[string]int{"a": 150, "b": 140}})
+	w.pass(0)
+	w.until(200)
+	if late := w.watch.LateNS; late < 40*second {
+		t.Errorf("exchanges are known to be %v late, and one was 40 s", time.Duration(late))
+	}
+	w.want()
 }
 
 // TestServerThatLagsShowsNoAbsence asks two servers in turn, of which one is five minutes

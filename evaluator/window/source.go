@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/rules"
 )
 
 // Source measures windows.
 type Source interface {
+	watch.Source
 	// Tally returns how many exchanges there are of each kind.
 	Tally(ctx context.Context, q TallyQuery) (Tallies, error)
 	// CountWindows returns, for each of some windows, the groups that hold a matching
 	// exchange, the largest first, at most its Limit. Windows of one mode have one end.
 	CountWindows(ctx context.Context, windows []Query) (Counted, error)
-	// Arrivals returns how many exchanges ended in each bucket.
-	Arrivals(ctx context.Context, q ArrivalsQuery) (Arrivals, error)
 	// Newest returns the newest exchange of each group of some windows, the zero exchange
 	// for one that is no longer there.
 	Newest(ctx context.Context, windows []NewestQuery) ([][]rules.Exchange, error)

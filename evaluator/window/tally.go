@@ -80,8 +80,12 @@ func sets(items []*item) [][]*item {
 		byKey[it.key()] = append(byKey[it.key()], it)
 	}
 	all := slices.SortedFunc(maps.Values(byKey), func(a, b []*item) int { return a[0].number - b[0].number })
+	byTenantID := func(a, b *item) int { return strings.Compare(a.TenantID, b.TenantID) }
 	for _, set := range all {
-		slices.SortStableFunc(set, func(a, b *item) int { return strings.Compare(a.TenantID, b.TenantID) })
+		// As a rule they come so, and many of them take longer to sort than to be evaluated.
+		if !slices.IsSortedFunc(set, byTenantID) {
+			slices.SortStableFunc(set, byTenantID)
+		}
 	}
 	return all
 }
@@ -209,7 +213,8 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 type tenantSet struct {
 	items []*item
 	// index finds the items that an exchange matches and, under the numbers that follow
-	// theirs, those that compare with it: compared holds their numbers.
+	// theirs, those that compare with it: compared holds their numbers. It is nil until there is
+	// an exchange: most of many tenants have none in a window.
 	index    *rules.Index
 	compared []int
 	sums     []map[string]*Group
@@ -222,18 +227,24 @@ type tenantSet struct {
 }
 
 func newTenantSet(items []*item, summed *int) *tenantSet {
-	s := &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items)), wide: make([]bool, len(items)), summed: summed}
-	judges := make([]*rules.Judge, len(items))
-	for i, it := range items {
+	return &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items)), wide: make([]bool, len(items)), summed: summed}
+}
+
+func (s *tenantSet) indexed() *rules.Index {
+	if s.index != nil {
+		return s.index
+	}
+	judges := make([]*rules.Judge, len(s.items))
+	for i, it := range s.items {
 		judges[i] = it.Judge
 	}
-	for i, it := range items {
+	for i, it := range s.items {
 		if it.query.Mode == rules.RatioInWindow {
 			judges, s.compared = append(judges, it.Place()), append(s.compared, i)
 		}
 	}
 	s.index = rules.NewIndex(judges)
-	return s
+	return s.index
 }
 
 // sumUp counts items by tallies, concludes, and returns those for which these do not do.
@@ -310,7 +321,7 @@ func (s *tenantSet) add(t *Tally) {
 	e := rules.Exchange{
 		Status: t.Status, Environment: t.Environment, Application: t.Application, Route: t.Route, ErrorType: t.ErrorType,
 	}
-	for _, number := range s.index.Candidates(&e) {
+	for _, number := range s.indexed().Candidates(&e) {
 		n := int(number)
 		compared := n >= len(s.items)
 		if compared {

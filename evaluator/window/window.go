@@ -30,8 +30,7 @@
 //
 // Rules on absence raise where exchanges are missing, of which groups they list or learn
 // from recent days (absence.go). Nothing is missing that may merely not be there yet: the
-// source is watched for how late exchanges become visible, for servers that are behind and
-// for pauses, and their windows end that much before the watermark (lateness.go).
+// source is watched, and their windows end that much before the watermark (package watch).
 //
 // # Failures
 //
@@ -60,6 +59,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/rules"
 )
 
@@ -90,15 +90,14 @@ type Evaluator struct {
 	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its
 	// key, is not tallied.
 	slow map[any]time.Time
-	// watches holds what is remembered of the watch over each partition, learned the
-	// groups that rules learned.
-	watches map[int]*watched
+	// learned holds the groups that rules learned.
 	learned map[uuid.UUID]members
+	watcher *watch.Watcher
 }
 
 // New returns an evaluator.
 func New(o Options) *Evaluator {
-	return &Evaluator{Options: o, slow: map[any]time.Time{}, watches: map[int]*watched{}, learned: map[uuid.UUID]members{}}
+	return &Evaluator{Options: o, slow: map[any]time.Time{}, learned: map[uuid.UUID]members{}, watcher: watch.New(o.Source)}
 }
 
 // item is a rule at work.
@@ -137,16 +136,13 @@ type pass struct {
 	// asked says that something was counted. That is done in each pass, whatever the watch
 	// took: else rules that wait for long would wait for ever.
 	asked bool
-	// fresh are the servers that were found not to be behind. Windows of rules on absence
-	// end at toNS; what they lack is absent if the pass is conclusive.
-	fresh      map[string]bool
-	toNS       int64
-	conclusive bool
+	// seen is what the watch came to; the zero value where there is no rule on absence.
+	seen watch.Seen
 }
 
 // Evaluate returns what becomes of the alerts of some rules.
 func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
-	p := &pass{Evaluator: e, request: &request, fresh: map[string]bool{}, out: evaluator.WindowOutcome{
+	p := &pass{Evaluator: e, request: &request, out: evaluator.WindowOutcome{
 		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{}, Watch: request.Watch,
 	}}
 	p.expire()
@@ -177,10 +173,11 @@ func (p *pass) watchFor(ctx context.Context) error {
 	}
 	watching, cancel := context.WithTimeout(ctx, aloneMost)
 	defer cancel()
-	err := p.watch(watching)
+	seen, err := p.watcher.Watch(watching, p.request)
 	if err != nil && !p.answers(ctx, err) {
 		return nil
 	}
+	p.seen, p.out.Watch = seen, seen.Watch
 	return err
 }
 
@@ -204,7 +201,7 @@ func (p *pass) items() []*item {
 	for i, rule := range p.request.Rules {
 		to, most := p.request.WatermarkNS, maxGroups
 		if rule.FireMode == rules.AbsentInWindow {
-			to, most = p.toNS, countedMost
+			to, most = p.seen.ToNS, countedMost
 		}
 		from := to - int64(rule.WindowSeconds)*secondNS
 		it := &item{

@@ -18,6 +18,7 @@ import (
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -124,8 +125,8 @@ func (s *source) CountWindows(ctx context.Context, windows []window.Query) (wind
 	return window.Counted{Groups: slices.Repeat([][]window.Group{groups}, len(windows))}, nil
 }
 
-func (s *source) Arrivals(context.Context, window.ArrivalsQuery) (window.Arrivals, error) {
-	return window.Arrivals{}, errors.New("no rule is about absence")
+func (s *source) Arrivals(context.Context, watch.ArrivalsQuery) (watch.Arrivals, error) {
+	return watch.Arrivals{}, errors.New("no rule is about absence")
 }
 
 func (s *source) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {

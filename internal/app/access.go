@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -79,23 +78,29 @@ func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, err
 	if o.Issuer == "" {
 		return nil, nil //nolint:nilnil // most do without
 	}
-	const row = "oidc attempt"
-	var redirect string
-	if a.options.PublicURL != "" {
-		redirect = strings.TrimSuffix(a.options.PublicURL, "/") + api.PathProviderCallback
-	}
-	provider, err := oidc.New(oidc.Options{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name, RedirectURL: redirect, Scopes: o.Scopes,
-		RoleClaim: o.RoleClaim, RoleMap: o.RoleMap, GroupsClaim: o.GroupsClaim, DefaultRole: o.DefaultRole, Tenant: cmp.Or(o.Tenant, a.options.Access.Tenant),
-		Seal: func(plain []byte) []byte { return box.Seal(plain, row) },
-		Open: func(sealed []byte) ([]byte, error) { return box.Open(sealed, row) },
-		Now:  a.options.Clock,
-	})
+	provider, err := a.options.provider(box)
 	if err != nil {
 		return nil, err
 	}
 	provision := o.DefaultRole != "" || len(o.RoleMap) > 0
 	return &api.Elsewhere{Provider: provider, Name: provider.Name, Accounts: db.Accounts().Recognition(provision, o.RoleClaim != "", o.GroupsClaim != "")}, nil
+}
+
+// provider returns the one that the settings name, or what is wrong with them. It connects to nothing yet.
+func (o *Options) provider(box *seal.Box) (*oidc.Provider, error) {
+	const row = "oidc attempt"
+	var redirect string
+	if o.PublicURL != "" {
+		redirect = strings.TrimSuffix(o.PublicURL, "/") + api.PathProviderCallback
+	}
+	of := o.Access.OIDC
+	return oidc.New(oidc.Options{
+		Issuer: of.Issuer, ClientID: of.ClientID, ClientSecret: of.ClientSecret, Name: of.Name, RedirectURL: redirect, Scopes: of.Scopes,
+		RoleClaim: of.RoleClaim, RoleMap: of.RoleMap, GroupsClaim: of.GroupsClaim, DefaultRole: of.DefaultRole, Tenant: cmp.Or(of.Tenant, o.Access.Tenant),
+		Seal: func(plain []byte) []byte { return box.Seal(plain, row) },
+		Open: func(sealed []byte) ([]byte, error) { return box.Open(sealed, row) },
+		Now:  o.Clock,
+	})
 }
 
 // hashesAtOnce bounds the memory that sign-ins take: 32 MiB each.
@@ -136,12 +141,12 @@ func (o *AccessOptions) validate() error {
 }
 
 // checkOpen refuses open access where others than this machine's users come in.
-func (o *Options) checkOpen(listener net.Listener) error {
+func (o *Options) checkOpen(listen string, ip netip.Addr) error {
 	if o.Access.Mode != AccessOpen {
 		return nil
 	}
-	if at, err := netip.ParseAddrPort(listener.Addr().String()); err != nil || !at.Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, not %s", listener.Addr())
+	if !ip.Unmap().IsLoopback() {
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, not %s", listen)
 	}
 	if o.PublicURL == "" {
 		return nil

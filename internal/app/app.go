@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -187,21 +188,14 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 }
 
 // openOutgoing makes what makes and sends messages.
-func (a *App) openOutgoing() (err error) {
-	if a.receivers, err = preset.Load(a.options.Receivers...); err != nil {
-		return fmt.Errorf("TOCSIN_RECEIVERS: %w", err)
-	}
-	a.sender, err = webhook.New(webhook.Options{
-		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
-		SlackAPI: a.options.SlackAPIURL, RootCAs: a.options.OutgoingCAs, Proxy: a.options.OutgoingProxy,
-		Presets: a.receivers,
-	})
+func (a *App) openOutgoing() error {
+	out, err := a.options.outgoing()
 	if err != nil {
 		return err
 	}
+	a.receivers, a.sender, a.renderer = out.receivers, out.sender, out.renderer
 	a.lifecycle.add("webhook sender", func(context.Context) error { a.sender.Close(); return nil })
-	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL, ExchangeURL: a.options.ExchangeURL, Presets: a.receivers})
-	return err
+	return nil
 }
 
 func (a *App) openDispatcher(db *postgres.DB) error {
@@ -302,7 +296,11 @@ func (a *App) openServer(ctx context.Context, db *postgres.DB, source *clickhous
 
 // openAPI completes the options of what every replica answers to those of the API.
 func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box, o *api.Options) (err error) {
-	if err := a.options.checkOpen(a.listener); err != nil {
+	at, err := netip.ParseAddrPort(a.listener.Addr().String())
+	if err != nil {
+		return fmt.Errorf("address of the listener: %w", err)
+	}
+	if err := a.options.checkOpen(at.String(), at.Addr()); err != nil {
 		return err
 	}
 	if a.door, err = a.openDoor(ctx, db); err != nil {

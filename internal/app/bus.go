@@ -78,6 +78,12 @@ func (o *BusOptions) validate() error {
 	if o.URL == "" && (o.Provider == BusRedis || o.Provider == BusNATS) {
 		errs = append(errs, fmt.Errorf("TOCSIN_BUS_URL is not set; TOCSIN_BUS=%s needs the URL of its server", o.Provider))
 	}
+	if o.URL != "" && o.Provider == BusRedis {
+		errs = append(errs, redis.CheckURL(o.URL))
+	}
+	if o.URL != "" && o.Provider == BusNATS {
+		errs = append(errs, nats.CheckURL(o.URL))
+	}
 	if o.URL != "" && o.Provider == BusMemory {
 		errs = append(errs, errors.New("TOCSIN_BUS_URL is set, but TOCSIN_BUS=memory has no server; remove one of them"))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/outage"
 	"tocsin/rules"
 )
 
@@ -54,7 +55,7 @@ func TestClockThatIsAheadPassesOverNothing(t *testing.T) {
 			source.ahead = ahead
 			tick(true)
 			w.fail(w.ch.Now(t), "new")
-			w.later(evaluator.SourceGrace)
+			w.later(outage.Grace)
 			tick(true)
 			w.wantColumn("cursors", cursors, before...)
 			w.wantColumn("announced", announced, "SOURCE_FAILING 1")

@@ -137,7 +137,7 @@ func (d *examination) bus(ctx context.Context) {
 
 func (d *examination) judgeBus(err error) {
 	if err != nil {
-		d.add(clickhouse.Broken, "wake-up bus", fmt.Sprintf("%s: %v", d.Bus.Provider, err), "check TOCSIN_BUS and TOCSIN_BUS_URL; without the bus, messages and rules wait for polling")
+		d.add(clickhouse.Broken, "wake-up bus", fmt.Sprintf("%s: %v", d.Bus.Provider, err), "check TOCSIN_BUS and TOCSIN_BUS_URL; without the bus, messages wait for up to TOCSIN_POLL_INTERVAL")
 		return
 	}
 	d.add(clickhouse.OK, "wake-up bus", string(d.Bus.Provider), "")

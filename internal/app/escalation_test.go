@@ -110,7 +110,7 @@ func TestAPagerThatWasOffGetsWhatIsStillOfUse(t *testing.T) {
 		from settlement s join notification n using (notification_id) join alert a using (alert_id) where n.reason = 'ESCALATED' order by 1`,
 		"acknowledged DISCARDED by Tocsin", "fires DELIVERED", "just acknowledged DELIVERED", "resolved DISCARDED by Tocsin")
 	// A person who wants such a message gets it.
-	id := notify.ID(of("resolved"), pager, notify.ReasonEscalated, 0)
+	id := notify.ID(of("resolved"), pager, notify.ReasonEscalated, 5)
 	if err := w.db.Record(nil).Retry(t.Context(), tenant, id, "ada"); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/evaluator/outage"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
@@ -73,7 +74,7 @@ func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 		}
 	}
 	blind()
-	w.later(evaluator.SourceGrace / 2)
+	w.later(outage.Grace / 2)
 	w.tick() // a failure that is over in time
 	blind()
 	w.wantColumn("announced at first", announced)
@@ -81,7 +82,7 @@ func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 	w.wantColumn("announced of a short failure", announced)
 	one, two = w.blind("one"), w.blind("two")
 	blind()
-	w.later(evaluator.SourceGrace)
+	w.later(outage.Grace)
 	blind()
 	blind()
 	w.wantColumn("announced", announced, "SOURCE_FAILING 1")
@@ -95,7 +96,7 @@ func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 	w.wantColumn("alerts about health that are open", `select alert_id::text from alert where health and state <> 'RESOLVED'`)
 	w.wantColumn("alerts", `select execution_id || ' ' || count(*) from alert where not health group by execution_id`, "meanwhile 3")
 	blind()
-	w.later(evaluator.SourceGrace)
+	w.later(outage.Grace)
 	blind()
 	w.wantColumn("announced anew", announced, "SOURCE_FAILING 2", "SOURCE_RECOVERED 1")
 }
@@ -129,7 +130,7 @@ func TestRecoveryOfManyRulesIsAHandfulOfStatements(t *testing.T) {
 	})
 	source.before = func(string) error { return errors.New("away") }
 	tick(true)
-	w.later(evaluator.SourceGrace)
+	w.later(outage.Grace)
 	failing := tick(true)
 	source.before = nil
 	recovered := tick(false)

@@ -3,12 +3,16 @@ package app
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
+	"tocsin/notify/preset"
+	"tocsin/notify/webhook"
 )
 
 // CheckOptions returns everything that is wrong with options as far as that can be
@@ -29,7 +33,68 @@ func CheckOptions(o Options) error {
 			errs = append(errs, fmt.Errorf("mapping of the source: %w", err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.checkListen(), o.checkOutgoing(), o.checkProvider())...)
+}
+
+// checkListen refuses an address that cannot be listened on, and open access on one that is not a loopback address.
+func (o *Options) checkListen() error {
+	host, port, err := net.SplitHostPort(o.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("TOCSIN_LISTEN is %q; want an address such as 127.0.0.1:8080", o.Listen)
+	}
+	if !o.has(RoleAPI) {
+		return nil
+	}
+	// What a name stands for is known when it is listened on.
+	if ip, err := netip.ParseAddr(host); err == nil || host == "" {
+		return o.checkOpen(o.Listen, ip)
+	}
+	return nil
+}
+
+// outgoing is what makes and sends messages.
+type outgoing struct {
+	receivers *preset.Set
+	sender    *webhook.Sender
+	renderer  *webhook.Renderer
+}
+
+// outgoing connects to nothing yet. Its error names every setting that is wrong. The caller closes the sender.
+func (o *Options) outgoing() (outgoing, error) {
+	receivers, err := preset.Load(o.Receivers...)
+	if err != nil {
+		err = fmt.Errorf("TOCSIN_RECEIVERS: %w", err)
+	}
+	sender, errSender := webhook.New(webhook.Options{
+		Version: o.Version, Now: o.Clock, AllowedNetworks: o.OutgoingAllow, SlackAPI: o.SlackAPIURL, RootCAs: o.OutgoingCAs, Proxy: o.OutgoingProxy, Presets: receivers,
+	})
+	renderer, errRenderer := webhook.NewRenderer(webhook.RendererOptions{PublicURL: o.PublicURL, ExchangeURL: o.ExchangeURL, Presets: receivers})
+	if err := errors.Join(err, errSender, errRenderer); err != nil {
+		if sender != nil {
+			sender.Close()
+		}
+		return outgoing{}, err
+	}
+	return outgoing{receivers, sender, renderer}, nil
+}
+
+func (o *Options) checkOutgoing() error {
+	out, err := o.outgoing()
+	if err == nil {
+		out.sender.Close()
+	}
+	return err
+}
+
+func (o *Options) checkProvider() error {
+	if o.Access.OIDC.Issuer == "" || !o.has(RoleAPI) {
+		return nil
+	}
+	_, err := o.provider(nil)
+	return err
 }
 
 // checkExecMode refuses the ways to run a query in which the types of its parameters are

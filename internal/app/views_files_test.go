@@ -42,7 +42,7 @@ func TestViewsInFiles(t *testing.T) {
 	for what, text := range map[string]string{
 		"A view needs a name":             `views: [{search: app=a}]`,
 		"Another view has the same name":  `views: [{name: a, search: ''}, {name: a, search: ''}]`,
-		`unknown field "shared"`:          `views: [{name: a, search: '', shared: false}]`,
+		`view "a": shared: Unknown field`: `views: [{name: a, search: '', shared: false}]`,
 		`views.yaml:1:19: view "a": sear`: `views: [{name: a, search: "?app=a"}]`,
 	} {
 		f.write("views.yaml", text)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -106,9 +107,9 @@ func (s *watched) CountWindows(ctx context.Context, windows []window.Query) (win
 	return s.Source.CountWindows(ctx, windows)
 }
 
-func (s *watched) Arrivals(ctx context.Context, q window.ArrivalsQuery) (window.Arrivals, error) {
+func (s *watched) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (watch.Arrivals, error) {
 	if err := s.note("Arrivals"); err != nil {
-		return window.Arrivals{}, err
+		return watch.Arrivals{}, err
 	}
 	return s.Source.Arrivals(ctx, q)
 }

@@ -8,8 +8,8 @@
 // is wrong; none repairs anything. `checks record` is the one exception: it enters new migrations in the manifest, and
 // never touches an entry that is there.
 //
-// `checks tests FILE` reads what `go test -json` says, and ends with the tests that took longest. Into the file it writes
-// which failed tests are worth a second try by themselves, on a machine that does nothing else: few, and none with a
+// `checks tests FILE -- COMMAND…`, perhaps with several commands, each after its --, runs what prints as `go test -json`
+// does, side by side, and ends with the tests that took longest. Into the file it writes which failed tests are worth a second try by themselves, on a machine that does nothing else: few, and none with a
 // data race or a panic. The continuous integration tries those again and names each that passed then.
 //
 // The tests of this package hold the import map over everything that the product links.
@@ -34,12 +34,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) == 2 && args[0] == "tests" {
-		again, err := reportTests(os.Stdin, os.Stdout)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(args[1], []byte(again), 0o600)
+	if len(args) > 3 && args[0] == "tests" {
+		again, err := runTests(ctx, splitCommands(args[2:]), os.Stdout)
+		return errors.Join(err, os.WriteFile(args[1], []byte(again), 0o600))
 	}
 	dir, err := repositoryRoot()
 	if err != nil {
@@ -51,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 		return recordMigrations(dir)
 	case "":
 	default:
-		return errors.New("usage: checks [record | tests FILE]")
+		return errors.New("usage: checks [record | tests FILE -- COMMAND]")
 	}
 
 	git := gitIn(dir)

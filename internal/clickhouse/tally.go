@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
@@ -145,7 +146,7 @@ func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (answer window.
 
 // endedQuery counts exchanges by when they ended. Its answer is one row, whatever there
 // is.
-func endedQuery(m *Mapping, a window.ArrivalsQuery) query {
+func endedQuery(m *Mapping, a watch.ArrivalsQuery) query {
 	q := query{parameters: map[string]string{
 		"start": strconv.FormatInt(a.StartFromNS, 10), "from": strconv.FormatInt(a.FromNS, 10), "to": strconv.FormatInt(a.ToNS, 10),
 		"cut": strconv.FormatInt(a.CutNS, 10), "width": strconv.FormatInt(a.WidthNS, 10),
@@ -176,7 +177,7 @@ GROUP BY tocsin_bucket
 }
 
 // Arrivals returns how many exchanges ended in each bucket.
-func (s *Source) Arrivals(ctx context.Context, a window.ArrivalsQuery) (answer window.Arrivals, err error) {
+func (s *Source) Arrivals(ctx context.Context, a watch.ArrivalsQuery) (answer watch.Arrivals, err error) {
 	var buckets, counts []int64
 	if err := s.row(ctx, endedQuery(&s.mapping, a), &answer.Server, &buckets, &counts); err != nil {
 		return answer, err

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 )
 
 // WindowStatements returns the statements for windows with their parameters: tallies,
 // the count by conditions, the newest exchanges, when exchanges ended, and the count
 // of further windows.
-func WindowStatements(m Mapping, tallies []window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals window.ArrivalsQuery) (string, error) {
+func WindowStatements(m Mapping, tallies []window.TallyQuery, windows []window.NewestQuery, further [][]window.Query, arrivals watch.ArrivalsQuery) (string, error) {
 	queries := make([]window.Query, len(windows))
 	for i := range windows {
 		queries[i] = windows[i].Query

@@ -18,6 +18,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
@@ -555,7 +556,7 @@ func TestWindowStatementsGolden(t *testing.T) {
 	byAttribute := windows[1].Query
 	byAttribute.Grouping = rules.Grouping{By: rules.GroupByAttribute, Attribute: "it's"}
 	further := [][]window.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}}
-	arrivals := window.ArrivalsQuery{
+	arrivals := watch.ArrivalsQuery{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(900, base),
 		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
 	}

@@ -132,6 +132,25 @@ func TestEachRuleReadsWhatThereIsAndLeadsToTheRunbook(t *testing.T) {
 	}
 }
 
+func TestEachMetricIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(tocsin_\\w+)").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, row[1])
+		if !slices.Contains(Metrics(), row[1]) {
+			t.Errorf("docs/metrics.md describes %s, which there is not", row[1])
+		}
+	}
+	for _, name := range Metrics() {
+		if strings.HasPrefix(name, "tocsin_") && !slices.Contains(documented, name) {
+			t.Errorf("docs/metrics.md does not describe %s", name)
+		}
+	}
+}
+
 func TestTheRulesPassPromtool(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=all", "--lint-fatal", rulesFile}, {"test", "rules", "../../deploy/prometheus/rules_test.yaml"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,15 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// All days but one that is far off.
+	days := []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
+	far := (int(time.Now().UTC().Weekday()) + 3) % len(days)
+	quiet, err := post(t.Context(), base+"/api/v1/webhooks", fmt.Appendf(nil, `{"name": "quiet %s", "kind": "generic", "url": %q, "quietHours": [{"timeZone": "UTC", "weekdays": ["%s"], "from": "00:00", "to": "24:00"}]}`,
+		name, receiver.URL, strings.Join(append(slices.Clone(days[:far]), days[far+1:]...), `", "`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test(false, "but the quiet hours of the webhook hold the message until ", "--webhook", quiet["id"].(string))
 	refuses.Store(1)
 	test(false, "the receiver did not accept the message")
 	stop()

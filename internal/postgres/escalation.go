@@ -25,7 +25,9 @@ import (
 // holds it as well, so one of the two comes first. A step that is due while somebody looks after the
 // alert, or while it is snoozed, is void, and the next one waits for its own time. The row keeps which steps
 // were void, and when that was found: where it was an error and is undone, the first step that it made void
-// is taken after all. Instants are compared with Postgres's clock alone.
+// is taken after all. The id of a step's message follows from the alert, the webhook and the step's minutes:
+// the routing is stored with the alert, and has one step for each number of minutes. So a step that is taken
+// again after a failover has the id that it had, and no other step has it. Instants are compared with Postgres's clock alone.
 //
 // Replays start no escalation: what they raise is of the past.
 
@@ -281,7 +283,7 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 			ids = append(ids, l.WebhookIDs(s.step.Teams)...)
 		}
 		for _, id := range inOrder(ids) {
-			list = append(list, following{alert: s.alert, webhook: id, reason: notify.ReasonEscalated})
+			list = append(list, following{alert: s.alert, webhook: id, reason: notify.ReasonEscalated, step: s.step.AfterMinutes})
 			named = append(named, id)
 		}
 	}

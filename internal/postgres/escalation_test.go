@@ -132,17 +132,17 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	e.want("between two steps", 10, 0, 0, 0)
 	e.want("the last step", 16, 1, 1, 0)
 	e.want("after the last one", 10_000, 0, 0, 0)
-	if got := column(t, e.conn, escalations); !slices.Equal(got, []string{"boss 0", "pager 0", "pager 1"}) {
+	if got := column(t, e.conn, escalations); !slices.Equal(got, []string{"pager 5", "boss 15", "pager 15"}) {
 		t.Errorf("stored: %v", got)
 	}
-	id := notify.ID(e.alert, e.pager, notify.ReasonEscalated, 1)
+	id := notify.ID(e.alert, e.pager, notify.ReasonEscalated, 15)
 	if !one[bool](t, e.conn, `select exists (select from notification where notification_id = $1)`, id) {
 		t.Errorf("the id %s of the second step is not derived", id)
 	}
 	// What waits is ordered behind earlier messages to the same webhook, and is retried like them.
 	if got := column(t, e.conn, `select w.name || ' ' || m.generation || case when o.after_id is null then ' due' else ' waits' end || (o.expires_at is null)
 		from outbox o join notification m using (notification_id) join webhook w on w.webhook_id = o.webhook_id where m.reason = 'ESCALATED' order by 1`); !slices.Equal(got,
-		[]string{"boss 0 duetrue", "pager 0 duetrue", "pager 1 waitstrue"}) {
+		[]string{"boss 15 duetrue", "pager 15 waitstrue", "pager 5 duetrue"}) {
 		t.Errorf("the outbox holds %v", got)
 	}
 	if n := one[int](t, e.conn, `select count(*) from alert_escalation`); n != 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
@@ -255,6 +256,11 @@ func writeBackfills(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch)
 		}
 		p.RuleIds, p.Positions = append(p.RuleIds, b.RuleID), append(p.Positions, b.At.String())
 		p.Untils, p.Failing = append(p.Untils, until), append(p.Failing, b.Failing)
+		refused := cursor.Range{}
+		if b.Refused != nil {
+			refused = *b.Refused
+		}
+		p.RefusedFromNs, p.RefusedToNs = append(p.RefusedFromNs, refused.FromNS), append(p.RefusedToNs, refused.ToNS)
 	}
 	if len(p.RuleIds) > 0 {
 		if err := q.BackfillWrite(ctx, p); err != nil {

@@ -101,6 +101,14 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			}
 			return released, err
 		},
+		EditQuietHours: func(id uuid.UUID, hours notify.QuietHours) error {
+			w, err := db.Webhooks().Get(ctx, storetest.Tenant, id)
+			if err == nil {
+				w.QuietHours = hours
+				_, err = db.Webhooks().Update(ctx, storetest.Tenant, w)
+			}
+			return err
+		},
 		ExpireHeld: func(after time.Duration) (int, error) { return db.Outbox().ExpireHeld(ctx, after) },
 		Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
 			done, err := db.Inbox().ActOnMany(ctx, storetest.Tenant, api.BulkDeed{ID: deed, Action: action, Actor: "somebody", Filter: alerts.Filter{IDs: ids}})

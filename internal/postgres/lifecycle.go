@@ -22,6 +22,9 @@ import (
 type following struct {
 	alert, webhook uuid.UUID
 	reason         notify.Reason
+	// step is after how many minutes an escalation comes, 0 for another reason: the id of the message follows
+	// from it, whatever other messages there are.
+	step int
 	// event says that the webhook chose it, which bounds its age.
 	event bool
 }
@@ -73,7 +76,7 @@ func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []fo
 	webhooks := map[uuid.UUID]bool{}
 	for _, f := range list {
 		p.AlertIds, p.WebhookIds = append(p.AlertIds, f.alert), append(p.WebhookIds, f.webhook)
-		p.Reasons, p.Events = append(p.Reasons, string(f.reason)), append(p.Events, f.event)
+		p.Reasons, p.Steps, p.Events = append(p.Reasons, string(f.reason)), append(p.Steps, int32(f.step)), append(p.Events, f.event)
 		webhooks[f.webhook] = true
 	}
 	silenced, err := silencedAlerts(ctx, q, p.AlertIds)

@@ -184,7 +184,7 @@ func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid
 		if err != nil {
 			return err
 		}
-		send, end := afterQuiet(rows)
+		send, end, count := afterQuiet(rows)
 		if len(end) > 0 {
 			if err := q.QuietDiscard(ctx, pgq.QuietDiscardParams{Ids: end, DiscardedBy: notify.DiscardedByTocsin, Why: notify.NeedlessAfterQuiet}); err != nil {
 				return fmt.Errorf("end what is of no use: %w", err)
@@ -193,6 +193,10 @@ func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid
 		if len(send) > 0 {
 			if err := q.QuietRelease(ctx, pgq.QuietReleaseParams{Ids: send, Now: now}); err != nil {
 				return fmt.Errorf("release: %w", err)
+			}
+			count.Now = now
+			if err := q.EscalationCount(ctx, count); err != nil {
+				return fmt.Errorf("count minutes of escalation: %w", err)
 			}
 		}
 		released = len(send)
@@ -207,8 +211,9 @@ func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid
 	return released, nil
 }
 
-// afterQuiet decides which messages are sent and which ones end; rows are ordered by alert.
-func afterQuiet(rows []pgq.QuietReadRow) (send, end []uuid.UUID) {
+// afterQuiet decides which messages are sent and which ones end; rows are ordered by alert. Count are the alerts
+// of what is sent.
+func afterQuiet(rows []pgq.QuietReadRow) (send, end []uuid.UUID, count pgq.EscalationCountParams) {
 	for len(rows) > 0 {
 		n := slices.IndexFunc(rows, func(r pgq.QuietReadRow) bool { return r.AlertID != rows[0].AlertID })
 		if n < 0 {
@@ -218,6 +223,7 @@ func afterQuiet(rows []pgq.QuietReadRow) (send, end []uuid.UUID) {
 		for i := range held {
 			held[i] = notify.Reason(rows[i].Reason)
 		}
+		before := len(send)
 		for i, sent := range notify.AfterQuiet(rows[0].Handled, rows[0].Notified, held) {
 			if sent {
 				send = append(send, rows[i].NotificationID)
@@ -225,7 +231,10 @@ func afterQuiet(rows []pgq.QuietReadRow) (send, end []uuid.UUID) {
 				end = append(end, rows[i].NotificationID)
 			}
 		}
+		if len(send) > before {
+			count.AlertIds, count.Firsts = append(count.AlertIds, rows[0].AlertID), append(count.Firsts, !rows[0].Notified)
+		}
 		rows = rows[n:]
 	}
-	return send, end
+	return send, end, count
 }

@@ -137,7 +137,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 		"acknowledged just before": {func(n *quiet) {
 			n.act(alerts.Acknowledge)
 			n.exec(n.t, `update alert set acknowledged_at = $1`, n.ends)
-		}, []string{"FIRED due", "ACKNOWLEDGED DISCARDED"}},
+		}, []string{"FIRED due", "ACKNOWLEDGED behind"}},
 		"resolved":               {func(n *quiet) { n.act(alerts.Resolve) }, []string{"FIRED DISCARDED", "RESOLVED DISCARDED"}},
 		"resolved by the engine": {func(n *quiet) { n.exec(n.t, `update alert set state = 'RESOLVED', resolved_at = now()`) }, []string{"FIRED DISCARDED"}},
 		"resolved and opened again": {func(n *quiet) {
@@ -149,7 +149,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			if _, err := n.db.Inbox().Undo(n.t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
 				n.t.Error(err)
 			}
-		}, []string{"FIRED due", "RESOLVED DISCARDED", "REOPENED DISCARDED"}},
+		}, []string{"FIRED due", "RESOLVED behind", "REOPENED behind"}},
 		"snoozed until later": {func(n *quiet) { _, _ = n.snooze(5 * time.Hour) }, []string{"FIRED DISCARDED"}},
 		"reminded of twice": {func(n *quiet) {
 			for range 2 {

@@ -81,8 +81,8 @@ func (n *napping) claimed(keeps func(*notify.Webhook) bool) []notify.Delivery {
 			}
 			return dealt
 		},
-		Render: func(*notify.Delivery) (notify.Body, string, error) {
-			return notify.Body{ContentType: "text/plain", Content: []byte("hello")}, "", nil
+		Render: func(d *notify.Delivery) (notify.Body, string, error) {
+			return notify.Body{ContentType: "text/plain", Content: []byte("to " + d.Webhook.Inputs["chat"])}, "", nil
 		},
 	})
 	if err != nil || claimed.Unchecked != nil {
@@ -139,6 +139,57 @@ func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
 	edit(func(w *notify.Webhook) { w.Inputs = map[string]string{"chat": "3"} })
 	if left := column(t, n.conn, `select reference from receiver_reference`); len(left) != 0 {
 		t.Errorf("after another chat the alert is known by %v", left)
+	}
+}
+
+// TestWhatWaitsGoesWhereAPersonHasCorrectedIt: a body names the chat that it is for. Once that is another one, what waits is not
+// sent to the former, whose answer would switch the webhook off again. Any other edit keeps the body.
+func TestWhatWaitsGoesWhereAPersonHasCorrectedIt(t *testing.T) {
+	t.Parallel()
+	for what, answer := range map[string]notify.Outcome{
+		"gone":           {Verdict: notify.VerdictGone, StatusCode: 403, Error: "gone"},
+		"to be repeated": {Verdict: notify.VerdictRetry, StatusCode: 503, Error: "later"},
+	} {
+		for _, during := range []bool{false, true} {
+			n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}, Events: notify.Events()})
+			sent := func(want string) notify.Delivery {
+				t.Helper()
+				advance(t.Context(), t, n.conn, time.Hour)
+				claimed := n.claimed(func(*notify.Webhook) bool { return true })
+				if len(claimed) != 1 || string(claimed[0].Body.Content) != want {
+					t.Fatalf("%s, edited during the attempt: %v: sent %+v, want %q", what, during, claimed, want)
+				}
+				return claimed[0]
+			}
+			edit := func(change func(*notify.Webhook)) {
+				t.Helper()
+				w, err := n.db.Webhooks().Get(t.Context(), tenant, n.webhook)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Enabled = true
+				change(&w)
+				if _, err := n.db.Webhooks().Update(t.Context(), tenant, w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			correct := func() { edit(func(w *notify.Webhook) { w.Inputs = map[string]string{"chat": "2"} }) }
+			first := sent("to 1")
+			if during {
+				correct()
+			}
+			n.settled(first, answer)
+			if !during {
+				correct()
+			}
+			n.settled(sent("to 2"), notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 503})
+			written := column(t, n.conn, `select written_at::text from notification_body`)
+			edit(func(w *notify.Webhook) { w.Name = "renamed" })
+			sent("to 2")
+			if still := column(t, n.conn, `select written_at::text from notification_body`); len(still) != 1 || !slices.Equal(still, written) {
+				t.Errorf("after another name the bodies are of %v, want %v", still, written)
+			}
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
@@ -99,6 +100,9 @@ func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *eva
 		if err == nil {
 			backfill.At = *at
 			backfill.Until, err = positionOf(row.Until)
+		}
+		if row.Failing && row.RefusedFromNs != nil && row.RefusedToNs != nil {
+			backfill.Refused = &cursor.Range{FromNS: *row.RefusedFromNs, ToNS: *row.RefusedToNs}
 		}
 		if err != nil {
 			backfill.Err = fmt.Errorf("the stored position of the rule cannot be read; disable and enable the rule: %w", err)

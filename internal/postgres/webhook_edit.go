@@ -101,6 +101,9 @@ func (s *Webhooks) edit(
 			if err := q.WebhookReferencesForget(ctx, w.ID); err != nil {
 				return fmt.Errorf("forget references: %w", err)
 			}
+			if err := q.WebhookBodiesForget(ctx, w.ID); err != nil {
+				return fmt.Errorf("forget bodies: %w", err)
+			}
 		}
 		p.Release = w.Enabled && (!present.Enabled || w.HeldUntil.IsZero())
 		if row, err = q.WebhookUpdate(ctx, p); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
@@ -101,10 +102,12 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tal
 	return out, err
 }
 
-func (s *source) Arrivals(ctx context.Context, q window.ArrivalsQuery) (out window.Arrivals, err error) {
+func (s *source) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (out watch.Arrivals, err error) {
 	err = s.ask(ctx, "arrivals", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Arrivals(ctx, q)
-		s.w.truth.watched(q.Tenants.Index, q.ToNS)
+		if err == nil {
+			s.w.truth.watched((*process)(s), &q)
+		}
 		return err
 	})
 	return out, err
@@ -150,6 +153,7 @@ func (s *store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Commit
 		done, err := s.w.db.Commit(ctx, b)
 		if err == nil {
 			s.w.truth.committed(&b)
+			s.w.truth.watchCommitted((*process)(s), &b)
 			s.w.truth.stepped((*process)(s), &b, slices.Concat(done.Inserted, done.Changed), before)
 		}
 		for i := range b.Changes {

@@ -28,6 +28,9 @@ func (w *world) check() {
 	for _, id := range messages {
 		w.checkMessage(id)
 	}
+	if w.conf.quiet && len(messages) > 0 {
+		w.checkHeld(messages)
+	}
 	w.checkCoverage()
 	w.checkReplays()
 }
@@ -39,7 +42,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	known := t.alerts[id]
 	if !there {
 		if known != nil && t.inFailover {
-			known.routed, known.stepOf, known.snooze = nil, nil, nil // where it comes back, it is routed anew
+			known.routed, known.stepOf, known.snooze, known.toldAt = nil, nil, nil, time.Time{} // where it comes back, it is routed anew
 		}
 		if known != nil && known.exists {
 			known.exists = false

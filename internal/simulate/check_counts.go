@@ -28,17 +28,6 @@ type asked struct {
 func (r *ruleTruth) window() bool { return r.present().def.FireMode != rules.PerExchange }
 func (r *ruleTruth) absent() bool { return r.present().def.FireMode == rules.AbsentInWindow }
 
-// watched notes that a partition's source was watched. Where its clock went back by more than a
-// pause, the watch begins anew, by the clock as it is now.
-func (t *truth) watched(partition uint32, untilNS int64) {
-	const pause = int64(time.Minute)
-	was, known := t.watches[partition]
-	if !known || untilNS-was.untilNS > pause || untilNS < was.untilNS-pause {
-		was = watching{untilNS, untilNS}
-	}
-	t.watches[partition] = watching{was.sinceNS, max(was.untilNS, untilNS)}
-}
-
 // held returns how many exchanges a window held that ended at an instant: at least what
 // every server showed before it was asked about first, at most what any of them showed when it
 // was asked about last. What was written at the instant of a question may have come after it.
@@ -93,7 +82,7 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 		t.w.stats.Steps++
 		switch r.present().def.FireMode { //nolint:exhaustive // the others are measured
 		case rules.AbsentInWindow:
-			t.checkAbsence(c, r, questions)
+			t.checkAbsence(b, c, r, questions)
 		case rules.CountInWindow:
 			t.checkStep(c, r, questions, before[a.ID])
 		default:
@@ -181,28 +170,6 @@ func (t *truth) showed(r *ruleTruth, count *alerts.Count, toNS int64, questions 
 		}
 	}
 	return least <= count.Observed && count.Observed <= most && leastVolume <= count.Volume && count.Volume <= mostVolume
-}
-
-// checkAbsence holds that few exchanges were seen where an alert says so, although the source
-// was watched for as long as the window, and enough where it ends. A hold may also end with the
-// arming of its rule. Of instants that the source's clock passed twice, nobody knows when they
-// were watched.
-func (t *truth) checkAbsence(c *evaluator.Change, r *ruleTruth, questions []asked) {
-	a, e := &c.Instance, r.present()
-	least, most := t.held(r, a.Count.Group, questions)
-	threshold, watch := int64(e.def.Threshold), t.watches[uint32(partitionOf(r.tenant))]
-	from := questions[0].toNS - int64(e.def.WindowSeconds)*int64(time.Second)
-	switch {
-	case a.Count.Observed < least || a.Count.Observed > most:
-		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and the servers show %d to %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, least, most)
-	case c.Step.Lessens() && c.Step != alerts.Release && a.Count.Observed < threshold:
-		t.w.violate("P4", "rule %s makes the step %s for %q, although %d exchanges are fewer than %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
-	case !c.Step.Lessens() && a.Count.Observed >= threshold:
-		t.w.violate("P1", "rule %s makes the step %s for %q, although %d exchanges are seen of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
-	case !c.Step.Lessens() && (from < e.armedNS || from < watch.sinceNS && from >= t.setBackNS):
-		t.w.violate("P1", "rule %s makes the step %s for %q by a window that begins %v before its arming and %v before the source was watched", short(r.id), c.Step, a.Count.Group,
-			time.Duration(e.armedNS-from), time.Duration(watch.sinceNS-from))
-	}
 }
 
 // follow notes what a step makes of an alert.

@@ -27,8 +27,10 @@ func (w *world) checkMessage(id uuid.UUID) {
 		known.exists, known.waiting, known.delivered = false, false, -1
 		return
 	}
-	if !known.exists && !t.inFailover {
+	known.fresh = !known.exists && !t.inFailover
+	if known.fresh {
 		w.checkSilenced(&m)
+		w.checkHours(&m)
 	}
 	known.exists = true
 	places := 0
@@ -62,7 +64,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 	if known.settled = ""; m.Settlement != nil {
 		known.settled = m.Settlement.Status
 	}
-	if s := m.Settlement; known.settled == notify.Discarded && settled != known.settled && !known.discarded && !t.inFailover {
+	if s := m.Settlement; known.settled == notify.Discarded && settled != known.settled && !known.discarded && !t.inFailover && t.quieted[id] == nil {
 		a, _ := w.db.Alert(m.AlertID)
 		if since, is := a.LookedAfter(); m.Reason != notify.ReasonEscalated || !is || s.SettledAt.Sub(since) < undoable {
 			w.violate("P3", "message %s is given up by nobody", short(id))
@@ -86,9 +88,9 @@ func (w *world) checkSilenced(m *model.Message) {
 	at := m.CreatedAt.UnixNano()
 	want := false
 	for _, s := range w.truth.silences {
-		want = want || s.suppresses(e, at)
+		want = want || s.suppresses(e, at) && a.Severity == silencedSeverity
 	}
-	if s, known := w.truth.silences[by]; by != uuid.Nil && (!known || !s.suppresses(e, at)) {
+	if s, known := w.truth.silences[by]; by != uuid.Nil && (!known || !s.suppresses(e, at) || a.Severity != silencedSeverity) {
 		w.violate("P3", "message %s about %s is suppressed by silence %s, which is not about it at %s", short(m.ID), e.id, short(by), w.instant(at))
 	} else if want && by == uuid.Nil {
 		w.violate("P3", "message %s about %s is written at %s to be sent, although it is silenced", short(m.ID), e.id, w.instant(at))
@@ -135,6 +137,9 @@ func (t *truth) sends(s *sending) {
 		w.violate("P3", "attempt %d of message %s is sent before it is on record", s.attempt, short(s.id))
 	case w.inside != nil && w.inside.kind != "send":
 		w.violate("P5", "message %s is sent within a transaction", short(s.id))
+	}
+	if h := t.quieted[s.id]; h != nil && begun.After(t.lostCommits) {
+		w.violate("P2", "message %s is sent while quiet hours hold it until %s", short(s.id), w.instant(h.until.UnixNano()))
 	}
 	if at := t.hooks[s.webhook]; at.After(begun) && (t.checked[s.token].IsZero() || t.checked[s.token].After(at)) && begun.After(t.lostCommits) {
 		w.violate("P3", "message %s is sent to a webhook that was changed since it was claimed, and nobody asked", short(s.id))

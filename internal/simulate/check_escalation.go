@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,8 +17,9 @@ type stepTruth struct {
 	minutes  int
 	webhooks []uuid.UUID
 	is       stepState
-	// voidAt is when it was found to be void.
-	voidAt time.Time
+	// voidAt is when it was found to be void; resumed says that this was undone.
+	voidAt  time.Time
+	resumed bool
 }
 
 type stepState int
@@ -41,7 +43,7 @@ func (w *world) escalations(a *model.Alert, known *alertTruth, step int) (fresh 
 	for i := range all {
 		n := &all[i]
 		if of, seen := known.stepOf[n.ID]; !seen {
-			w.checkNotificationID(n)
+			w.checkStepID(n, step)
 			known.stepOf[n.ID] = step
 			fresh = append(fresh, *n)
 		} else if of != step {
@@ -53,6 +55,20 @@ func (w *world) escalations(a *model.Alert, known *alertTruth, step int) (fresh 
 		by[n.WebhookID] = n.ID
 	}
 	return fresh
+}
+
+// checkStepID holds that a step has one id for each webhook, whatever failovers take back, and no other step has it:
+// a receiver would take the message for a repeat.
+func (w *world) checkStepID(n *model.Notification, step int) {
+	t := &w.truth
+	key := fmt.Sprint(n.AlertID, n.WebhookID, n.Reason, step)
+	if was, known := t.notified[key]; known && was != n.ID {
+		w.violate("P2", "the message of alert %s after %d min came back as %s, and was %s", short(n.AlertID), step, short(n.ID), short(was))
+	}
+	if was, known := t.stepIDs[n.ID]; known && was != step {
+		w.violate("P2", "the message %s of alert %s after %d min has the id of the one after %d min", short(n.ID), short(n.AlertID), step, was)
+	}
+	t.notified[key], t.stepIDs[n.ID] = n.ID, step
 }
 
 func webhooksOf(list []model.Notification) (ids []uuid.UUID) {
@@ -154,10 +170,11 @@ func (w *world) mayBeReplayed(a *model.Alert) bool {
 // knowSteps takes over what is stored after a failover.
 func (w *world) knowSteps(a *model.Alert, known *alertTruth, next int) {
 	if known.routed == nil {
-		known.stepOf, known.next, known.resumedSince = nil, 0, time.Time{}
+		known.stepOf, known.next, known.resumedSince, known.toldAt = nil, 0, time.Time{}, time.Time{}
 		return
 	}
 	former := known.stepOf
+	known.toldAt = time.Time{}
 	known.stepOf, known.next, known.resumedSince = map[uuid.UUID]int{}, next, time.Time{}
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		if n.Reason == notify.ReasonEscalated {
@@ -180,6 +197,12 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 	}
 	if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) {
 		w.violate("P2", "the step of alert %s after %d min is taken before its time", short(a.ID), step.minutes)
+	}
+	if w.truth.holds(a.ID) {
+		w.violate("P2", "the step of alert %s after %d min is taken while quiet hours hold a message about the alert", short(a.ID), step.minutes)
+	}
+	if at := known.toldAt.Add(step.after()); !known.toldAt.IsZero() && at.After(w.pgNow()) && !step.resumed {
+		w.violate("P2", "the step of alert %s after %d min is taken at %s, and a webhook was told of the alert at %s", short(a.ID), step.minutes, w.instant(w.pgNow().UnixNano()), w.instant(known.toldAt.UnixNano()))
 	}
 	if w.looksAfter(a, known) {
 		w.violate("P2", "alert %s escalates after %d min, although it is %s, snoozed %v", short(a.ID), step.minutes, a.State, w.snoozedNow(known))
@@ -206,7 +229,7 @@ func (w *world) checkResumed(a *model.Alert, known *alertTruth, next int) {
 		resumed = resumed || s.is == stepVoid && !s.voidAt.Before(since)
 		// What became of a step before a failover is not known: it goes on or does not.
 		if s.is != stepAhead && (resumed || s.is == stepOver && next > 0 && s.minutes >= next) {
-			s.is = stepAhead
+			s.is, s.resumed = stepAhead, true
 			w.stats.Resumed++
 		}
 	}

@@ -26,7 +26,7 @@
 // message. People edit, disable and enable rules and webhooks, acknowledge and resolve
 // alerts, retry and discard messages, begin and end silences. In every third seed rules use
 // routing policies that escalate, which people edit, and people snooze alerts and take back what
-// they did.
+// they did. In every fifth seed webhooks have quiet hours, which people edit.
 //
 // # What is checked
 //
@@ -43,7 +43,12 @@
 //     transaction that wrote the alert, with an id that it keeps.
 //     Each step of an escalation notifies its webhooks once, when it is due and nobody looks
 //     after the alert, or is void; what is undone resumes. A snooze ends in one reminder, or
-//     in none where the alert is resolved or the snooze was cancelled.
+//     in none where the alert is resolved or the snooze was cancelled. A step has one id for each
+//     webhook, and no other step has it.
+//     What is written within quiet hours is held, unless it is critical, about Tocsin or of a replay.
+//     It leaves them once: sent or given up by a person, or, when they are over, sent or ended with
+//     all others about its alert, of which one tells that the alert fires, if nobody looks after it.
+//     No step is taken before, and its minutes count from then.
 //   - P3: a message is to be delivered, settled, or in a digest, and one of these. Each
 //     attempt is on record before its request leaves. All attempts send the same body under
 //     the same id. A message is sent again beside or after an attempt that arrived only where
@@ -55,9 +60,13 @@
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule
 //     and group; each firing, reminder and resolution notifies once. In the end they are
-//     quiet, and fire when their threshold is reached. One about an absence fires only where
-//     a server showed too few, in a window in which the source was watched all the time and
-//     the rule armed, and resolves only where one showed enough.
+//     quiet, and fire when their threshold is reached.
+//   - Absences: an alert fires only where the members of which it tells were really absent. The
+//     rule expects them, a server showed too few, no more had ended than come later than any
+//     did within the last hour, as far as a process could see, and the source was watched all
+//     the time. It resolves only where a server showed enough. In the end, each member that
+//     stays away has its alert once its window and the longest lateness are over, and the
+//     alert resolves when the member is back.
 //   - P5: no process asks ClickHouse or a receiver anything within a transaction.
 //
 // What docs/guarantee.md excludes is excluded here: what becomes visible on the last server

@@ -16,13 +16,18 @@ import (
 // followEvery is how often a process looks for snoozes that are over and steps that are due.
 const followEvery = 15 * time.Second
 
-// follow begins a pass that ends snoozes and escalates.
+// follow begins a pass that ends snoozes, escalates and ends quiet hours.
 func (p *process) follow() {
 	p.following.Store(true)
 	p.nextFollow = p.w.Now().Add(followEvery)
 	go func() {
-		p.remind()
-		p.escalate()
+		if p.w.conf.routed {
+			p.remind()
+			p.escalate()
+		}
+		if p.w.conf.quiet {
+			p.endQuiet()
+		}
 		p.following.Store(false)
 	}()
 }

@@ -18,8 +18,9 @@ type Removal struct {
 	// ByLaw says that the law of stores notices. What the simulation does never needs the
 	// guard, which stands for what settings, clocks and edits may bring.
 	ByLaw bool
-	// Routed says that nothing but seeds with routing policies needs it.
-	Routed bool
+	// Routed says that nothing but seeds with routing policies needs it, Quiet that nothing but seeds with quiet
+	// hours does.
+	Routed, Quiet bool
 	// File is a source file of the product, Edits what is replaced in it, each found once.
 	File  string
 	Edits [][2]string
@@ -43,13 +44,19 @@ func Removals() []Removal {
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true})
 	}
+	for _, g := range []model.Guard{model.QuietHeld, model.QuietCritical, model.QuietHealth, model.QuietLocked, model.QuietMoved} {
+		list = append(list, Removal{Name: string(g), Guard: g, Quiet: true})
+	}
+	for _, g := range []model.Guard{model.EscalationWaits, model.EscalationCounts} {
+		list = append(list, Removal{Name: string(g), Guard: g, Routed: true, Quiet: true})
+	}
 	for _, g := range []model.Guard{
 		// The revision fences most of what the token does; an edit seldom overtakes a commit
 		// that its exchanges depend on. The last line takes hundreds of seeds.
 		model.CommitToken, model.CommitRules,
 		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
 		model.MessagesInOrder, model.WindowOnce, model.StepFrom, model.LongerLookBack, model.ReplayOver,
-		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing,
+		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing, model.EscalationByStep,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, ByLaw: true})
 	}
@@ -64,6 +71,10 @@ func Removals() []Removal {
 	edit("derived-alert-id", "alerts/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
 	edit("stored-route", "evaluator/window/steps.go", [2]string{"if open != nil && open.Routing != nil {", "if false && open.Routing != nil {"})
+	edit("absence-waits-for-what-is-late", "evaluator/window/lateness.go", [2]string{"max(lateLeastNS, w.LateNS)", "max(lateLeastNS, 0*w.LateNS)"})
+	edit("absence-remembers-lateness", "evaluator/window/lateness.go", [2]string{"known = &watched{late: []lateness{{at.LateNS, now}}}", "known = &watched{}"})
+	edit("no-absence-in-a-pause", "evaluator/window/absence.go", [2]string{" || it.cutNS() < p.out.Watch.SinceNS,", ","})
+	edit("no-absence-on-a-server-behind", "evaluator/window/absence.go", [2]string{"!p.fresh[it.server] ||", "len(p.fresh) == 0 ||"})
 	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true}", "At: *p.at.Cursor, Failing: true}"})
@@ -71,6 +82,9 @@ func Removals() []Removal {
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
+	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i], fires = !handled && !fires, true", "send[i], fires = !handled || fires && !handled, true"})
+	edit("quiet-handled", "notify/quiet.go", [2]string{"send[i], fires = !handled && !fires, true", "send[i], fires = !fires, true"})
+	edit("quiet-untold", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
 	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})

@@ -21,7 +21,7 @@ func TestGuardsOfPostgres(t *testing.T) {
 		}
 		t.Run(r.Name, func(t *testing.T) {
 			for seed := range uint64(seedsForGuard) {
-				if r.Routed && !simulate.Routed(*first+seed) {
+				if r.Routed && !simulate.Routed(*first+seed) || r.Quiet && !simulate.QuietHours(*first+seed) {
 					continue
 				}
 				o := simulate.Options{Seed: *first + seed, Quiet: true, Without: []model.Guard{r.Guard}}

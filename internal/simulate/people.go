@@ -47,6 +47,11 @@ func (w *world) begin() {
 			w.people.webhooks = append(w.people.webhooks, hook.ID)
 		}
 	}
+	if w.conf.quiet {
+		for _, id := range w.people.webhooks {
+			w.editQuietHours(id, w.rand.IntN(4) == 0)
+		}
+	}
 	for range w.conf.rules {
 		w.addRule()
 	}
@@ -92,8 +97,13 @@ func (w *world) addRule() {
 		d.ForDurationSeconds, d.ReNotifyMinutes = []int{0, 0, 20}[w.rand.IntN(3)], w.rand.IntN(2)
 		d.NotifyOnResolve = w.rand.IntN(2) == 0
 		switch len(w.people.rules) % 5 {
-		case 1, 4:
+		case 1:
 			expect(&d)
+		case 4:
+			expect(&d)
+			if d.GroupBy != rules.GroupByNothing {
+				d.Expected, d.LearnDays = nil, 1
+			}
 		case 2:
 			measure(&d, rules.RatioInWindow)
 		case 3:
@@ -102,6 +112,9 @@ func (w *world) addRule() {
 	}
 	if w.conf.routed && w.rand.IntN(3) > 0 {
 		d.UseRoutingPolicy, d.WebhookIDs = true, nil
+	}
+	if w.conf.quiet && w.rand.IntN(4) == 0 {
+		d.Severity = rules.Critical
 	}
 	r, err := w.db.CreateRule(tenant, id, d)
 	if err != nil {

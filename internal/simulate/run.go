@@ -44,6 +44,8 @@ type Stats struct {
 	Requests, Delivered, Repeats, Failovers, Starts, Steps  int
 	// Measured are those of the steps that follow from a share or a percentile.
 	Measured int
+	// Absences are those that follow from an absence.
+	Absences int
 	// Suppressed are messages that silences suppressed.
 	Suppressed int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
@@ -51,6 +53,9 @@ type Stats struct {
 	// Escalating are alerts that wait for a step, Escalated and Void are steps that were taken and passed
 	// over, Resumed go on because something is undone, Reminded are snoozes that ended in a reminder.
 	Escalating, Escalated, Void, Resumed, Reminded int
+	// Held are messages that quiet hours held, Released those that were sent after them, Needless those that
+	// were of no use by then.
+	Held, Released, Needless int
 
 	Simulated time.Duration
 }
@@ -62,15 +67,16 @@ func (s *Stats) Add(o *Stats) {
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
-	s.Measured += o.Measured
+	s.Measured, s.Absences = s.Measured+o.Measured, s.Absences+o.Absences
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
+	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
 }
 
 // String tells the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d replays done, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Replays, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -110,6 +116,8 @@ type config struct {
 	deaf bool
 	// routed says that rules use routing policies.
 	routed bool
+	// quiet says that webhooks have quiet hours.
+	quiet bool
 	// skew is what Postgres's clock is ahead of the producers'.
 	skew  time.Duration
 	oneIn int
@@ -130,17 +138,20 @@ func draw(r *rand.Rand) config {
 // back what they did.
 func Routed(seed uint64) bool { return seed%3 == 0 }
 
+// QuietHours reports whether webhooks of a seed have quiet hours.
+func QuietHours(seed uint64) bool { return seed%5 == 0 }
+
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
 	o.setDefaults()
 	first := rand.New(rand.NewPCG(o.Seed, 0))
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
-	w.conf.routed = Routed(o.Seed) // what is drawn for the other seeds stays
+	w.conf.routed, w.conf.quiet = Routed(o.Seed), QuietHours(o.Seed) // what is drawn for the other seeds stays
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
 		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, policies: map[string][]policyTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
-		watches: map[uint32]watching{},
+		watches: map[uint32]*watching{}, hours: map[uuid.UUID][]hoursTruth{}, quieted: map[uuid.UUID]*heldTruth{}, stepIDs: map[uuid.UUID]int{},
 	}
 	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)
 	for _, g := range o.Without {
@@ -212,6 +223,12 @@ func (w *world) rest() {
 		w.start()
 	}
 	w.drain()
+	if w.conf.quiet && w.rand.IntN(2) == 0 {
+		for _, id := range w.people.webhooks {
+			w.editQuietHours(id, true)
+		}
+		w.check()
+	}
 	for _, id := range w.people.webhooks {
 		if !w.db.Webhook(id).Enabled || w.db.Webhook(id).Webhook.HeldUntil.After(w.pgNow()) {
 			_ = w.db.EnableWebhook(id, true)
@@ -223,7 +240,10 @@ func (w *world) rest() {
 		w.skip(80 * time.Second)
 	}
 	w.checkQuiet()
+	w.checkOver()
 	w.burst()
+	w.vanish()
+	w.comeBack()
 	for n := 0; n < 120 && w.violation == nil && !w.idle(); n++ {
 		if w.run(10 * time.Second); n > 10 {
 			w.skip(time.Hour)

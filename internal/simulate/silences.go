@@ -10,6 +10,9 @@ import (
 	"tocsin/rules"
 )
 
+// silencedSeverity is that of the alerts that silences are about.
+const silencedSeverity = rules.Warning
+
 // handleSilence begins or ends a silence.
 func (w *world) handleSilence() {
 	if n := len(w.people.silences); n > 0 && w.rand.IntN(3) == 0 {
@@ -22,7 +25,7 @@ func (w *world) handleSilence() {
 	}
 	id := uuid.UUID{3, 14: byte(len(w.people.silences) >> 8), 15: byte(len(w.people.silences) + 1)}
 	starts := w.pgNow().UTC().Add(time.Duration(w.rand.IntN(4)-1) * 10 * time.Second)
-	d := silences.Definition{Name: short(id), StartsAt: starts, Match: match.Match{Severities: []rules.Severity{rules.Warning}, Scope: w.scope()}}
+	d := silences.Definition{Name: short(id), StartsAt: starts, Match: match.Match{Severities: []rules.Severity{silencedSeverity}, Scope: w.scope()}}
 	ends := starts.Add(time.Duration(20+w.rand.IntN(600)) * time.Second)
 	d.EndsAt = &ends
 	if w.rand.IntN(3) == 0 {

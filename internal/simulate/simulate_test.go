@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	_ "time/tzdata"
 
 	"tocsin/internal/simulate"
 )
@@ -101,6 +102,7 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 	}
 	for what, n := range map[string]int{
 		"faults": sum.Faults, "alerts": sum.Alerts, "alerts deleted by retention": sum.Swept, "requests": sum.Requests, "steps of alerts of window rules": sum.Steps, "steps by shares and percentiles": sum.Measured,
+		"alerts about absences":     sum.Absences,
 		"repeats inside the window": 10 * sum.Repeats, "failovers": sum.Failovers, "messages suppressed": sum.Suppressed, "alerts routed": sum.Routed,
 		"replays": 5 * sum.Replays,
 	} {
@@ -123,6 +125,22 @@ func TestRoutedSeedsEscalate(t *testing.T) {
 	} {
 		if n < 20 {
 			t.Errorf("%d %s in 80 seeds: too few to mean something", n, what)
+		}
+	}
+	t.Logf("%s", &sum)
+}
+
+// TestQuietSeedsHold holds that seeds with quiet hours have messages that these hold.
+func TestQuietSeedsHold(t *testing.T) {
+	var sum simulate.Stats
+	for seed := range uint64(40) {
+		if r := simulated(t, simulate.Options{Seed: 5 * (1 + seed), Quiet: true}); simulate.QuietHours(5 * (1 + seed)) {
+			sum.Add(&r.Stats)
+		}
+	}
+	for what, n := range map[string]int{"messages held": sum.Held, "sent after them": sum.Released, "of no use after them": sum.Needless} {
+		if n < 20 {
+			t.Errorf("%d %s in 40 seeds: too few to mean something", n, what)
 		}
 	}
 	t.Logf("%s", &sum)

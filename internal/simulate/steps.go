@@ -14,6 +14,14 @@ func (w *world) step() {
 		w.check()
 		return
 	}
+	if w.conf.quiet && w.rand.IntN(12) == 0 {
+		w.editQuietHours(w.people.webhooks[w.rand.IntN(len(w.people.webhooks))], w.rand.IntN(4) == 0)
+		w.check()
+		return
+	}
+	if w.steadily() {
+		return
+	}
 	switch n := w.rand.IntN(100); {
 	case n < 14:
 		for range 1 + w.rand.IntN(6) {
@@ -111,6 +119,9 @@ func (w *world) target() string {
 	kinds := []string{"", "commit", "commit", "claim", "settle", "renew", "send", "answer", "scan", "observe", "rules", "hold"}
 	if w.conf.routed {
 		kinds = append(kinds, "escalate", "remind", "steps due")
+	}
+	if w.conf.quiet {
+		kinds = append(kinds, "quiet release", "quiet over")
 	}
 	return kinds[w.rand.IntN(len(kinds))]
 }

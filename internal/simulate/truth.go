@@ -49,6 +49,11 @@ type truth struct {
 	silences map[uuid.UUID]silenceTruth
 	// policies are the versions of each tenant's routing policy that people wrote.
 	policies map[string][]policyTruth
+	// hours are the quiet hours of each webhook that people wrote, quieted is what they hold, and stepIDs is of
+	// which step each message is by which an alert escalates.
+	hours   map[uuid.UUID][]hoursTruth
+	quieted map[uuid.UUID]*heldTruth
+	stepIDs map[uuid.UUID]int
 	// deeds are what people did with alerts and may take back.
 	deeds []deedTruth
 	// replays are those that people began.
@@ -58,7 +63,7 @@ type truth struct {
 	hooks   map[uuid.UUID]time.Time
 	checked map[int64]time.Time
 	// watches is how each partition's source was watched.
-	watches map[uint32]watching
+	watches map[uint32]*watching
 }
 
 type exchangeKey struct{ tenant, id string }
@@ -81,10 +86,6 @@ type pairKey struct {
 	rule uuid.UUID
 	id   string
 }
-
-// watching is since when a partition's source was watched without a pause, and until when,
-// by the source's clock.
-type watching struct{ sinceNS, untilNS int64 }
 
 // pair is a rule and an exchange that it wants or wanted.
 type pair struct {
@@ -338,6 +339,7 @@ func (t *truth) committed(b *evaluator.Batch) {
 // failedOver brings what people did in line with a store that has lost commits.
 func (t *truth) failedOver() {
 	t.lostCommits = t.w.Now()
+	t.unwatched()
 	t.order = slices.DeleteFunc(t.order, func(id uuid.UUID) bool {
 		r := t.rules[id]
 		row, there := t.w.db.Rule(id)
@@ -346,6 +348,9 @@ func (t *truth) failedOver() {
 	})
 	for id := range t.silences {
 		t.silenced(id)
+	}
+	for id, list := range t.hours {
+		t.hours[id] = slices.DeleteFunc(list, func(h hoursTruth) bool { return h.version > t.w.db.Webhook(id).Version })
 	}
 	for tenant, list := range t.policies {
 		t.policies[tenant] = slices.DeleteFunc(list, func(p policyTruth) bool { return p.version > t.w.db.RoutingPolicy(tenant).Version })
@@ -409,6 +414,8 @@ type alertTruth struct {
 	// says that nothing but replays raises the alert.
 	resumedSince time.Time
 	onlyReplays  bool
+	// toldAt is when quiet hours ended for a webhook that was not told of the alert before.
+	toldAt time.Time
 	// snooze is that which a person set and which has not ended, reminderOf is when that was set of which
 	// each message reminds.
 	snooze     *model.Snooze
@@ -431,4 +438,6 @@ type messageTruth struct {
 	// settled is how it ended, when that was last looked at; discarded says that a person gave it up.
 	settled   notify.Status
 	discarded bool
+	// fresh says that it was written since the last look.
+	fresh bool
 }

@@ -59,10 +59,13 @@ func escalatesByStep(l *law) {
 	l.escalate("the second step", time.Minute, 0, 1)
 	l.escalate("the last step", time.Hour, 1, 1)
 	l.escalate("after the last one", 24*time.Hour, 0, 0)
-	for generation := range 2 {
-		l.is(notify.ID(id, l.webhook, notify.ReasonEscalated, generation), notify.Pending)
+	// The id of each message follows from the step.
+	for _, minutes := range []int{5, 60} {
+		l.is(notify.ID(id, l.webhook, notify.ReasonEscalated, minutes), notify.Pending)
 	}
-	l.is(notify.ID(id, l.operators, notify.ReasonEscalated, 1), notify.Pending)
+	for _, minutes := range []int{15, 60} {
+		l.is(notify.ID(id, l.operators, notify.ReasonEscalated, minutes), notify.Pending)
+	}
 }
 
 func escalatesLate(l *law) {
@@ -163,7 +166,7 @@ func escalationWindow(l *law) {
 func escalationDiscarded(l *law) {
 	id := l.escalating()
 	l.settle("a", l.one("a"), delivered())
-	message := notify.ID(id, l.webhook, notify.ReasonEscalated, 0)
+	message := notify.ID(id, l.webhook, notify.ReasonEscalated, 5)
 	l.escalate("the first step", 6*time.Minute, 1, 0)
 	l.act(alerts.Acknowledge, id)
 	l.Advance(9 * time.Minute)
@@ -181,7 +184,7 @@ func escalationSilenced(l *law) {
 	id := l.escalating()
 	by := l.silence("one", 0, orders())
 	l.escalate("silenced", 6*time.Minute, 0, 0)
-	message := notify.ID(id, l.webhook, notify.ReasonEscalated, 0)
+	message := notify.ID(id, l.webhook, notify.ReasonEscalated, 5)
 	l.equal("suppressed by", l.SuppressedBy(message), by)
 	l.is(message, notify.Suppressed)
 	l.must(l.EndSilence(by))

@@ -106,15 +106,15 @@ func laws() map[string]func(l *law) {
 			b.Backfill = &backlog.Mark{FromNS: -5, CursorNS: 7}
 			b.Watch = evaluator.Watch{SinceNS: -1, UntilNS: 1_795_244_520_123_456_789, LateNS: 3, JudgedNS: 4, Shown: 5}
 			until := cursor.Position{StartTimeNS: 12, ExecutionID: "z"}
-			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true}}
+			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: *b.Cursor, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: -3, ToNS: 4}}}
 			l.commit(b)
 			l.hold("a")
 			if *l.at.Cursor != *b.Cursor || *l.at.Backfill != *b.Backfill || l.at.Watch != b.Watch {
 				l.Errorf("checkpoint %+v", l.at)
 			}
 			set := l.rules(0)
-			if len(set.Backfills) != 1 || set.Backfills[0].At != *b.Cursor || *set.Backfills[0].Until != until || !set.Backfills[0].Failing {
-				l.Errorf("backfills %+v", set.Backfills)
+			if got := set.Backfills; len(got) != 1 || got[0].At != *b.Cursor || *got[0].Until != until || !got[0].Failing || got[0].Refused == nil || *got[0].Refused != *b.Backfills[0].Refused {
+				l.Errorf("backfills %+v", got)
 			}
 			b = l.batch()
 			b.Backfills = l.caughtUp()
@@ -331,6 +331,14 @@ func laws() map[string]func(l *law) {
 		"a silence suppresses nothing about Tocsin itself":          silenceHealth,
 		"what a silence suppressed is sent if a person says so":     silenceRetried,
 		"quiet hours hold what is not critical":                     quietHeld,
+		"what somebody looks after ends with quiet hours":           quietHandled,
+		"quiet hours end in one message about an alert":             quietOnce,
+		"whoever was not told of an alert is not told of its end":   quietEnds,
+		"an edit of quiet hours moves their end":                    quietEdited,
+		"quiet hours hold nothing about Tocsin itself":              quietHealth,
+		"a step waits while quiet hours hold a message":             quietWaits,
+		"steps count from when a webhook is told":                   quietCounts,
+		"a step does not wait for quiet hours that are no more":     quietCutShort,
 		"a silence that recurs suppresses within its windows":       silenceRecurs,
 		"a change of the routing policy makes commits stale":        policyChanges,
 		"rules know the routing policy if they use it":              policyRead,

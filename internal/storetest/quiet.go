@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -17,47 +18,185 @@ func (l *law) endQuiet(what string, want int) {
 	l.equal("released "+what, released, want)
 }
 
-// quietHeld has one alert still fire when quiet hours are over, and one be resolved by then; a message be
-// sent at once by a person, and a critical one pass.
-func quietHeld(l *law) {
+// quietFor are hours that have begun and last for a while still.
+func (l *law) quietFor(d time.Duration) notify.QuietHours {
 	now := l.now.UTC()
-	hours := rules.Calendar{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: now.Add(-time.Hour).Format("15:04"), To: now.Add(time.Hour).Format("15:04")}
+	return notify.QuietHours{{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: now.Add(-time.Hour).Format("15:04"), To: now.Add(d).Format("15:04")}}
+}
+
+// quietWebhook has the law's webhook and rule be ones with an hour of quiet to come.
+func (l *law) quietWebhook() {
+	l.Helper()
 	var err error
 	l.webhook, err = l.CreateWebhook(notify.Webhook{
-		Name: "quiet", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8, QuietHours: notify.QuietHours{hours},
+		Name: "quiet", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8, QuietHours: l.quietFor(time.Hour),
 	})
 	l.must(err)
 	l.rule, err = l.CreateRule(definition("quiet", l.webhook))
 	l.must(err)
-	raise := func(severity rules.Severity, sent int) (alert, message uuid.UUID) {
-		l.Helper()
-		l.hold("a")
-		b := l.batch(l.rule)
-		b.Instances[0].Severity = severity
-		l.equal("to be sent", l.commit(b).Notifications[l.webhook], sent)
-		return b.Instances[0].ID, b.Notifications[0].ID
-	}
-	_, fires := raise(rules.Warning, 0)
-	over, ended := raise(rules.Info, 0)
-	_, byHand := raise(rules.Warning, 0)
-	_, critical := raise(rules.Critical, 1)
-	sent := func(message uuid.UUID) {
-		l.Helper()
-		d := l.one("a")
-		l.equal("claimed", d.NotificationID, message)
-		l.settle("a", d, delivered())
-		l.equal("and nothing else", len(l.claim("a", 8)), 0)
-	}
-	sent(critical)
+}
+
+// raiseQuiet raises an alert of a severity, and holds how many messages are to be sent at once.
+func (l *law) raiseQuiet(severity rules.Severity, sent int) (alert, message uuid.UUID) {
+	l.Helper()
+	l.hold("a")
+	b := l.batch(l.rule)
+	b.Instances[0].Severity = severity
+	l.equal("to be sent", l.commit(b).Notifications[l.webhook], sent)
+	return b.Instances[0].ID, b.Notifications[0].ID
+}
+
+// sent holds that nothing but a message is to be sent, and delivers it.
+func (l *law) sent(message uuid.UUID) {
+	l.Helper()
+	d := l.one("a")
+	l.equal("claimed", d.NotificationID, message)
+	l.settle("a", d, delivered())
+	l.equal("and nothing else", len(l.claim("a", 8)), 0)
+}
+
+// quietHeld has one alert still fire when quiet hours are over, and one be resolved by then; a message be
+// sent at once by a person, one be given up, and a critical one pass.
+func quietHeld(l *law) {
+	l.quietWebhook()
+	_, fires := l.raiseQuiet(rules.Warning, 0)
+	over, ended := l.raiseQuiet(rules.Info, 0)
+	_, byHand := l.raiseQuiet(rules.Warning, 0)
+	_, given := l.raiseQuiet(rules.Warning, 0)
+	_, critical := l.raiseQuiet(rules.Critical, 1)
+	l.sent(critical)
 	l.endQuiet("within the hours", 0)
 	l.must(l.Retry(byHand))
-	sent(byHand)
+	l.sent(byHand)
+	l.must(l.Discard(given))
 	l.must(l.Resolve(over))
 	l.is(ended, notify.Pending)
 	l.Advance(61 * time.Minute)
 	l.equal("before anybody looks", len(l.claim("a", 8)), 0)
 	l.endQuiet("after them", 1)
 	l.is(ended, notify.Discarded, "NOT_MADE")
-	sent(fires)
+	l.is(given, notify.Discarded)
+	l.sent(fires)
 	l.endQuiet("once more", 0)
+}
+
+// quietHandled has people look after alerts before quiet hours end: for longer than that can be undone, and
+// for less.
+func quietHandled(l *law) {
+	l.quietWebhook()
+	long, acknowledged := l.raiseQuiet(rules.Warning, 0)
+	asleep, snoozed := l.raiseQuiet(rules.Warning, 0)
+	lately, justNow := l.raiseQuiet(rules.Warning, 0)
+	l.Advance(50 * time.Minute)
+	l.act(alerts.Acknowledge, long)
+	l.must(l.Snooze(asleep, 2*time.Hour))
+	l.Advance(6 * time.Minute)
+	l.act(alerts.Acknowledge, lately)
+	l.Advance(5 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.is(acknowledged, notify.Discarded, "NOT_MADE")
+	l.is(snoozed, notify.Discarded, "NOT_MADE")
+	l.sent(justNow)
+}
+
+// quietOnce has quiet hours hold several messages about one alert.
+func quietOnce(l *law) {
+	l.quietWebhook()
+	id, first := l.raiseQuiet(rules.Warning, 0)
+	l.must(l.Snooze(id, time.Minute))
+	l.remind("within the hours", 61*time.Second, 0)
+	l.Advance(time.Hour)
+	l.endQuiet("after the hours", 1)
+	l.sent(first)
+	l.is(notify.ID(id, l.webhook, notify.ReasonSnoozeEnded, 0), notify.Discarded, "NOT_MADE")
+}
+
+// quietEnds has an alert of which a webhook was notified, and one of which it was not, end within quiet hours.
+func quietEnds(l *law) {
+	r := l.windowRule()
+	told, untold := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}, uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 2}
+	made, notified := l.step(&r, alerts.Raise, told, notify.ReasonFired)
+	l.equal("raised", made && notified == 1, true)
+	first := l.one("a")
+	l.settle("a", first, delivered())
+	l.must(l.EditQuietHours(l.webhook, l.quietFor(time.Hour)))
+	end := func(id uuid.UUID) {
+		l.Helper()
+		l.hold("a")
+		made, notified := l.step(&r, alerts.Clear, id, notify.ReasonResolved)
+		l.equal("resolved", made, true)
+		l.equal("notified within the hours", notified, 0)
+	}
+	end(told)
+	made, notified = l.step(&r, alerts.Raise, untold, notify.ReasonFired)
+	l.equal("raised within the hours", made && notified == 0, true)
+	end(untold)
+	l.Advance(61 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.sent(notify.ID(told, l.webhook, notify.ReasonResolved, 0))
+	l.is(notify.ID(untold, l.webhook, notify.ReasonFired, 0), notify.Discarded, "NOT_MADE")
+	l.is(notify.ID(untold, l.webhook, notify.ReasonResolved, 0), notify.Discarded, "NOT_MADE")
+}
+
+// quietEdited has quiet hours end later than they did, and be over at once.
+func quietEdited(l *law) {
+	l.quietWebhook()
+	_, later := l.raiseQuiet(rules.Warning, 0)
+	l.must(l.EditQuietHours(l.webhook, l.quietFor(3*time.Hour)))
+	l.endQuiet("after the edit", 0)
+	l.Advance(61 * time.Minute)
+	l.endQuiet("at the former end", 0)
+	l.must(l.EditQuietHours(l.webhook, nil))
+	l.endQuiet("without quiet hours", 1)
+	l.sent(later)
+}
+
+// quietHealth has a rule fail within the quiet hours of operators.
+func quietHealth(l *law) {
+	l.must(l.EditQuietHours(l.operators, l.quietFor(time.Hour)))
+	b := l.batch()
+	b.Health = failing(l.rule.ID, "no")
+	l.equal("to be sent to operators", l.commit(b).Notifications[l.operators], 1)
+}
+
+// escalatingQuietly raises an alert of which quiet hours hold the message, and which escalates to operators.
+func (l *law) escalatingQuietly(minutes int) {
+	l.Helper()
+	l.quietWebhook()
+	l.hold("a")
+	b := l.batch(l.rule)
+	b.Instances[0].Routing = &alerts.Routing{Version: 1, Routes: []alerts.RouteTaken{{
+		Name: "all", WebhookIDs: []uuid.UUID{l.webhook}, Escalation: []alerts.EscalationStep{{AfterMinutes: minutes, WebhookIDs: []uuid.UUID{l.operators}}},
+	}}}
+	l.equal("raised", len(l.commit(b).Inserted), 1)
+}
+
+// quietWaits has a step be due while quiet hours hold the first message.
+func quietWaits(l *law) {
+	l.escalatingQuietly(5)
+	l.escalate("within the hours", 6*time.Minute, 0, 0)
+	l.Advance(55 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.escalate("before its minutes", 4*time.Minute, 0, 0)
+	l.escalate("the step", 61*time.Second, 0, 1)
+	l.escalate("once more", time.Hour, 0, 0)
+}
+
+// quietCounts has a step be due only after the hours: its minutes count from when the webhook is told.
+func quietCounts(l *law) {
+	l.escalatingQuietly(120)
+	l.Advance(61 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.escalate("two hours after it fired", time.Hour, 0, 0)
+	l.escalate("two hours after the hours", 61*time.Minute, 0, 1)
+}
+
+// quietCutShort has quiet hours be deleted while a step waits for their end.
+func quietCutShort(l *law) {
+	l.escalatingQuietly(5)
+	l.escalate("within the hours", 6*time.Minute, 0, 0)
+	l.must(l.EditQuietHours(l.webhook, nil))
+	l.endQuiet("without quiet hours", 1)
+	l.escalate("before its minutes", 4*time.Minute, 0, 0)
+	l.escalate("the step", 61*time.Second, 0, 1)
 }

@@ -58,7 +58,8 @@ type Store struct {
 	// as long, and returns how many it has ended.
 	ExpireHeld func(after time.Duration) (int, error)
 	// EndQuiet puts into the queue what quiet hours have held until now, and returns how much.
-	EndQuiet func() (int, error)
+	EndQuiet       func() (int, error)
+	EditQuietHours func(webhook uuid.UUID, hours notify.QuietHours) error
 	// ReplacePolicy edits a version of the tenant's routing policy.
 	ReplacePolicy func(version int64, p routing.Policy) error
 	StartReplay   func(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error

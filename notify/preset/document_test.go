@@ -201,6 +201,8 @@ func TestMistakes(t *testing.T) {
 		{"about: Gets a text.", "about: Gets a text.\nupdate: {url: \"{{input.server}}/x\"}", "own.yaml:4: update and forget need capture"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.key}}/x\"}", "own.yaml:5: a URL must begin with https:// or with an input of type url"},
 		{"about: Gets a text.", "about: Gets a text.\ncapture: /id\nupdate: {url: \"{{input.server}}/x\", method: DELETE}", "own.yaml:5: update: method must be POST, PUT or PATCH"},
+		{"example: abcdefgh", "example: abcdefgh, link: javascript:alert(1)", "own.yaml:4: input \"key\" has a link that is neither"},
+		{"example: abcdefgh", "example: abcdefgh, link: \"{{input.room}}/keys\"", "own.yaml:4: input \"key\" has a link that is neither"},
 		{"example: abcdefgh", "example: abc", "own.yaml:4: input \"key\" has an example"},
 	} {
 		text := strings.Replace(minimal, test.from, test.to, 1)
@@ -306,6 +308,23 @@ func TestTheSchemaDescribesEveryFile(t *testing.T) {
 		}
 		if err := compiled.Validate(value); err != nil {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestEverySecretIsFoundByALink: each secret of a built-in receiver has a link to where it is found, except the password of a
+// mail server, which may be anybody's.
+func TestEverySecretIsFoundByALink(t *testing.T) {
+	t.Parallel()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range set.All() {
+		for i := range p.Inputs {
+			if in := &p.Inputs[i]; in.Secret && !p.Mails() && (in.Link == "" || in.Help == "") {
+				t.Errorf("%s: nothing says where %s is found", p.ID, in.Name)
+			}
 		}
 	}
 }

@@ -55,7 +55,7 @@ func newEscaper(replace map[string]string) (escaper, error) {
 	}
 	var pairs []string
 	// The longest first, which the replacer prefers.
-	for _, from := range slices.SortedFunc(maps.Keys(replace), func(a, b string) int { return len(b) - len(a) + strings.Compare(a, b)/8 }) {
+	for _, from := range slices.SortedFunc(maps.Keys(replace), func(a, b string) int { return len(b) - len(a) }) {
 		if from == "" {
 			return escaper{}, errors.New("escape: an empty text cannot be replaced")
 		}

@@ -3,6 +3,7 @@ package preset
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ func (r *reader) inputs() error {
 			problem = "needs choices if its type is choice, and must not have them otherwise"
 		case patternErr != nil:
 			problem = "has a pattern that cannot be read: " + patternErr.Error()
+		case in.Link != "" && !r.linkValid(in.Link):
+			problem = `has a link that is neither a URL with https nor "{{input.NAME}}/PATH" with the name of an input of type url that is no secret`
 		case in.Secret && in.Default != "":
 			problem = "is a secret and cannot have a default"
 		case in.Example == "" && !in.Optional:
@@ -55,6 +58,18 @@ func (r *reader) inputs() error {
 		seen[in.Name] = true
 	}
 	return nil
+}
+
+var inputLink = regexp.MustCompile(`^\{\{input\.([A-Za-z0-9]+)\}\}/\S*$`)
+
+// linkValid reports whether people can follow the link of an input.
+func (r *reader) linkValid(link string) bool {
+	if m := inputLink.FindStringSubmatch(link); m != nil {
+		in := r.preset.input(m[1])
+		return in != nil && in.Type == InputURL && !in.Secret
+	}
+	u, err := url.Parse(link)
+	return err == nil && u.Scheme == "https" && u.Host != ""
 }
 
 // leads reports whether an input can be the beginning of a URL.
@@ -79,6 +94,16 @@ func (p *Preset) CheckInputs(inputs map[string]string) []fault.Field {
 		_, fields = p.mail(inputs)
 	}
 	return fields
+}
+
+// Missing returns the labels of the inputs that are required and not there.
+func (p *Preset) Missing(inputs map[string]string) (labels []string) {
+	for i := range p.Inputs {
+		if in := &p.Inputs[i]; !in.Optional && in.Default == "" && inputs[in.Name] == "" {
+			labels = append(labels, in.Label)
+		}
+	}
+	return labels
 }
 
 // inputsField is what the names of fields begin with.

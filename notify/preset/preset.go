@@ -149,7 +149,8 @@ const (
 type Input struct {
 	Name  string `yaml:"name"`
 	Label string `yaml:"label"`
-	// Help says what the input is and where to find it; Link leads there.
+	// Help says what the input is and where to find it. Link is the address of that place: a URL with https, or
+	// "{{input.NAME}}/PATH", a page of the server that another input names.
 	Help string    `yaml:"help"`
 	Link string    `yaml:"link"`
 	Type InputType `yaml:"type"`

@@ -228,7 +228,7 @@ func countVariables() []variable {
 func CountValue(c *alerts.Count) string {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		return Percent(c.Value())
+		return share(c.Value(), c.Percent)
 	case rules.DurationInWindow:
 		return Duration(c.DurationNS)
 	default:
@@ -240,7 +240,7 @@ func CountValue(c *alerts.Count) string {
 func CountThreshold(c *alerts.Count) string {
 	switch c.Mode { //nolint:exhaustive // the others count
 	case rules.RatioInWindow:
-		return Percent(c.Percent)
+		return percentage(c.Percent, thresholdDecimals)
 	case rules.DurationInWindow:
 		return Duration(c.DurationMS * int64(time.Millisecond))
 	default:
@@ -256,10 +256,27 @@ func measured(c *alerts.Count, text string) string {
 	return text
 }
 
-// Percent writes a percentage with at most three decimals, cut and not rounded: what is
-// below a threshold does not look as if it were not.
-func Percent(percent float64) string {
-	return strconv.FormatFloat(math.Floor(percent*1000+1e-6)/1000, 'f', -1, 64) + " %"
+// share writes a measured percentage: one decimal, or as many as its threshold has; three
+// below 1 %.
+func share(measured, threshold float64) string {
+	decimals := 1
+	for decimals < thresholdDecimals && (measured < 1 || truncated(threshold, decimals) != truncated(threshold, thresholdDecimals)) {
+		decimals++
+	}
+	return percentage(measured, decimals)
+}
+
+// thresholdDecimals is how many decimals the threshold of a rule may have.
+const thresholdDecimals = 3
+
+// percentage is cut and not rounded, so that what is below a threshold looks as if it were.
+func percentage(percent float64, decimals int) string {
+	return strconv.FormatFloat(truncated(percent, decimals), 'f', -1, 64) + " %"
+}
+
+func truncated(percent float64, decimals int) float64 {
+	scale := math.Pow10(decimals)
+	return math.Floor(percent*scale+1e-6) / scale
 }
 
 func ruleVariables() []variable {

@@ -83,6 +83,30 @@ func TestJiraStopsWithItsClaim(t *testing.T) {
 	}
 }
 
+// TestNoIssueIsMadeByWhoStoodStill between the check before the call and the call itself, as while a connection was made.
+func TestNoIssueIsMadeByWhoStoodStill(t *testing.T) {
+	t.Parallel()
+	j := newJira(t)
+	d := j.message(notify.ReasonFired, template.Samples()[0], "")
+	asked := 0
+	d.Claim = func() error {
+		// Before the search, before the issue is made, and when what makes it leaves.
+		if asked++; asked < 3 {
+			return nil
+		}
+		return notify.ErrFenced
+	}
+	o := j.sender.Send(t.Context(), d)
+	if made := j.Calls(); len(made) != 1 || asked != 3 || o.Verdict != notify.VerdictNotMade {
+		t.Errorf("calls %q, asked %d times, %+v; want the search only", made, asked, o)
+	}
+	d.Claim = nil
+	if o := j.sender.Send(t.Context(), d); o.Verdict != notify.VerdictDelivered {
+		t.Errorf("the next attempt: %+v", o)
+	}
+	j.only()
+}
+
 // TestWhatHasLeftIsWaitedFor though its claim is lost: the answer tells more than that there was none.
 func TestWhatHasLeftIsWaitedFor(t *testing.T) {
 	t.Parallel()

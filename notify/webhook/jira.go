@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tocsin/notify"
@@ -34,7 +37,8 @@ const jiraTimeout = 30 * time.Second
 // gone is forgotten, and the next attempt searches; where there is none, nothing is to be done,
 // except to create it. The index behind the search is behind by seconds: a repeat waits for longer.
 //
-// Before each call it asks whether the claim still stands: whoever has it by now may create the issue.
+// Before each call, and once more when what is to be written leaves, it asks whether the claim still stands: whoever has it by
+// now may create the issue. A connection may be made between the two, and the process may have stood still.
 func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
 	defer func() {
@@ -114,7 +118,14 @@ func (j *jiraAttempt) exchange(ctx context.Context, r *http.Request) (o notify.O
 	if err := j.d.Stands(); err != nil {
 		return j.stopped(err), nil
 	}
+	content := &lastCheck{ReadCloser: r.Body, stands: j.d.Stands}
+	if r.ContentLength > 0 {
+		r.Body = content
+	}
 	o, body = j.s.exchange(ctx, j.target, &j.d.Webhook, r, j.at)
+	if err := content.refused(); err != nil {
+		return j.stopped(err), nil
+	}
 	if o.Verdict == notify.VerdictNotMade {
 		o = j.stopped(context.Cause(ctx))
 	}
@@ -123,6 +134,36 @@ func (j *jiraAttempt) exchange(ctx context.Context, r *http.Request) (o notify.O
 		j.written = o.StatusCode
 	}
 	return o, body
+}
+
+// lastCheck is the body of a request, of which nothing is read, and so nothing sent, if the claim may be over. A head that has been
+// sent already is no request by itself.
+type lastCheck struct {
+	io.ReadCloser
+
+	stands func() error
+	asked  sync.Once
+	over   atomic.Pointer[error]
+}
+
+func (b *lastCheck) Read(p []byte) (int, error) {
+	b.asked.Do(func() {
+		if err := b.stands(); err != nil {
+			b.over.Store(&err)
+		}
+	})
+	if err := b.refused(); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// refused returns why nothing was read, nil if it was not refused.
+func (b *lastCheck) refused() error {
+	if over := b.over.Load(); over != nil {
+		return *over
+	}
+	return nil
 }
 
 // call makes a call beside the preset's request, and reads its answer into one, unless nil.

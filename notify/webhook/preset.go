@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -16,6 +17,14 @@ import (
 // operator has removed, or not given to each replica. The webhook is switched off, and its
 // messages wait until it is enabled.
 var errUnknownPreset = errors.New("This replica does not have the webhook's receiver; name its file in TOCSIN_RECEIVERS on every replica, restart them, and enable the webhook") //nolint:staticcheck // a sentence for people
+
+// missingInputs is about a receiver that asks for more than the webhook has: an operator has changed its file. The
+// webhook is switched off, and its messages wait until it is enabled.
+type missingInputs []string
+
+func (m missingInputs) Error() string {
+	return "The receiver now asks for " + strings.Join(m, ", ") + ": edit the webhook, and enable it"
+}
 
 // renderPreset returns the body that the webhook's preset makes, without secrets; none
 // where the preset is unknown.

@@ -97,6 +97,17 @@ func TestAKeyedReceiverOpensAndCloses(t *testing.T) {
 	}
 }
 
+// TestAReceiverThatAsksForMoreKeepsItsMessages: an operator's file has got another input, which webhooks that were made before do not have. No message is lost by that.
+func TestAReceiverThatAsksForMoreKeepsItsMessages(t *testing.T) {
+	t.Parallel()
+	s := goAlert(t)
+	delete(s.webhook.Inputs, "server")
+	o, _ := s.tell(notify.ReasonFired)
+	if o.Verdict != notify.VerdictGone || !o.NothingSent || !strings.Contains(o.Error, "asks for Server") {
+		t.Errorf("a URL cannot be made: %+v", o)
+	}
+}
+
 // TestMessagesFollowTheirAlert: a preset of one's own has Discord edit what it has posted, also
 // where the answer with its id is long, and post anew once a person has deleted it. Where the
 // answer was lost, nothing is known.

@@ -26,7 +26,7 @@ func slackAPIURL(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(strings.TrimRight(text, "/"))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the URL of Slack's API must have the form %s", DefaultSlackAPI)
+		return nil, fmt.Errorf("TOCSIN_SLACK_API_URL must have the form %s", DefaultSlackAPI)
 	}
 	return u, nil
 }

@@ -134,10 +134,16 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 		now = s.now()
 	}
 	t := s.targets.get(&d.Webhook)
-	if p := s.presets.Get(d.Webhook.Preset); p != nil && p.Mails() {
-		return s.mail(ctx, t, p, d, now)
-	} else if p != nil && p.Protocol == preset.ProtocolJira && d.Body != nil {
-		return s.jira(ctx, t, p, d, now)
+	if p := s.presets.Get(d.Webhook.Preset); p != nil {
+		if missing := p.Missing(d.Webhook.Inputs); len(missing) > 0 {
+			return refused(t, missingInputs(missing))
+		}
+		if p.Mails() {
+			return s.mail(ctx, t, p, d, now)
+		}
+		if p.Protocol == preset.ProtocolJira && d.Body != nil {
+			return s.jira(ctx, t, p, d, now)
+		}
 	}
 	r, err := s.request(d, t, now)
 	if err != nil {
@@ -152,7 +158,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 // refused is the outcome of an attempt for which there is no request.
 func refused(t *target, err error) notify.Outcome {
 	verdict := notify.VerdictRefused
-	if errors.Is(err, errUnknownPreset) {
+	if _, missing := errors.AsType[missingInputs](err); missing || errors.Is(err, errUnknownPreset) {
 		verdict = notify.VerdictGone
 	}
 	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}

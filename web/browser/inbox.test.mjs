@@ -1,7 +1,7 @@
 // What a person does to alerts, in a real browser against the real binary. Each test has an application and a rule of its own.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { accessibility, visible } from "./look.mjs";
+import { accessibility, covered, tooWide, visible } from "./look.mjs";
 import { createStage, rowOf, rows, tab } from "./stage.mjs";
 
 describe("the inbox", { timeout: 300_000 }, () => {
@@ -280,6 +280,12 @@ describe("the inbox", { timeout: 300_000 }, () => {
     stage.world.answers.status = 400;
     await stage.fail(application, ["sync"]);
     const page = await stage.open(`/deliveries?status=failed&webhook=${webhook.id}`);
+    await page.getByRole("button", { name: /^Retry all/ }).waitFor(visible);
+    for (const width of [1024, 1280, 1440, 1600, 1920]) {
+      await page.setViewportSize({ width, height: 900 });
+      assert.deepEqual(await page.evaluate(covered), [], `${width} px`);
+      assert.deepEqual(await page.evaluate(tooWide), [], `${width} px`);
+    }
     const row = page.getByRole("link", { name: /Receiver .* · Alert/ });
     await row.getByRole("img", { name: "1 attempt: rejected" }).waitFor(visible);
     await row.click();

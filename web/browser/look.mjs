@@ -25,6 +25,32 @@ export function tooWide() {
     .map((element) => element.outerHTML.slice(0, 200));
 }
 
+/** Whether the document itself could be scrolled, as a focus far below does it: the parts of a page scroll, not the page. */
+export function scrollsAway() {
+  const { scrollHeight, clientHeight } = document.documentElement;
+  return scrollHeight > clientHeight ? [`${scrollHeight} of ${clientHeight} px`] : [];
+}
+
+/** What stands in a header and lies below something else there; a switch is drawn over its input. */
+export function covered() {
+  const seen = (element) => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    for (let at = element.parentElement; at; at = at.parentElement) {
+      const box = at.getBoundingClientRect();
+      // What is scrolled out of its line is not seen, and not covered.
+      if (getComputedStyle(at).overflowX !== "visible" && (left >= box.right || right <= box.left)) return true;
+    }
+    // At its ends, where a neighbour begins.
+    return [left + 4, right - 4].every((x) => {
+      const hit = document.elementFromPoint(x, (top + bottom) / 2);
+      return hit && (element.contains(hit) || hit.contains(element));
+    });
+  };
+  return [...document.querySelectorAll('header :is(a, button, input:not([role="switch"]), select)')]
+    .filter((element) => element.getBoundingClientRect().width > 8 && !seen(element))
+    .map((element) => element.outerHTML.slice(0, 200));
+}
+
 function unchecked(incomplete) {
   const contrast = incomplete.find((rule) => rule.id === "color-contrast");
   return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;

@@ -2,7 +2,7 @@
 // binary. All tests read the same alerts, and none changes them.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { accessibility, tooWide, visible } from "./look.mjs";
+import { accessibility, covered, scrollsAway, tooWide, visible } from "./look.mjs";
 import { createStage, rows } from "./stage.mjs";
 
 const devices = {
@@ -130,6 +130,8 @@ describe("every page", { timeout: 540_000 }, () => {
           await opened.getByText("Live", { exact: true }).waitFor(visible);
           assert.deepEqual(await accessibility(opened), [], where);
           assert.deepEqual(await opened.evaluate(tooWide), [], where);
+          assert.deepEqual(await opened.evaluate(scrollsAway), [], where);
+          if (device === "desktop") assert.deepEqual(await opened.evaluate(covered), [], where);
         }
       });
     }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
@@ -44,4 +44,17 @@ test("only src/api speaks HTTP, by whatever name", () => {
     (file) => !file.startsWith("api/") && speaks.test(readFileSync(join("src", file), "utf8")),
   );
   expect(wrong).toEqual([]);
+});
+
+test("a component of the library comes with its styles", () => {
+  const base = readFileSync("src/ui/base.css", "utf8");
+  const used = files.flatMap((file) => {
+    const text = readFileSync(join("src", file), "utf8");
+    return [...text.matchAll(/import \{([^}]*)\} from "@mantine\/core"/g)].flatMap(([, names = ""]) =>
+      names.split(",").map((name) => name.trim()),
+    );
+  });
+  const styled = [...new Set(used)].filter((name) => existsSync(`node_modules/@mantine/core/styles/${name}.layer.css`));
+  expect(styled).toContain("Checkbox");
+  expect(styled.filter((name) => !base.includes(`styles/${name}.layer.css`))).toEqual([]);
 });

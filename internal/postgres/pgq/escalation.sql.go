@@ -21,6 +21,29 @@ func (q *Queries) AlertTouchMany(ctx context.Context, alertIds []uuid.UUID) erro
 	return err
 }
 
+const escalationCount = `-- name: EscalationCount :exec
+update alert_escalation e
+set counts_from = i.now, due_at = i.now + e.after_minutes * interval '1 minute'
+from (select unnest($1::uuid[]) as alert_id, unnest($2::boolean[]) as first, coalesce($3::timestamptz, now()) as now) i
+join alert a using (alert_id)
+where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null and (i.first or e.counts_from > i.now)
+  and not exists (select from notification n join outbox o using (notification_id) where n.alert_id = i.alert_id and o.quiet_until is not null)
+`
+
+type EscalationCountParams struct {
+	AlertIds []uuid.UUID
+	Firsts   []bool
+	Now      *time.Time
+}
+
+// Has the minutes of firing alerts, which the transaction holds, count from now where a webhook is told of them
+// only now, and where they count from later, because quiet hours were edited. While others hold messages about
+// an alert, its step waits for these.
+func (q *Queries) EscalationCount(ctx context.Context, arg EscalationCountParams) error {
+	_, err := q.db.Exec(ctx, escalationCount, arg.AlertIds, arg.Firsts, arg.Now)
+	return err
+}
+
 const escalationDue = `-- name: EscalationDue :many
 select alert_id, due_at::timestamptz as due_at from alert_escalation
 where due_at <= coalesce($1::timestamptz, now()) and (due_at, alert_id) > ($2::timestamptz, $3::uuid)

@@ -173,31 +173,40 @@ func (q *Queries) BackfillDelete(ctx context.Context, ruleIds []uuid.UUID) error
 }
 
 const backfillWrite = `-- name: BackfillWrite :exec
-insert into rule_backfill as b (rule_id, position, until, failing)
-select w.rule_id, w.position, nullif(w.until, ''), w.failing
+insert into rule_backfill as b (rule_id, position, until, failing, refused_from_ns, refused_to_ns)
+select w.rule_id, w.position, nullif(w.until, ''), w.failing,
+       case when w.from_ns < w.to_ns then w.from_ns end, case when w.from_ns < w.to_ns then w.to_ns end
 from (
     select unnest($1::uuid[]) as rule_id, unnest($2::text[]) as position,
-           unnest($3::text[]) as until, unnest($4::boolean[]) as failing
+           unnest($3::text[]) as until, unnest($4::boolean[]) as failing,
+           unnest($5::bigint[]) as from_ns, unnest($6::bigint[]) as to_ns
 ) w
 order by w.rule_id
-on conflict (rule_id) do update set position = excluded.position, until = excluded.until, failing = excluded.failing
-where (b.position, b.until, b.failing) is distinct from (excluded.position, excluded.until, excluded.failing)
+on conflict (rule_id) do update
+set position = excluded.position, until = excluded.until, failing = excluded.failing,
+    refused_from_ns = excluded.refused_from_ns, refused_to_ns = excluded.refused_to_ns
+where (b.position, b.until, b.failing, b.refused_from_ns, b.refused_to_ns)
+      is distinct from (excluded.position, excluded.until, excluded.failing, excluded.refused_from_ns, excluded.refused_to_ns)
 `
 
 type BackfillWriteParams struct {
-	RuleIds   []uuid.UUID
-	Positions []string
-	Untils    []string
-	Failing   []bool
+	RuleIds       []uuid.UUID
+	Positions     []string
+	Untils        []string
+	Failing       []bool
+	RefusedFromNs []int64
+	RefusedToNs   []int64
 }
 
-// An empty until is none.
+// An empty until is none, and so is a range that is empty.
 func (q *Queries) BackfillWrite(ctx context.Context, arg BackfillWriteParams) error {
 	_, err := q.db.Exec(ctx, backfillWrite,
 		arg.RuleIds,
 		arg.Positions,
 		arg.Untils,
 		arg.Failing,
+		arg.RefusedFromNs,
+		arg.RefusedToNs,
 	)
 	return err
 }
@@ -560,7 +569,7 @@ func (q *Queries) ReplicaEvaluates(ctx context.Context, replicaID string) error 
 }
 
 const ruleBackfills = `-- name: RuleBackfills :many
-select b.rule_id, b.position, b.until, b.failing
+select b.rule_id, b.position, b.until, b.failing, b.refused_from_ns, b.refused_to_ns
 from rule_backfill b
 join rule r using (rule_id)
 join tenant_partition t using (tenant_id)
@@ -582,6 +591,8 @@ func (q *Queries) RuleBackfills(ctx context.Context, partition int32) ([]RuleBac
 			&i.Position,
 			&i.Until,
 			&i.Failing,
+			&i.RefusedFromNs,
+			&i.RefusedToNs,
 		); err != nil {
 			return nil, err
 		}

@@ -248,7 +248,7 @@ select w.webhook_id
 from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
-    where n.alert_id = $1::uuid and n.about is null and n.generation = 0
+    where n.alert_id = $1::uuid and n.about is null
       and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
 order by w.webhook_id
 for key share of w

@@ -15,7 +15,7 @@ import (
 const eventTargets = `-- name: EventTargets :many
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
-where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null and n.generation = 0
+where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null
   and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
   and not exists (select from settlement s
                   where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin')
@@ -144,12 +144,12 @@ with held as materialized (
 ), wanted as (
     select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
            case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until,
-           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
+           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest($2::uuid[]) as alert_id, unnest($3::uuid[]) as webhook_id,
-                 unnest($4::text[]) as reason, unnest($5::boolean[]) as event, unnest($6::uuid[]) as silence_id,
-                 unnest($7::timestamptz[]) as quiet_until) i
+                 unnest($4::text[]) as reason, unnest($5::integer[]) as step, unnest($6::boolean[]) as event, unnest($7::uuid[]) as silence_id,
+                 unnest($8::timestamptz[]) as quiet_until) i
     join alert a on a.alert_id = i.alert_id
     where (select count(*) from held) = cardinality($1::uuid[])
 ), open as materialized (
@@ -166,7 +166,7 @@ with held as materialized (
 ), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, actor, created_at)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, t.alert_id, t.rule_id, t.webhook_id, t.reason,
-           t.generation, $8::text, clock_timestamp() from wanted t
+           t.generation, $9::text, clock_timestamp() from wanted t
 ), suppressed as (
     insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
     select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', clock_timestamp(), false, t.silence_id
@@ -188,6 +188,7 @@ type NotificationFollowParams struct {
 	AlertIds    []uuid.UUID
 	WebhookIds  []uuid.UUID
 	Reasons     []string
+	Steps       []int32
 	Events      []bool
 	SilenceIds  []uuid.UUID
 	QuietUntils []time.Time
@@ -201,8 +202,8 @@ type NotificationFollowRow struct {
 }
 
 // Writes notifications about alerts that the transaction holds, behind the open ones of the
-// same alert and webhook. The generation of a reminder is its number, that of another
-// reason how many there were. Nothing is written where a webhook is deleted. What a silence
+// same alert and webhook. The generation of a reminder is its number, that of a step of an escalation its
+// minutes, that of another reason how many there were. Nothing is written where a webhook is deleted. What a silence
 // suppresses (no silence is the nil id) is settled at once. So is what follows when all
 // earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
 // of an alert is not notified of its end. What quiet hours hold (the past is none) waits outside of the queue
@@ -213,6 +214,7 @@ func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollow
 		arg.AlertIds,
 		arg.WebhookIds,
 		arg.Reasons,
+		arg.Steps,
 		arg.Events,
 		arg.SilenceIds,
 		arg.QuietUntils,

@@ -443,10 +443,12 @@ type Rule struct {
 }
 
 type RuleBackfill struct {
-	RuleID   uuid.UUID
-	Position string
-	Until    *string
-	Failing  bool
+	RuleID        uuid.UUID
+	Position      string
+	Until         *string
+	Failing       bool
+	RefusedFromNs *int64
+	RefusedToNs   *int64
 }
 
 type RuleFailing struct {

@@ -285,7 +285,7 @@ select n.alert_id::uuid as alert_id, n.webhook_id
 from (
     select distinct n.alert_id, n.webhook_id, n.rule_id
     from notification n
-    where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = any($2::text[]) and n.generation = 0
+    where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = any($2::text[])
 ) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id

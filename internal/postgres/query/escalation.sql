@@ -47,6 +47,17 @@ from (
 ) q
 where e.alert_id = q.alert_id;
 
+-- name: EscalationCount :exec
+-- Has the minutes of firing alerts, which the transaction holds, count from now where a webhook is told of them
+-- only now, and where they count from later, because quiet hours were edited. While others hold messages about
+-- an alert, its step waits for these.
+update alert_escalation e
+set counts_from = i.now, due_at = i.now + e.after_minutes * interval '1 minute'
+from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@firsts::boolean[]) as first, coalesce(sqlc.narg(now)::timestamptz, now()) as now) i
+join alert a using (alert_id)
+where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null and (i.first or e.counts_from > i.now)
+  and not exists (select from notification n join outbox o using (notification_id) where n.alert_id = i.alert_id and o.quiet_until is not null);
+
 -- name: EscalationMove :exec
 -- Moves alerts, which the transaction holds, on to their next steps; 0 is none, and the row stays for
 -- an undo. Where steps are overdue, each has its time before the next one, five minutes at the most. Of

@@ -104,7 +104,7 @@ where p.partition = @partition and p.changed > @after::bigint
   and not (r.enabled and r.deleted_at is null and t.partition = p.partition);
 
 -- name: RuleBackfills :many
-select b.rule_id, b.position, b.until, b.failing
+select b.rule_id, b.position, b.until, b.failing, b.refused_from_ns, b.refused_to_ns
 from rule_backfill b
 join rule r using (rule_id)
 join tenant_partition t using (tenant_id)
@@ -190,16 +190,21 @@ insert into outbox (notification_id, webhook_id)
 select notification_id, webhook_id from recorded;
 
 -- name: BackfillWrite :exec
--- An empty until is none.
-insert into rule_backfill as b (rule_id, position, until, failing)
-select w.rule_id, w.position, nullif(w.until, ''), w.failing
+-- An empty until is none, and so is a range that is empty.
+insert into rule_backfill as b (rule_id, position, until, failing, refused_from_ns, refused_to_ns)
+select w.rule_id, w.position, nullif(w.until, ''), w.failing,
+       case when w.from_ns < w.to_ns then w.from_ns end, case when w.from_ns < w.to_ns then w.to_ns end
 from (
     select unnest(@rule_ids::uuid[]) as rule_id, unnest(@positions::text[]) as position,
-           unnest(@untils::text[]) as until, unnest(@failing::boolean[]) as failing
+           unnest(@untils::text[]) as until, unnest(@failing::boolean[]) as failing,
+           unnest(@refused_from_ns::bigint[]) as from_ns, unnest(@refused_to_ns::bigint[]) as to_ns
 ) w
 order by w.rule_id
-on conflict (rule_id) do update set position = excluded.position, until = excluded.until, failing = excluded.failing
-where (b.position, b.until, b.failing) is distinct from (excluded.position, excluded.until, excluded.failing);
+on conflict (rule_id) do update
+set position = excluded.position, until = excluded.until, failing = excluded.failing,
+    refused_from_ns = excluded.refused_from_ns, refused_to_ns = excluded.refused_to_ns
+where (b.position, b.until, b.failing, b.refused_from_ns, b.refused_to_ns)
+      is distinct from (excluded.position, excluded.until, excluded.failing, excluded.refused_from_ns, excluded.refused_to_ns);
 
 -- name: BackfillBegin :exec
 -- Has a rule read from a position on what its partition has judged.

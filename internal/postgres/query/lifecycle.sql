@@ -10,7 +10,7 @@ for key share;
 -- where the message was of no use any more when quiet hours were over.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
-where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null and n.generation = 0
+where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null
   and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
   and not exists (select from settlement s
                   where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin');
@@ -27,8 +27,8 @@ for no key update of o;
 
 -- name: NotificationFollow :many
 -- Writes notifications about alerts that the transaction holds, behind the open ones of the
--- same alert and webhook. The generation of a reminder is its number, that of another
--- reason how many there were. Nothing is written where a webhook is deleted. What a silence
+-- same alert and webhook. The generation of a reminder is its number, that of a step of an escalation its
+-- minutes, that of another reason how many there were. Nothing is written where a webhook is deleted. What a silence
 -- suppresses (no silence is the nil id) is settled at once. So is what follows when all
 -- earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
 -- of an alert is not notified of its end. What quiet hours hold (the past is none) waits outside of the queue
@@ -38,11 +38,11 @@ with held as materialized (
 ), wanted as (
     select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
            case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until,
-           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 else (
+           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id,
-                 unnest(@reasons::text[]) as reason, unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id,
+                 unnest(@reasons::text[]) as reason, unnest(@steps::integer[]) as step, unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id,
                  unnest(@quiet_untils::timestamptz[]) as quiet_until) i
     join alert a on a.alert_id = i.alert_id
     where (select count(*) from held) = cardinality(@held_ids::uuid[])

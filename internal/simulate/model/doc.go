@@ -97,6 +97,21 @@ const (
 	EscalationResumes Guard = "escalation-resumes"
 	// EscalationDiscarded gives up what waits about an alert that was looked after long before.
 	EscalationDiscarded Guard = "escalation-discarded"
+	// EscalationByStep derives the id of a step's message from the step, and EscalationWaits has a step
+	// wait while quiet hours hold a message about its alert.
+	EscalationByStep Guard = "escalation-by-step"
+	EscalationWaits  Guard = "escalation-waits"
+	// EscalationCounts has the minutes of steps count from when somebody was told of the alert.
+	EscalationCounts Guard = "escalation-counts"
+	// QuietHeld has whoever writes messages look at quiet hours, QuietCritical lets what is critical pass, and
+	// QuietHealth what is about Tocsin itself.
+	QuietHeld     Guard = "quiet-held"
+	QuietCritical Guard = "quiet-critical"
+	QuietHealth   Guard = "quiet-health"
+	// QuietLocked has what was found to be over be looked at again under a lock on its alert.
+	QuietLocked Guard = "quiet-locked"
+	// QuietMoved moves the end of what is held where quiet hours are edited.
+	QuietMoved Guard = "quiet-moved"
 	// ReplaysEscalateNothing starts no escalation of what a replay raises.
 	ReplaysEscalateNothing Guard = "replays-escalate-nothing"
 	// SnoozeLocked has a snooze be looked at again under a lock on its alert, SnoozeEnds has it

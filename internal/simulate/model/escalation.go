@@ -143,7 +143,7 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 		return nil
 	}
 	e := db.escalations.rows[a.ID]
-	if until := db.quietUntil(a.ID); !step.Void && !until.IsZero() {
+	if until := db.quietUntil(a.ID); !step.Void && !until.IsZero() && db.has(EscalationWaits) {
 		e.CountsFrom, e.DueAt = until, until.Add(minutes(e.AfterMinutes))
 		if least := now.Add(time.Minute); e.DueAt.Before(least) {
 			e.DueAt = least
@@ -161,7 +161,7 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 			next = s.AfterMinutes
 		}
 	}
-	if err := db.follow(&a, webhooks, notify.ReasonEscalated, now, due); err != nil {
+	if err := db.follow(&a, webhooks, follower{notify.ReasonEscalated, step.AfterMinutes}, now, due); err != nil {
 		return err
 	}
 	if len(webhooks) > 0 {
@@ -205,18 +205,28 @@ func (db *Postgres) quietUntil(id uuid.UUID) (until time.Time) {
 	return until
 }
 
-// follow writes messages about an alert behind the earlier ones, each of which a silence may suppress.
-func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, reason notify.Reason, now time.Time, due map[uuid.UUID]int) error {
+// follower is a message that follows others, of an escalation after how many minutes.
+type follower struct {
+	reason notify.Reason
+	step   int
+}
+
+// follow writes messages about an alert behind the earlier ones, each of which a silence may suppress and
+// quiet hours may hold.
+func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.Time, due map[uuid.UUID]int) error {
 	by, silenced := db.silencedAlert(a, now)
 	for _, webhook := range slices.SortedFunc(slices.Values(webhooks), compareIDs) {
 		generation := 0
 		for _, n := range db.NotificationsOf(a.ID) {
-			if n.WebhookID == webhook && n.Reason == reason && n.About == uuid.Nil {
+			if n.WebhookID == webhook && n.Reason == f.reason && n.About == uuid.Nil {
 				generation++
 			}
 		}
+		if f.step > 0 && db.has(EscalationByStep) {
+			generation = f.step
+		}
 		n := Notification{
-			ID: notify.ID(a.ID, webhook, reason, generation), Generation: generation, AlertID: a.ID, RuleID: a.RuleID, WebhookID: webhook, Reason: reason,
+			ID: notify.ID(a.ID, webhook, f.reason, generation), Generation: generation, AlertID: a.ID, RuleID: a.RuleID, WebhookID: webhook, Reason: f.reason,
 		}
 		if err := db.notify(n, now); err != nil {
 			return err
@@ -225,7 +235,9 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, reason notify.Reason,
 			db.suppress(n.ID, by, now)
 			continue
 		}
-		due[webhook]++
+		if !db.quiet(n.ID, now) {
+			due[webhook]++
+		}
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/notify"
-	"tocsin/rules"
 )
 
 // silent reports whether a replica has a heartbeat that is too old.
@@ -201,10 +200,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 		}
 	}
 	db.startEscalations(b, inserted)
-	silenced, severities := db.silenced(b.Instances, now), map[uuid.UUID]rules.Severity{}
-	for i := range b.Instances {
-		severities[b.Instances[i].ID] = b.Instances[i].Severity
-	}
+	silenced := db.silenced(b.Instances, now)
 	for i := range b.Notifications {
 		n := &b.Notifications[i]
 		if inserted[n.AlertID] || !db.has(KnownNotNotified) && db.alerts.has(n.AlertID) {
@@ -222,7 +218,7 @@ func (db *Postgres) commit(b *evaluator.Batch) (evaluator.Committed, error) {
 				db.gatherReplayed(b.Replay, n, now)
 				continue
 			}
-			if b.Replay == nil && db.quiet(n.ID, severities[n.AlertID], now) {
+			if b.Replay == nil && db.quiet(n.ID, now) {
 				continue
 			}
 			done.Notifications[n.WebhookID]++
@@ -350,11 +346,13 @@ func (db *Postgres) notifyOperators(a *Alert, reason notify.Reason, except uuid.
 		if !w.Operators || w.TenantID != a.TenantID || id == except {
 			continue
 		}
-		err := db.notify(Notification{ID: notify.ID(a.ID, id, reason, 0), AlertID: a.ID, RuleID: a.RuleID, WebhookID: id, Reason: reason}, now)
-		if err != nil {
+		n := Notification{ID: notify.ID(a.ID, id, reason, 0), AlertID: a.ID, RuleID: a.RuleID, WebhookID: id, Reason: reason}
+		if err := db.notify(n, now); err != nil {
 			return err
 		}
-		notified[id]++
+		if !db.quiet(n.ID, now) {
+			notified[id]++
+		}
 	}
 	return nil
 }

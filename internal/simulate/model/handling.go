@@ -172,7 +172,7 @@ func (db *Postgres) Remind(id uuid.UUID) (due map[uuid.UUID]int, err error) {
 			db.snoozes.remove(id)
 			return nil
 		}
-		if err := db.follow(&a, db.reminded(id), notify.ReasonSnoozeEnded, now, due); err != nil {
+		if err := db.follow(&a, db.reminded(id), follower{reason: notify.ReasonSnoozeEnded}, now, due); err != nil {
 			return err
 		}
 		if !db.has(SnoozeEnds) {
@@ -193,7 +193,7 @@ func (db *Postgres) reminded(alert uuid.UUID) (webhooks []uuid.UUID) {
 	for _, n := range db.NotificationsOf(alert) {
 		switch n.Reason { //nolint:exhaustive // the others follow these
 		case notify.ReasonFired, notify.ReasonEscalated, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff, notify.ReasonWebhookFailing:
-			if n.About == uuid.Nil && n.Generation == 0 && !slices.Contains(webhooks, n.WebhookID) {
+			if n.About == uuid.Nil && !slices.Contains(webhooks, n.WebhookID) {
 				webhooks = append(webhooks, n.WebhookID)
 			}
 		}

@@ -44,7 +44,7 @@ func TestLaw(t *testing.T) {
 			},
 			EndSilence: db.EndSilence,
 			ExpireHeld: db.ExpireHeld,
-			EndQuiet:   db.EndQuiet,
+			EndQuiet:   db.EndQuiet, EditQuietHours: db.EditQuietHours,
 			Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
 				to := map[alerts.Action]alerts.State{alerts.Acknowledge: alerts.Acknowledged, alerts.Resolve: alerts.Resolved}[action]
 				changed, err := db.Act(deed, to, ids...)

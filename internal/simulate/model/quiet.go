@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,11 +13,15 @@ import (
 
 // quiet has a message that was just written be held by the quiet hours of its webhook, and reports
 // whether it is.
-func (db *Postgres) quiet(id uuid.UUID, severity rules.Severity, now time.Time) bool {
+func (db *Postgres) quiet(id uuid.UUID, now time.Time) bool {
 	o := db.outbox.rows[id]
-	w := db.webhooks.rows[o.WebhookID]
+	a, w := db.alerts.rows[db.notifications.rows[id].AlertID], db.webhooks.rows[o.WebhookID]
+	passes := a.Severity == rules.Critical && db.has(QuietCritical) || a.Health && db.has(QuietHealth)
+	if len(w.QuietHours) == 0 || passes || !db.has(QuietHeld) {
+		return false
+	}
 	until := w.QuietHours.Until(now)
-	if severity == rules.Critical || !until.After(now) {
+	if !until.After(now) {
 		return false
 	}
 	o.QuietUntil = until
@@ -24,32 +29,89 @@ func (db *Postgres) quiet(id uuid.UUID, severity rules.Severity, now time.Time) 
 	return true
 }
 
-// EndQuiet puts into the queue what quiet hours have held until now, and ends what is of no use any more.
-// It returns how many messages are to be sent.
-func (db *Postgres) EndQuiet() (released int, err error) {
-	err = db.tx(func() error {
+// EditQuietHours replaces the quiet hours of a webhook.
+func (db *Postgres) EditQuietHours(id uuid.UUID, hours notify.QuietHours) error {
+	return db.editWebhook(id, func(w *Webhook) bool { w.QuietHours = hours; return true })
+}
+
+// QuietWaiting returns the webhooks for which quiet hours hold messages.
+func (db *Postgres) QuietWaiting() (webhooks []uuid.UUID) {
+	for _, o := range db.outbox.rows {
+		if !o.QuietUntil.IsZero() && !slices.Contains(webhooks, o.WebhookID) {
+			webhooks = append(webhooks, o.WebhookID)
+		}
+	}
+	slices.SortFunc(webhooks, compareIDs)
+	return webhooks
+}
+
+// MoveQuiet moves the end of what is held for a webhook, where its quiet hours were edited.
+func (db *Postgres) MoveQuiet(webhook uuid.UUID) error {
+	return db.tx(func() error {
+		if !db.has(QuietMoved) {
+			return nil
+		}
 		now := db.now()
-		for _, id := range byID(&db.alerts) {
-			byWebhook, notified := map[uuid.UUID][]OutboxRow{}, map[uuid.UUID]bool{}
-			of, _ := db.ofAlert.get(id)
-			var webhooks []uuid.UUID
-			for _, message := range of {
-				o, open := db.outbox.get(message)
-				switch n := db.notifications.rows[message]; {
-				case open && !o.QuietUntil.IsZero() && !o.QuietUntil.After(now):
-					if byWebhook[n.WebhookID] == nil {
-						webhooks = append(webhooks, n.WebhookID)
-					}
-					byWebhook[n.WebhookID] = append(byWebhook[n.WebhookID], o)
-				case n.About == uuid.Nil && (!open || o.QuietUntil.IsZero()):
-					s := db.settlements.rows[message]
-					notified[n.WebhookID] = notified[n.WebhookID] || s.Status != suppressed && s.Status != discarded
-				}
+		until := db.webhooks.rows[webhook].QuietHours.Until(now)
+		for _, id := range byID(&db.outbox) {
+			if o := db.outbox.rows[id]; o.WebhookID == webhook && o.QuietUntil.After(now) && !o.QuietUntil.Equal(until) {
+				o.QuietUntil = until
+				db.outbox.put(id, o)
 			}
-			a := db.alerts.rows[id]
-			handled := a.State == alerts.Resolved && a.ResolvedAt.Before(now.Add(-undoWithin))
-			for _, webhook := range webhooks {
-				released += db.endQuiet(byWebhook[webhook], handled, notified[webhook], now)
+		}
+		return nil
+	})
+}
+
+// Quiet are messages about an alert for a webhook that were found to be held by quiet hours that are
+// over.
+type Quiet struct {
+	Alert, Webhook uuid.UUID
+	rows           []OutboxRow
+}
+
+// QuietOver returns what is over for a webhook.
+func (db *Postgres) QuietOver(webhook uuid.UUID) (list []Quiet) {
+	now := db.now()
+	of := map[uuid.UUID]bool{}
+	for _, o := range db.outbox.rows {
+		if o.WebhookID == webhook && o.over(now) {
+			of[db.notifications.rows[o.ID].AlertID] = true
+		}
+	}
+	for _, alert := range sortedIDs(of) {
+		list = append(list, Quiet{alert, webhook, db.quietRows(alert, webhook, now)})
+	}
+	return list
+}
+
+func (o *OutboxRow) over(now time.Time) bool {
+	return !o.QuietUntil.IsZero() && !o.QuietUntil.After(now)
+}
+
+// quietRows returns what is over about an alert for a webhook, in the order in which it was written.
+func (db *Postgres) quietRows(alert, webhook uuid.UUID, now time.Time) (list []OutboxRow) {
+	of, _ := db.ofAlert.get(alert)
+	for _, id := range of {
+		if o, open := db.outbox.get(id); open && o.WebhookID == webhook && o.over(now) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// ReleaseQuiet puts into the queue what was found to be over, if it is still, and ends what is of no use any
+// more. It returns how many messages are to be sent.
+func (db *Postgres) ReleaseQuiet(found []Quiet) (released int, err error) {
+	err = db.tx(func() error {
+		released = 0
+		now := db.now()
+		for _, q := range found {
+			if db.has(QuietLocked) {
+				q.rows = db.quietRows(q.Alert, q.Webhook, now)
+			}
+			if len(q.rows) > 0 {
+				released += db.releaseQuiet(&q, now)
 			}
 		}
 		return nil
@@ -57,14 +119,21 @@ func (db *Postgres) EndQuiet() (released int, err error) {
 	return released, err
 }
 
-// endQuiet releases or ends what was held about an alert for a webhook.
-func (db *Postgres) endQuiet(held []OutboxRow, handled, notified bool, now time.Time) (released int) {
-	reasons := make([]notify.Reason, len(held))
-	for i := range held {
-		reasons[i] = db.notifications.rows[held[i].ID].Reason
+func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
+	a, there := db.alerts.get(q.Alert)
+	if !there {
+		return 0
+	}
+	since, looked := a.LookedAfter()
+	z, snoozed := db.snoozes.get(a.ID)
+	handled := looked && since.Before(now.Add(-undoWithin)) || snoozed && z.Until.After(now)
+	notified := db.notified(&a, q.Webhook)
+	reasons := make([]notify.Reason, len(q.rows))
+	for i := range q.rows {
+		reasons[i] = db.notifications.rows[q.rows[i].ID].Reason
 	}
 	for i, send := range notify.AfterQuiet(handled, notified, reasons) {
-		o := held[i]
+		o := q.rows[i]
 		if send {
 			o.QuietUntil, o.ReadyAt, o.DueAt, o.Since = time.Time{}, now, now, now
 			db.outbox.put(o.ID, o)
@@ -78,5 +147,53 @@ func (db *Postgres) endQuiet(held []OutboxRow, handled, notified bool, now time.
 		})
 		db.lastAttempt.put(o.ID, o.Attempts+1)
 	}
+	if released > 0 {
+		db.countFromNow(&a, !notified, now)
+	}
+	db.putAlert(a)
 	return released
+}
+
+// notified reports whether a webhook was notified of an alert, by what is not held.
+func (db *Postgres) notified(a *Alert, webhook uuid.UUID) bool {
+	for _, n := range db.NotificationsOf(a.ID) {
+		o, open := db.outbox.get(n.ID)
+		if n.WebhookID != webhook || n.About != uuid.Nil || open && !o.QuietUntil.IsZero() {
+			continue
+		}
+		id := n.ID
+		if digest, in := db.digestOf.get(id); in {
+			id = digest
+		}
+		if s, ended := db.settlements.get(id); !ended || s.Status != suppressed && s.Status != discarded {
+			return true
+		}
+	}
+	return false
+}
+
+// countFromNow has the minutes of an alert's steps count from now where a webhook is told of it only now, and
+// where they would count from a later end of quiet hours that were edited.
+func (db *Postgres) countFromNow(a *Alert, first bool, now time.Time) {
+	e, there := db.escalations.get(a.ID)
+	if !there || e.DueAt.IsZero() || !first && !e.CountsFrom.After(now) || a.State != alerts.Firing || !db.has(EscalationCounts) || !db.quietUntil(a.ID).IsZero() {
+		return
+	}
+	e.CountsFrom, e.DueAt = now, now.Add(minutes(e.AfterMinutes))
+	db.escalations.put(a.ID, e)
+}
+
+// EndQuiet does all of this. It returns how many messages are to be sent.
+func (db *Postgres) EndQuiet() (released int, err error) {
+	for _, webhook := range db.QuietWaiting() {
+		if err := db.MoveQuiet(webhook); err != nil {
+			return released, err
+		}
+		n, err := db.ReleaseQuiet(db.QuietOver(webhook))
+		if err != nil {
+			return released, err
+		}
+		released += n
+	}
+	return released, nil
 }

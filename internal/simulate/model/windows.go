@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -119,7 +120,7 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			}, now); err != nil {
 				return err
 			}
-			if !db.quiet(notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), changes[i].Instance.Severity, now) {
+			if !db.quiet(notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), now) {
 				done.Notifications[n.WebhookID]++
 			}
 		}
@@ -140,6 +141,7 @@ func (db *Postgres) raiseWindow(c *evaluator.Change, now time.Time) bool {
 	}
 	row := Alert{
 		ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, RuleVersion: a.RuleVersion, Window: true, Group: a.Count.Group, State: alerts.Pending, FiredAt: now,
+		Severity: a.Severity,
 	}
 	if c.Step == alerts.Raise {
 		row.State, row.NotifiedAt = alerts.Firing, now
@@ -237,9 +239,9 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 }
 
 // Arrivals counts what ended in each bucket, as one server shows it.
-func (s *Server) Arrivals(_ context.Context, q window.ArrivalsQuery) (window.Arrivals, error) {
+func (s *Server) Arrivals(_ context.Context, q watch.ArrivalsQuery) (watch.Arrivals, error) {
 	server := s.pick()
-	out := window.Arrivals{Server: serverName(server), Counts: map[int64]int64{}}
+	out := watch.Arrivals{Server: serverName(server), Counts: map[int64]int64{}}
 	type once struct {
 		tenant, id string
 		bucket     int64

@@ -14,6 +14,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,6 +63,9 @@ func New(o Options) (*Driver, error) {
 	if o.AckWait == 0 {
 		o.AckWait = 30 * time.Second
 	}
+	if err := CheckURL(o.URL); err != nil {
+		return nil, err
+	}
 	conn, err := nats.Connect(o.URL, nats.Name("tocsin "+o.Replica), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(), nats.Timeout(2*time.Second), nats.ReconnectWait(250*time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 500*time.Millisecond),
@@ -69,8 +75,7 @@ func New(o Options) (*Driver, error) {
 		// Failures are seen where they matter; by default they are printed.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
-		// The error may quote the URL, with its password.
-		return nil, errors.New("TOCSIN_BUS_URL must have the form nats://user:password@host:4222")
+		return nil, errURL
 	}
 	stream, err := jetstream.New(conn)
 	if err != nil {
@@ -78,6 +83,24 @@ func New(o Options) (*Driver, error) {
 		return nil, fmt.Errorf("JetStream: %w", err)
 	}
 	return &Driver{Options: o, conn: conn, stream: stream}, nil
+}
+
+// errURL does not quote the URL, which may hold a password.
+var errURL = errors.New("TOCSIN_BUS_URL is not a URL of NATS, as nats://user:password@host:4222")
+
+// CheckURL returns why a URL is not that of a server, or of several with commas between them, or nil. It connects to nothing.
+func CheckURL(addresses string) error {
+	for address := range strings.SplitSeq(addresses, ",") {
+		address = strings.TrimSpace(address)
+		if !strings.Contains(address, "://") {
+			address = "nats://" + address
+		}
+		u, err := url.Parse(address)
+		if err != nil || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Hostname() == "" {
+			return errURL
+		}
+	}
+	return nil
 }
 
 // Close ends the connection.

@@ -77,6 +77,12 @@ func New(o Options) (*Driver, error) {
 	return &Driver{Options: o, client: redis.NewClient(config)}, nil
 }
 
+// CheckURL returns why a URL is not that of a server, or nil. It connects to nothing.
+func CheckURL(address string) error {
+	_, err := (&Options{URL: address}).config()
+	return err
+}
+
 func (o *Options) config() (*redis.Options, error) {
 	config, err := redis.ParseURL(o.URL)
 	if err != nil {

@@ -65,7 +65,7 @@ export function AuditPage() {
             {entries.map((entry) => (
               <tr key={entry.id}>
                 <td>
-                  <div>
+                  <div className={styles.deed}>
                     <strong>{entry.actor}</strong> {deed(entry)}
                   </div>
                   {changes(entry).map((line) => (

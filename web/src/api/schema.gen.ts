@@ -3195,7 +3195,7 @@ export interface components {
             default?: string;
             help?: string;
             label: string;
-            /** @description Where it is found. */
+            /** @description Where the value is found: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names. */
             link?: string;
             name: string;
             /** @description A regular expression that the text matches as a whole. */

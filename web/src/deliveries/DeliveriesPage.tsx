@@ -84,6 +84,7 @@ export function DeliveriesPage() {
   return (
     <Page
       title="Deliveries"
+      crowded
       header={
         <>
           <StatusTabs search={search} filter={filter} />

@@ -81,13 +81,23 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
       ) : (
         <span className={`${styles.next} ${styles.settled}`}>
           {settledAt && <Took from={createdAt} to={settledAt} />}
-          {!settledAt && (quietUntil ? <>held until {exactTime(quietUntil)}</> : "waits for earlier messages")}
+          {!settledAt && <Waits until={quietUntil} />}
         </span>
       )}
       <span className={styles.ago}>
         <Ago at={createdAt} />
       </span>
     </Link>
+  );
+}
+
+/** What the message waits for: the end of the quiet hours of its webhook, or those before it. */
+function Waits({ until }: { until: string | undefined }) {
+  if (until === undefined) return "waits for earlier messages";
+  return (
+    <>
+      held; sent <Ago at={until} />
+    </>
   );
 }
 

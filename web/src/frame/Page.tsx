@@ -9,6 +9,8 @@ interface Props {
   titleHidden?: boolean;
   header?: ReactNode;
   actions?: ReactNode;
+  /** Whether the header has more than a laptop is wide, and takes two lines there. */
+  crowded?: boolean;
   /** Without a header of its own, but for the line of status. */
   bare?: boolean;
   /** Whether the body scrolls as a whole. */
@@ -17,7 +19,16 @@ interface Props {
 }
 
 /** What every page has: a title, a header, the line that tells how fresh it is, and the body. */
-export function Page({ title, titleHidden = false, header, actions, bare = false, scrolls = false, children }: Props) {
+export function Page({
+  title,
+  titleHidden = false,
+  header,
+  actions,
+  crowded = false,
+  bare = false,
+  scrolls = false,
+  children,
+}: Props) {
   const heading = useArrival(title);
   return (
     <div className={styles.page}>
@@ -26,7 +37,9 @@ export function Page({ title, titleHidden = false, header, actions, bare = false
           {title}
         </h1>
       ) : (
-        <header className={header ? `${styles.header} ${styles.wraps}` : styles.header}>
+        <header
+          className={[styles.header, header && styles.wraps, crowded && styles.crowded].filter(Boolean).join(" ")}
+        >
           <h1 ref={heading} tabIndex={-1} className={titleHidden ? styles.hidden : ""}>
             {title}
           </h1>

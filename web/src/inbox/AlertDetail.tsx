@@ -22,7 +22,7 @@ import styles from "./AlertDetail.module.css";
 import { AssignButton, AssignedField } from "./Assignee";
 import type { Action } from "./actions";
 import { toSearch, wide } from "./filter";
-import { countWords, percent, thresholdWords } from "./headline";
+import { countWords, share, thresholdWords } from "./headline";
 import { issueSearch } from "./issue";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
@@ -71,12 +71,16 @@ export function AlertDetail({ id, alone, may, onAct, selecting = false }: Props)
       back="Back to the inbox"
       alone={alone}
       actions={alert && <Actions alert={alert} may={may} onAct={onAct} selecting={selecting} />}
-      end={<CopyButton text={`${globalThis.location.origin}/inbox/${id}`} what="the link to this alert" />}
+      end={alert && <CopyButton text={`${globalThis.location.origin}/inbox/${id}`} what="the link to this alert" />}
     >
       {alert ? (
         <Body alert={alert} complete={!isPlaceholderData} />
       ) : error ? (
-        <Failed error={error} onRetry={refetch} />
+        <Failed error={error} onRetry={refetch}>
+          <Link to="/inbox" search={true}>
+            Back to the inbox
+          </Link>
+        </Failed>
       ) : (
         <SkeletonRows count={6} height={60} label="Loading the alert" />
       )}
@@ -265,7 +269,7 @@ function Count({ count }: { count: WindowCount }) {
         <Field name="Window">{period(count.windowSeconds)}</Field>
         {count.shortWindowSeconds !== undefined && (
           <Field name="Short window">
-            {percent(count.shortValue ?? 0)} within {period(count.shortWindowSeconds)}
+            {share(count.shortValue ?? 0, count.threshold)} within {period(count.shortWindowSeconds)}
           </Field>
         )}
       </Fields>

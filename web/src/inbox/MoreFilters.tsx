@@ -6,6 +6,7 @@ import { type AlertFilter, assignees } from "../api/alerts";
 import { facets } from "../api/exchanges";
 import { useMay } from "../api/operations";
 import { FormDialog } from "../ui/FormDialog";
+import form from "../ui/form.module.css";
 import { InstantInput } from "../ui/InstantInput";
 import { Select } from "../ui/Select";
 import { isAttribute, spans } from "./filter";
@@ -34,35 +35,41 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
     onClose();
   };
   return (
-    <FormDialog title="Filters" action="Apply" problem={problem} onSubmit={submit} onClose={onClose}>
+    <FormDialog wide title="Filters" action="Apply" problem={problem} onSubmit={submit} onClose={onClose}>
       <Select
         label="Fired"
         options={spans.map(({ label, hours }) => ({ value: String(hours), label }))}
         value={String(draft.hours)}
         onChange={(hours) => change({ hours: Number(hours), from: "", to: "" })}
       />
-      <InstantInput label="From" value={draft.from} onChange={(from) => change({ from })} />
-      <InstantInput label="To" value={draft.to} onChange={(to) => change({ to })} />
-      <Select
-        label="Assigned to"
-        options={[
-          { value: "any", label: "Anybody or nobody" },
-          { value: "none", label: "Nobody" },
-          ...names.map((name) => ({ value: `=${name}`, label: name })),
-        ]}
-        value={choiceOf(draft.assignee)}
-        onChange={(choice) => change({ assignee: choice === "any" ? [] : [choice === "none" ? "" : choice.slice(1)] })}
-      />
-      <Select
-        label="Snoozed"
-        options={[
-          { value: "any", label: "Snoozed or not" },
-          { value: "no", label: "Not snoozed" },
-          { value: "yes", label: "Snoozed" },
-        ]}
-        value={draft.snoozed}
-        onChange={(snoozed) => change({ snoozed })}
-      />
+      <div className={form.two}>
+        <InstantInput label="From" value={draft.from} onChange={(from) => change({ from })} />
+        <InstantInput label="To" value={draft.to} onChange={(to) => change({ to })} />
+      </div>
+      <div className={form.two}>
+        <Select
+          label="Assigned to"
+          options={[
+            { value: "any", label: "Anybody or nobody" },
+            { value: "none", label: "Nobody" },
+            ...names.map((name) => ({ value: `=${name}`, label: name })),
+          ]}
+          value={choiceOf(draft.assignee)}
+          onChange={(choice) =>
+            change({ assignee: choice === "any" ? [] : [choice === "none" ? "" : choice.slice(1)] })
+          }
+        />
+        <Select
+          label="Snoozed"
+          options={[
+            { value: "any", label: "Snoozed or not" },
+            { value: "no", label: "Not snoozed" },
+            { value: "yes", label: "Snoozed" },
+          ]}
+          value={draft.snoozed}
+          onChange={(snoozed) => change({ snoozed })}
+        />
+      </div>
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Environments"
@@ -71,20 +78,22 @@ export function MoreFilters({ filter, onChange, onClose }: Props) {
         value={[...draft.environment]}
         onChange={(environment) => change({ environment })}
       />
-      <TextInput
-        label="Execution id"
-        autoComplete="off"
-        spellCheck={false}
-        value={draft.executionId}
-        onChange={(event) => change({ executionId: event.currentTarget.value.trim() })}
-      />
-      <TextInput
-        label="Correlation id"
-        autoComplete="off"
-        spellCheck={false}
-        value={draft.correlationId}
-        onChange={(event) => change({ correlationId: event.currentTarget.value.trim() })}
-      />
+      <div className={form.two}>
+        <TextInput
+          label="Execution id"
+          autoComplete="off"
+          spellCheck={false}
+          value={draft.executionId}
+          onChange={(event) => change({ executionId: event.currentTarget.value.trim() })}
+        />
+        <TextInput
+          label="Correlation id"
+          autoComplete="off"
+          spellCheck={false}
+          value={draft.correlationId}
+          onChange={(event) => change({ correlationId: event.currentTarget.value.trim() })}
+        />
+      </div>
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Attributes"

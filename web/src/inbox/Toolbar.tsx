@@ -4,7 +4,7 @@ import type { AlertState } from "../api/client";
 import { Button, Key } from "../ui/Button";
 import { IconAcknowledged, IconBookmark, IconClose, IconPerson, IconResolved } from "../ui/icons";
 import { Select } from "../ui/Select";
-import { alertsWord, number } from "../ui/words";
+import { number, plural } from "../ui/words";
 import type { Action } from "./actions";
 import { chips } from "./chips";
 import { type Folding, toSearch } from "./filter";
@@ -98,7 +98,15 @@ export function Toolbar(props: Props) {
 }
 
 function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRead, busy, may }: Props) {
-  const what = count === undefined ? "…" : alertsWord(count);
+  const what =
+    count === undefined ? (
+      "…"
+    ) : (
+      <>
+        {number(count)}
+        <span className={styles.noun}> {plural(count, "alert", "alerts")}</span>
+      </>
+    );
   const off = busy || count === undefined || count === 0;
   return (
     <>
@@ -114,6 +122,7 @@ function Chosen({ filter, selection, count, onAll, onAct, onTake, onAssign, onRe
       >
         <IconClose size={16} aria-hidden="true" />
       </Button>
+      <span className={styles.break} />
       {may && canAll(filter.state, "ACKNOWLEDGED") && (
         <Button look="primary" disabled={off} onClick={() => onAct("ACKNOWLEDGED")}>
           <IconAcknowledged size={16} aria-hidden="true" />

@@ -35,41 +35,43 @@ export function WallPage() {
   }, [firing]);
   const groups = issues.data?.pages.flatMap((page) => page.items);
   return (
-    <Page title="Firing alerts" bare scrolls>
-      <div className={styles.wall}>
-        <p className={styles.counts}>
-          <span className={firing ? styles.firing : styles.calm}>
-            <b>{firing === undefined ? "…" : number(firing)}</b> firing
-          </span>
-          <span>
-            <b>{counts ? number(counts.acknowledged) : "…"}</b> acknowledged
-          </span>
-          <Link to="/inbox" className={styles.out}>
-            Inbox
-          </Link>
-        </p>
-        {groups === undefined ? (
-          failure ? (
-            <Failed error={failure} onRetry={issues.refetch} />
-          ) : (
-            <SkeletonRows count={6} height={72} label="Loading alerts" />
-          )
-        ) : groups.length === 0 ? (
-          <Empty icon={IconResolved} title="Nothing is firing" />
-        ) : (
-          <ul className={styles.issues}>
-            {groups.slice(0, most).map((group) => (
-              <IssueLine key={groupId(group)} group={group} />
-            ))}
-          </ul>
-        )}
-        {groups && (groups.length > most || issues.hasNextPage) && (
-          <p className={styles.more}>
-            {issues.hasNextPage ? "and many more issues" : `and ${counted(groups.length - most, "more issue")}`}
+    <div className={styles.afar}>
+      <Page title="Firing alerts" bare scrolls>
+        <div className={styles.wall}>
+          <p className={styles.counts}>
+            <span className={firing ? styles.firing : styles.calm}>
+              <b>{firing === undefined ? "…" : number(firing)}</b> firing
+            </span>
+            <span>
+              <b>{counts ? number(counts.acknowledged) : "…"}</b> acknowledged
+            </span>
+            <Link to="/inbox" className={styles.out}>
+              Inbox
+            </Link>
           </p>
-        )}
-      </div>
-    </Page>
+          {groups === undefined ? (
+            failure ? (
+              <Failed error={failure} onRetry={issues.refetch} />
+            ) : (
+              <SkeletonRows count={6} height={72} label="Loading alerts" />
+            )
+          ) : groups.length === 0 ? (
+            <Empty icon={IconResolved} title="Nothing is firing" />
+          ) : (
+            <ul className={styles.issues}>
+              {groups.slice(0, most).map((group) => (
+                <IssueLine key={groupId(group)} group={group} />
+              ))}
+            </ul>
+          )}
+          {groups && (groups.length > most || issues.hasNextPage) && (
+            <p className={styles.more}>
+              {issues.hasNextPage ? "and many more issues" : `and ${counted(groups.length - most, "more issue")}`}
+            </p>
+          )}
+        </div>
+      </Page>
+    </div>
   );
 }
 

@@ -51,7 +51,10 @@ test("a share and a percentile say their values, and stand for their default tit
     ...{ fireMode: "DURATION_IN_WINDOW", percentile: 95 },
   };
   expect(countWords(share)).toBe("12.5 % / 10 % within 10 min");
-  expect(countWords({ ...share, value: 9.9999 })).toBe("9.999 % / 10 % within 10 min");
+  expect(countWords({ ...share, value: 9.9999 })).toBe("9.9 % / 10 % within 10 min");
+  expect(countWords({ ...share, value: 57.894736 })).toBe("57.8 % / 10 % within 10 min");
+  expect(countWords({ ...share, value: 2.34567, threshold: 2.345 })).toBe("2.345 % / 2.345 % within 10 min");
+  expect(countWords({ ...share, value: 0.0214 })).toBe("0.021 % / 10 % within 10 min");
   expect(countWords(slow)).toBe("p95 2.41 s / 2 s within 10 min");
   const error = "ConnectException: ERP refused";
   const shareTitle = "order-to-erp: 12.5 % of 120 exchanges match within 10 min";

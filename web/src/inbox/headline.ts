@@ -40,20 +40,29 @@ export function countWords(count: WindowCount): string {
 }
 
 /** What was measured. */
-export function valueWords({ fireMode, observed, value = 0, percentile }: WindowCount): string {
-  if (fireMode === "RATIO_IN_WINDOW") return percent(value);
+export function valueWords({ fireMode, observed, threshold, value = 0, percentile }: WindowCount): string {
+  if (fireMode === "RATIO_IN_WINDOW") return share(value, threshold);
   return fireMode === "DURATION_IN_WINDOW" ? `p${percentile} ${milliseconds(value)}` : `${observed}`;
 }
 
 /** What it is compared with. */
 export function thresholdWords({ fireMode, threshold }: WindowCount): string {
-  if (fireMode === "RATIO_IN_WINDOW") return percent(threshold);
+  if (fireMode === "RATIO_IN_WINDOW") return percent(threshold, 3);
   return fireMode === "DURATION_IN_WINDOW" ? milliseconds(threshold) : `${threshold}`;
 }
 
-/** A percentage, cut and not rounded: what is below a threshold does not look as if it were not. */
-export function percent(value: number): string {
-  return `${Math.floor(value * 1000 + 1e-6) / 1000} %`;
+/**
+ * A measured share: one decimal, or as many as its threshold has; three below 1 %. It is cut and not rounded, so that what
+ * is below the threshold looks as if it were.
+ */
+export function share(value: number, threshold: number): string {
+  const exact = String(threshold).split(".")[1]?.length ?? 0;
+  return percent(value, value < 1 ? 3 : Math.max(1, exact));
+}
+
+function percent(value: number, decimals: number): string {
+  const scale = 10 ** decimals;
+  return `${Math.floor(value * scale + 1e-6) / scale} %`;
 }
 
 const milliseconds = (count: number) => duration(String(Math.round(count * 1e6)));

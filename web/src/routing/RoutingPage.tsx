@@ -173,8 +173,8 @@ function Standing({ policy }: { policy: RoutingPolicy }) {
   return (
     <div>
       <p>
-        An alert of a rule that uses the policy takes each route that matches it, from the first one on, until a route
-        does not continue. Each webhook gets one message.
+        The routes are tried from the top. An alert takes each one that matches, up to the first that does not continue.
+        Each webhook gets one message.
       </p>
       <p className={styles.sub}>
         {policy.rules === 0
@@ -304,9 +304,7 @@ function RouteCard({ number, route, webhooks, actions }: CardProps) {
       <p className={styles.sub}>{matchesAll(route.match) ? "all alerts" : matchWords(route.match, nameOf)}</p>
       <To ids={route.webhookIds} webhooks={webhooks} />
       <Escalation steps={route.escalation} webhooks={webhooks} />
-      <p className={styles.sub}>
-        {route.continue ? "It continues: the next routes are looked at, too." : "It ends here."}
-      </p>
+      <p className={styles.sub}>{route.continue ? "Continues with the next routes." : "Stops here."}</p>
     </section>
   );
 }

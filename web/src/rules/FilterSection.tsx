@@ -6,7 +6,7 @@ import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { IconPlus, IconTrash } from "../ui/icons";
 import { Select } from "../ui/Select";
-import { comparisons, numeric } from "./check";
+import { comparisons, numeric } from "./conditions";
 import { type Attribute, initialAttribute } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import styles from "./editor.module.css";

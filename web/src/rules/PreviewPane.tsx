@@ -95,7 +95,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
   const most = Math.max(...shares.map(({ alerts }) => alerts));
   return (
     <>
-      <h3>By route</h3>
+      <h3>{shares.some(({ route }) => route) ? "By route" : "By application"}</h3>
       <ul className={styles.shares}>
         {shares.slice(0, mostShares).map(({ application, route, alerts: part }) => (
           <li key={`${application}\n${route}`}>

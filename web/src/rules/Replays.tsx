@@ -78,7 +78,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   return (
     <form className={styles.ask} onSubmit={submit}>
       <p className={form.hint}>
-        Raises an alert for each exchange of a time range that matches the rule as it stands and has no alert yet.
+        Raises an alert for each exchange of a time range that matches the rule as it is now and has no alert yet.
         {floor && (
           <>
             {" "}

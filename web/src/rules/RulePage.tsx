@@ -234,9 +234,7 @@ function Definition({ rule, webhooks }: { rule: Rule; webhooks: readonly string[
     <Fields>
       <Field name="Webhooks">{webhooks.length > 0 ? listed(webhooks) : "none"}</Field>
       <Field name="Targets">
-        {rule.targets.length > 0
-          ? listed(rule.targets.map(({ kind, name }) => `${kind} ${name}`))
-          : "nobody in particular"}
+        {rule.targets.length > 0 ? listed(rule.targets.map(({ kind, name }) => `${kind} ${name}`)) : "none"}
       </Field>
       <Field name="Evaluated">at least every {period(rule.intervalSeconds ?? 1)}</Field>
       {rule.fireMode === "PER_EXCHANGE" && (

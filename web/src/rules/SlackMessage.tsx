@@ -3,7 +3,8 @@ import { type Mark, mrkdwn } from "./mrkdwn";
 import styles from "./preview.module.css";
 
 type Text = { type: string; text: string };
-type Element = { type: string; text: string | Text };
+/** What a person has written of a body may leave anything out. */
+type Element = { type: string; text?: string | Text; placeholder?: Text; alt_text?: string };
 type Block = { type: string; text?: Text; fields?: Text[]; elements?: Element[] };
 
 /** The blocks of a Slack message, plainly; undefined when the body has none. */
@@ -47,8 +48,8 @@ function BlockView({ block }: { block: Block }): ReactNode {
     case "context":
       return (
         <div className={styles.slackContext}>
-          {keyed(block.elements ?? []).map(({ key, part }) => (
-            <Marked key={key} text={part as Text} />
+          {keyed(block.elements ?? []).map(({ key, part: { type, text, alt_text = "" } }) => (
+            <Marked key={key} text={typeof text === "string" ? { type, text } : { type, text: alt_text }} />
           ))}
         </div>
       );
@@ -57,7 +58,8 @@ function BlockView({ block }: { block: Block }): ReactNode {
         <div className={styles.slackActions}>
           {keyed(block.elements ?? []).map(({ key, part }) => (
             <span key={key} className={styles.slackButton}>
-              {typeof part.text === "string" ? part.text : part.text.text}
+              {labelOf(part)}
+              {part.type.endsWith("_select") && " ▾"}
             </span>
           ))}
         </div>
@@ -67,6 +69,11 @@ function BlockView({ block }: { block: Block }): ReactNode {
     default:
       return <p className={styles.quiet}>A block of type {block.type} is only shown in Slack.</p>;
   }
+}
+
+function labelOf({ type, text, placeholder }: Element): string {
+  const label = text ?? placeholder;
+  return (typeof label === "string" ? label : label?.text) ?? type;
 }
 
 function Marked({ text }: { text: Text }) {

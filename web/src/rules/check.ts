@@ -1,4 +1,14 @@
 import type { FieldError, FireMode, RuleDefinition } from "../api/client";
+import {
+  type AttributeMatch,
+  comparisons,
+  contradiction,
+  excludesAll,
+  meetsAll,
+  numberOf,
+  numeric,
+  standsFor,
+} from "./conditions";
 import { scopeLists } from "./definition";
 
 type Report = (field: string, code: string, message: string) => void;
@@ -18,6 +28,11 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
   oneOf(report, "fireMode", rule.fireMode, fireModes);
   oneOf(report, "severity", rule.severity, ["CRITICAL", "WARNING", "INFO"]);
   for (const part of scopeLists) list(report, `scope.${part}`, rule.scope?.[part] ?? [], { most: 100, longest: 200 });
+  for (const [part, except] of excluded) {
+    if (excludesAll(rule.scope?.[part] ?? [], rule.scope?.[except] ?? [])) {
+      report(`scope.${except}`, "contradiction", nothingLeft);
+    }
+  }
   filterOf(report, rule.filter ?? {});
   atMost(report, "titleTemplate", rule.titleTemplate, 1000);
   atMost(report, "messageTemplate", rule.messageTemplate, 10_000);
@@ -45,6 +60,13 @@ const fireModes = [
   "DURATION_IN_WINDOW",
   "ABSENT_IN_WINDOW",
 ] as const satisfies readonly FireMode[];
+
+const excluded = [
+  ["environments", "notEnvironments"],
+  ["applications", "notApplications"],
+  ["routes", "notRoutes"],
+] as const;
+const nothingLeft = "Leaves out everything that is asked for; nothing could match";
 
 const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the API refuses them in the same way
@@ -87,32 +109,32 @@ function filterOf(report: Report, filter: NonNullable<RuleDefinition["filter"]>)
   if (least !== undefined && most !== undefined && least > most) {
     report("filter.maxDurationMs", "range", "Must not be below the minimum duration, because no exchange could match");
   }
+  const { errorTypes = [], notErrorTypes = [], errorMessageContains = "", errorMessageMatches = "" } = filter;
+  if (errorTypes.length > 0 && errorTypes.every((type) => notErrorTypes.includes(type))) {
+    report("filter.notErrorTypes", "contradiction", nothingLeft);
+  }
+  const askedFor = "Messages with it are asked for; nothing could match";
+  for (const [index, part] of (filter.errorMessageNotContains ?? []).entries()) {
+    if (part && errorMessageContains.includes(part)) {
+      report(`filter.errorMessageNotContains[${index}]`, "contradiction", askedFor);
+    }
+  }
+  for (const [index, expression] of (filter.errorMessageNotMatches ?? []).entries()) {
+    if (expression && expression === errorMessageMatches) {
+      report(`filter.errorMessageNotMatches[${index}]`, "contradiction", askedFor);
+    }
+  }
   bounded(report, "filter.attributes", filter.attributes ?? [], 50);
   for (const [index, match] of (filter.attributes ?? []).entries()) {
     attribute(report, `filter.attributes[${index}]`, match);
   }
+  const against = contradiction(filter.attributes ?? []);
+  if (against >= 0) {
+    const part = { EXISTS: "op", IN: "values" }[String(filter.attributes?.[against]?.op)] ?? "value";
+    const message = "No value meets this and the other conditions on the attribute; nothing could match";
+    report(`filter.attributes[${against}].${part}`, "contradiction", message);
+  }
 }
-
-type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
-
-/** The comparisons of an attribute, in the order in which the API names them. */
-export const comparisons = [
-  "EQUALS",
-  "IN",
-  "EXISTS",
-  "MATCHES",
-  "GREATER_THAN",
-  "AT_LEAST",
-  "LESS_THAN",
-  "AT_MOST",
-] as const satisfies readonly AttributeMatch["op"][];
-
-/** Whether a comparison is one of numbers. */
-export function numeric(op: AttributeMatch["op"]): boolean {
-  return comparisons.indexOf(op) >= comparisons.indexOf("GREATER_THAN");
-}
-
-const number = /^[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})([eE][+-]?(0?[0-9]|1[0-8]))?$/;
 
 function attribute(report: Report, field: string, { key, op, value = "", values = [] }: AttributeMatch): void {
   text(report, `${field}.key`, key, 200, true);
@@ -129,7 +151,7 @@ function attribute(report: Report, field: string, { key, op, value = "", values 
   } else if (values.length > 0) {
     report(`${field}.values`, "not_applicable", "Only IN takes a list; enter the value in value");
   }
-  if (numeric(op) && !number.test(value)) {
+  if (numeric(op) && numberOf(value) === undefined) {
     const digits = "with at most 18 digits on each side of the point";
     report(`${field}.value`, "number", `Must be a decimal number, such as 100 or 0.5, ${digits}`);
   }
@@ -300,6 +322,10 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
   } else {
     if (!rule.percentile) report("percentile", "unknown_value", "Must be one of 50, 95, 99");
     atLeastOne("durationMs", rule.durationMs ?? 0);
+    if ((rule.durationMs ?? 0) > (rule.filter?.maxDurationMs ?? Number.POSITIVE_INFINITY)) {
+      const message = "The filter leaves out what lasts that long; nothing could reach it";
+      report("durationMs", "contradiction", message);
+    }
   }
   atLeastOne("minVolume", minVolume);
 }
@@ -310,12 +336,6 @@ function namesOf({ groupBy, scope = {} }: Partial<RuleDefinition>): [string[], s
   if (groupBy === "APPLICATION") return [scope.applications ?? [], scope.notApplications ?? []];
   if (groupBy === "ENVIRONMENT") return [scope.environments ?? [], scope.notEnvironments ?? []];
   return [[], []];
-}
-
-/** Whether a text with wildcards stands for a name. */
-function standsFor(name: string) {
-  const literally = (text: string) => text.replace(/[.+?^${}()|[\]\\]/g, "\\$&");
-  return (text: string) => new RegExp(`^${text.split("*").map(literally).join(".*")}$`, "s").test(name);
 }
 
 /** What a rule on absence expects. */
@@ -343,6 +363,14 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
         code,
         "The scope excludes this group, so it would always be missing; change the scope, or remove the group",
       );
+    const conditions = (rule.filter?.attributes ?? []).filter(({ key }) => key === rule.groupByAttribute);
+    if (name && groupBy === "ATTRIBUTE" && !meetsAll(conditions, name)) {
+      report(
+        `expected[${index}]`,
+        code,
+        "The filter excludes this group, so it would always be missing; change the filter, or remove the group",
+      );
+    }
   }
   if (!calendar) return;
   const long = hoursLong(calendar);

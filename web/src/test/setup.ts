@@ -1,6 +1,6 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
-import { afterEach } from "vitest";
+import { afterAll, afterEach, vi } from "vitest";
 
 // The simulated page has no layout. A size for every element, that never changes, is enough for the list to show its
 // first rows.
@@ -23,8 +23,12 @@ class StillObserver implements ResizeObserver {
 }
 globalThis.ResizeObserver = StillObserver;
 
+// The next file may run in the same worker.
+afterAll(() => void vi.unstubAllGlobals());
+
 afterEach(() => {
   cleanup();
+  vi.useRealTimers();
   localStorage.clear();
   sessionStorage.clear();
 });

@@ -136,6 +136,11 @@ export function Chart(props: Props) {
         onKeyDown={onKeyDown}
         onBlur={() => setAt(undefined)}
       />
+      {count > 0 && series.every(({ values }) => values.every((value) => value === null)) && (
+        <p className={styles.nothing} aria-hidden="true">
+          No data
+        </p>
+      )}
       {(series.length > 1 || threshold) && (
         <ul className={styles.key}>
           {series.length > 1 &&

@@ -10,6 +10,8 @@ interface Props {
   /** What closing is called, where "Cancel" is not meant. */
   close?: string;
   busy?: boolean;
+  /** Room for two fields beside each other. */
+  wide?: boolean;
   problem?: string | undefined;
   onSubmit?: () => void;
   onClose: () => void;
@@ -17,11 +19,26 @@ interface Props {
 }
 
 /** A short form, or what came of it, over the page. It is open for as long as it is rendered. */
-export function FormDialog({ title, action, close, busy = false, problem, onSubmit, onClose, children }: Props) {
+export function FormDialog({
+  title,
+  action,
+  close,
+  busy = false,
+  wide = false,
+  problem,
+  onSubmit,
+  onClose,
+  children,
+}: Props) {
   const dialog = useModal();
   const titleId = useId();
   return (
-    <dialog ref={dialog} className={styles.dialog} aria-labelledby={titleId} onCancel={onClose}>
+    <dialog
+      ref={dialog}
+      className={wide ? `${styles.dialog} ${styles.wide}` : styles.dialog}
+      aria-labelledby={titleId}
+      onCancel={onClose}
+    >
       <h2 id={titleId}>{title}</h2>
       <form
         noValidate

@@ -96,12 +96,14 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
     },
   });
   return (
-    <>
-      <WebhookPanel webhook={webhook} onChanged={edit.follow} />
-      <section className={styles.activity} aria-label="Activity">
-        <Flow webhookId={webhook.id} />
-        <UsedBy webhookId={webhook.id} />
-      </section>
+    <div className={styles.halves}>
+      <div>
+        <WebhookPanel webhook={webhook} onChanged={edit.follow} />
+        <section className={styles.activity} aria-label="Activity">
+          <Flow webhookId={webhook.id} />
+          <UsedBy webhookId={webhook.id} />
+        </section>
+      </div>
       <Form problems={save.problems} refusals={save.refusals} onSubmit={() => save.submit(base)}>
         <Unsaved edit={edit} webhook={webhook} who={who} onTake={onTake} isDone={() => leaving.current} />
         <WebhookFields form={form} webhook={base} />
@@ -128,7 +130,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
           onClose={() => setTheirs(undefined)}
         />
       )}
-    </>
+    </div>
   );
 }
 
@@ -151,7 +153,7 @@ function UsedBy({ webhookId }: { webhookId: string }) {
   return (
     <div>
       {routed}
-      <h2>Used by {counted(used.length, "rule")}</h2>
+      <h2 className={styles.usedBy}>Used by {counted(used.length, "rule")}</h2>
       <ul className={styles.used}>
         {used.map(({ id, name, enabled }) => (
           <li key={id}>

@@ -1,5 +1,6 @@
-import { Button, Input } from "@mantine/core";
+import { Input } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
+import { Button } from "../ui/Button";
 import { CalendarFields } from "../ui/CalendarFields";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
@@ -24,8 +25,7 @@ export function QuietHours({ form }: { form: UseFormReturnType<Values> }) {
             onChange={(changed) => set(quietHours.map((one, at) => (at === place ? changed : one)))}
           />
           <Button
-            variant="subtle"
-            size="compact-xs"
+            look="quiet"
             aria-label={`Remove quiet hours ${place + 1}`}
             onClick={() => set(quietHours.filter((_, at) => at !== place))}
           >
@@ -36,8 +36,6 @@ export function QuietHours({ form }: { form: UseFormReturnType<Values> }) {
       {form.errors.quietHours && <Input.Error>{form.errors.quietHours}</Input.Error>}
       <div>
         <Button
-          variant="default"
-          size="compact-sm"
           disabled={quietHours.length >= 10}
           onClick={() =>
             set([

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Receiver, Webhook } from "../api/client";
 import { api, open, problem, startWorld } from "../test/world";
 import { blank, definition, editOf, valuesOf, withoutSecrets } from "./form";
-import { found, mailOf, readable } from "./receivers";
+import { found, linkTarget, mailOf, readable } from "./receivers";
 
 const { server } = startWorld();
 
@@ -47,6 +47,15 @@ test("a search finds by name, id and what it gets", () => {
   expect(found([pager, chat], "").length).toBe(2);
   expect(found([pager, chat], "channel MESSAGE").map(({ id }) => id)).toEqual(["chat"]);
   expect(found([pager, chat], "nothing")).toEqual([]);
+});
+
+test("a link leads to the server that was entered, once it was", () => {
+  expect(linkTarget("https://example.com/keys", {})).toBe("https://example.com/keys");
+  expect(linkTarget(undefined, { server: "https://own.example.com" })).toBeUndefined();
+  const link = "{{input.server}}/services";
+  expect(linkTarget(link, { server: " https://own.example.com/base/ " })).toBe("https://own.example.com/base/services");
+  for (const server of ["", "https://", "own.example.com", "javascript:alert(1)//"])
+    expect(linkTarget(link, { server })).toBeUndefined();
 });
 
 test("bodies are shown for reading", () => {

@@ -13,7 +13,7 @@ import { Select } from "../ui/Select";
 import { Failed, SkeletonRows } from "../ui/states";
 import type { Values } from "./form";
 import look from "./Receivers.module.css";
-import { found, mailOf, readable } from "./receivers";
+import { found, linkTarget, mailOf, readable } from "./receivers";
 
 interface Props {
   form: UseFormReturnType<Values>;
@@ -38,8 +38,8 @@ export function ReceiverFields({ form, webhook }: Props) {
   if (webhook && !receiver) {
     return (
       <p>
-        The service “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. Whoever runs
-        Tocsin can add it again.
+        The service “{webhook.preset?.name ?? form.values.receiver}” has been removed from this server. An operator can
+        add it again.
       </p>
     );
   }
@@ -166,6 +166,7 @@ interface InputFieldProps {
 function InputField({ input, form, isSet }: InputFieldProps) {
   const { name, label, help, link, type, secret, choices = [], required } = input;
   const value = form.values.inputs[name] ?? "";
+  const target = linkTarget(link, form.values.inputs);
   const error = form.errors[`preset.inputs.${name}`];
   const set = (text: string) => form.setFieldValue("inputs", { ...form.values.inputs, [name]: text });
   if (type === "choice") {
@@ -186,10 +187,10 @@ function InputField({ input, form, isSet }: InputFieldProps) {
       <>
         {help}
         {secret && " It is stored encrypted and never shown again."}
-        {link && (
+        {target && (
           <>
             {" "}
-            <a href={link} target="_blank" rel="noreferrer">
+            <a href={target} target="_blank" rel="noreferrer">
               Where to find it
             </a>
           </>

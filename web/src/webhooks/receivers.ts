@@ -19,6 +19,14 @@ export function mailOf({ method, body }: Pick<ReceiverRequest, "method" | "body"
   return { subject, text, html };
 }
 
+/** The URL behind the link of an input, undefined until the input that names the server is filled in. */
+export function linkTarget(link: string | undefined, inputs: Readonly<Record<string, string>>): string | undefined {
+  const [, name, path] = link?.match(/^\{\{input\.(\w+)\}\}(\/.*)$/) ?? [];
+  if (name === undefined) return link;
+  const server = (inputs[name] ?? "").trim().replace(/\/+$/, "");
+  return /^https?:\/\/[^/]/.test(server) ? server + path : undefined;
+}
+
 /** A body for reading: JSON is indented, a form has a line for each field. */
 export function readable({ body, contentType }: Pick<ReceiverRequest, "body" | "contentType">): string {
   if (contentType === "application/x-www-form-urlencoded") {

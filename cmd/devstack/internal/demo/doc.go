@@ -16,7 +16,8 @@
 // of minutes, and on demand, one route has an outage: 20 to 40 failures within
 // seconds. In each ten minutes by the clock tax-lookup fails unusually often from the
 // second to the fourth, pdf-render is slow from the sixth to the eighth, and tracking-import
-// runs nothing from the sixth to the ninth.
+// runs nothing from the sixth to the ninth. Half of the orders that fail are sent again
+// within two minutes, under the same correlation id, and complete.
 //
 // A [Traffic] carries the model into a table. Backfill writes history once, into
 // an empty table; Run then follows the clock with small batches, and begins with a

@@ -3,6 +3,7 @@ package demo
 import (
 	"container/heap"
 	"fmt"
+	"maps"
 	"sort"
 	"time"
 )
@@ -17,6 +18,7 @@ const (
 	stuckShare   = 0.0016 // exchanges that hang for 5 to 30 s and then complete
 	announced    = 0.06   // exchanges also written at their start, RUNNING
 	repeated     = 0.01   // rows written twice
+	sentAgain    = 0.5    // failed exchanges of orders that run once more, and complete
 	longest      = 30 * time.Second
 	outageFrom   = 90 * time.Second // least time between two outages
 	outageUntil  = 180 * time.Second
@@ -271,6 +273,22 @@ func (g *Generator) emit(r *route, s subject, start time.Time, environment strin
 	if d.chance(repeated) {
 		g.push(Row{InsertAt: done.EndTime.Add(d.span(0, 3*time.Second)), Exchange: done, Repeat: true})
 	}
+	if cause != nil && r.kind == orderTraffic && d.chance(sentAgain) {
+		g.sendAgain(r, &done)
+	}
+}
+
+// sendAgain has an exchange that failed run once more, under its correlation id, and complete.
+func (g *Generator) sendAgain(r *route, failed *Exchange) {
+	d := g.dice
+	again := *failed
+	again.StartTime = failed.EndTime.Add(d.span(20*time.Second, 90*time.Second))
+	again.ExecutionID = d.uuidAt(again.StartTime)
+	again.Status, again.ErrorType, again.ErrorMessage, again.ErrorStack = StatusCompleted, "", "", ""
+	again.Duration = min(max(d.lognormal(r.median, r.spread), 40*time.Microsecond), longest)
+	again.EndTime = again.StartTime.Add(again.Duration)
+	again.Attributes = maps.Clone(failed.Attributes)
+	g.push(Row{InsertAt: again.EndTime, Exchange: again})
 }
 
 func (g *Generator) push(r Row) {

@@ -240,6 +240,27 @@ func TestRoutesAreDistinct(t *testing.T) {
 }
 
 // TestRoutesInTrouble compares each route in trouble with itself in the minutes without.
+func TestOrdersAreSentAgain(t *testing.T) {
+	t.Parallel()
+	failed, again := map[string]Row{}, 0
+	for _, r := range ended(hours(t, 2, Shape{})) {
+		was, known := failed[r.CorrelationID]
+		switch {
+		case known:
+			again++
+			if r.Status != StatusCompleted || r.Route != was.Route || r.Environment != was.Environment || r.ExecutionID == was.ExecutionID ||
+				!r.StartTime.After(was.EndTime) || r.Attributes["orderId"] != was.Attributes["orderId"] || r.ErrorMessage != "" {
+				t.Fatalf("%+v is sent again as %+v", was, r)
+			}
+		case r.Status == StatusFailed && r.Attributes["orderId"] != "":
+			failed[r.CorrelationID] = r
+		}
+	}
+	if 3*again < len(failed) || 3*again > 2*len(failed) {
+		t.Errorf("of %d orders that failed, %d are sent again", len(failed), again)
+	}
+}
+
 func TestRoutesInTrouble(t *testing.T) {
 	type measure struct {
 		exchanges, failed int

@@ -119,7 +119,7 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := newScratch(console)
+	scratch, err := newScratch(console, opts.Durable)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 
 	"tocsin/cmd/devstack/internal/filelock"
 	"tocsin/cmd/devstack/internal/pgserver"
@@ -15,17 +18,31 @@ import (
 const (
 	scratchPrefix = "tocsin-devstack-"
 	scratchLock   = "lock"
+
+	// memoryDir is where Linux keeps files in memory.
+	memoryDir = "/dev/shm"
+	// leastFree is what has to be free there, and leastMemory what the machine has to have available.
+	leastFree, leastMemory = 4 << 30, 8 << 30
 )
 
 // scratch is a temporary directory that Run's engines live in. Its lock tells the next Run whether it is still used: one
 // that is not was left by a crash, and is removed.
+//
+// It is in memory where there is plenty, unless TMPDIR names a place or the data are to be durable: a database that is
+// cloned and dropped there costs less than half as much processor time.
 type scratch struct {
 	dir  string
 	lock *filelock.Lock
 }
 
-func newScratch(console *Console) (*scratch, error) {
+func newScratch(console *Console, durable bool) (*scratch, error) {
 	parent := os.TempDir()
+	if os.Getenv("TMPDIR") == "" {
+		removeStaleScratch(memoryDir)
+		if !durable && memoryIsPlenty() {
+			parent = memoryDir
+		}
+	}
 	if err := pgserver.Reachable(filepath.Join(parent, scratchPrefix)); err != nil {
 		console.Sayf("%v; using /tmp instead", err)
 		parent = "/tmp"
@@ -50,6 +67,23 @@ func newScratch(console *Console) (*scratch, error) {
 		}
 		return &scratch{dir: dir, lock: lock}, nil
 	}
+}
+
+// memoryIsPlenty says whether the engines' data, of which the whole test suite makes less than a gigabyte at a time, may be
+// kept in memory.
+func memoryIsPlenty() bool {
+	var files syscall.Statfs_t
+	if err := syscall.Statfs(memoryDir, &files); err != nil || float64(files.Bavail)*float64(files.Bsize) < leastFree {
+		return false
+	}
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return false
+	}
+	_, after, found := strings.Cut(string(info), "MemAvailable:")
+	line, _, _ := strings.Cut(after, "\n")
+	kB, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(line, "kB")), 64)
+	return found && err == nil && kB*1024 >= leastMemory
 }
 
 func (s *scratch) remove() error {

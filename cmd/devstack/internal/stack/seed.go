@@ -84,7 +84,7 @@ func demoRules() []demoRule {
 		{
 			Name: "Slow route", FireMode: "DURATION_IN_WINDOW", Severity: "WARNING", webhook: "Slack #integration-ops",
 			Scope: map[string]any{"environments": []string{"production"}}, Filter: map[string]any{"statuses": []string{"COMPLETED"}},
-			Percentile: 95, DurationMS: 4000, MinVolume: 20, WindowSeconds: 120, GroupBy: "ROUTE", NotifyOnResolve: true,
+			Percentile: 95, DurationMS: 4000, MinVolume: 10, WindowSeconds: 120, GroupBy: "ROUTE", NotifyOnResolve: true,
 		},
 		{
 			Name: "Silent route", FireMode: "ABSENT_IN_WINDOW", Severity: "CRITICAL", webhook: "Slack #integration-ops",

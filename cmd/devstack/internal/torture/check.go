@@ -30,6 +30,7 @@ type alert struct {
 	// Title is what the alert counted when it fired, Observed and Volume when it changed last.
 	Title            string
 	Observed, Volume int64
+	Severity         string
 }
 
 // subject is what an alert is about.
@@ -51,7 +52,8 @@ type notification struct {
 	Status  string
 	Waiting bool
 	// Own says that it waits, or was settled, by itself.
-	Own bool
+	Own       bool
+	WrittenAt time.Time
 }
 
 // aDigest is the reason of a notification that tells others and has no alert.
@@ -82,7 +84,7 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 		SELECT alert_id::text, rule_id::text, rule_version, state,
 		       CASE WHEN source IS NOT NULL THEN 'source' WHEN health THEN 'rule' WHEN group_key IS NOT NULL THEN 'group' ELSE 'exchange' END,
 		       coalesce(exchange->>'correlationId', ''), coalesce(group_key, ''), fired_at, resolved_at,
-		       title, coalesce((count->>'observed')::bigint, 0), coalesce((count->>'volume')::bigint, 0)
+		       title, coalesce((count->>'observed')::bigint, 0), coalesce((count->>'volume')::bigint, 0), severity
 		FROM alert ORDER BY fired_at`); err != nil {
 		return nil, fmt.Errorf("read alerts: %w", err)
 	}
@@ -90,7 +92,7 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 		SELECT n.notification_id::text, coalesce(n.alert_id::text, ''), coalesce(n.rule_id::text, ''), n.webhook_id::text, w.name, n.reason,
 		       coalesce(m.digest_id::text, ''), coalesce(s.status, ''), o.notification_id IS NOT NULL,
 		       EXISTS (SELECT FROM settlement x WHERE x.notification_id = n.notification_id)
-		           OR EXISTS (SELECT FROM outbox x WHERE x.notification_id = n.notification_id)
+		           OR EXISTS (SELECT FROM outbox x WHERE x.notification_id = n.notification_id), n.created_at
 		FROM notification n
 		JOIN webhook w USING (webhook_id)
 		LEFT JOIN digest_member m USING (notification_id)
@@ -150,6 +152,7 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	w.checkNotifications(report, t)
 	w.checkMessages(report, t)
 	w.checkServices(report, t)
+	w.checkQuiet(report, t)
 	return report, nil
 }
 

@@ -41,6 +41,9 @@
 // alert is resolved: an answer that is lost must not make another one. Two there may be when a sender was stopped between
 // its search and the issue, and another one took over; they are counted.
 //
+// In the plain form and that with services, one webhook has quiet hours, which a person edits. What is not critical and
+// written within them must not arrive before they end, and must arrive then.
+//
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
 // sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
 // outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica

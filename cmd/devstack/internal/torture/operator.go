@@ -27,6 +27,9 @@ type operator struct {
 	w      *world
 	client *http.Client
 	hooks  map[string]string
+	// quiet is the webhook with quiet hours as the API takes it, quietVersion its version.
+	quiet        map[string]any
+	quietVersion int64
 }
 
 // Longer than any replica is stopped or cut off, so that no call comes into effect after it was given up.
@@ -47,6 +50,12 @@ type answerError struct {
 }
 
 func (e *answerError) Error() string { return fmt.Sprintf("%d: %.300s", e.status, e.text) }
+
+// isStale says whether what was edited had another version.
+func isStale(err error) bool {
+	said, is := errors.AsType[*answerError](err)
+	return is && said.status == http.StatusPreconditionFailed
+}
 
 // call asks one replica after the other until one answers with other than a server error.
 func (o *operator) call(ctx context.Context, method, path, etag string, in any) (thing, error) {
@@ -129,6 +138,9 @@ func (o *operator) begin(ctx context.Context) error {
 		o.hooks[name] = hook.ID
 	}
 	if err := o.beginServices(ctx, timeout); err != nil {
+		return err
+	}
+	if err := o.beginQuiet(ctx, timeout); err != nil {
 		return err
 	}
 	for _, r := range o.w.plan.rules {
@@ -223,7 +235,7 @@ func (o *operator) update(ctx context.Context, l *life, change func(*rule)) erro
 	}
 	from := time.Now().UnixNano()
 	updated, err := o.call(ctx, http.MethodPut, "/rules/"+l.id, strconv.Quote(strconv.FormatInt(l.version, 10)), definition)
-	if said, ok := errors.AsType[*answerError](err); ok && said.status == http.StatusPreconditionFailed {
+	if isStale(err) {
 		// Nobody else edits: an attempt whose answer was lost has done it.
 		updated, err = o.call(ctx, http.MethodGet, "/rules/"+l.id, "", nil)
 	}

@@ -36,6 +36,9 @@ func newPlan(o *Options) *plan {
 	if o.Form == Receivers {
 		p.toServices()
 	}
+	if o.Form.hasQuietHours() {
+		p.toQuiet()
+	}
 	if !o.Calm {
 		p.faults = append(faults(stream(streamFaults), o.Length), o.Form.faults(stream(streamForm), o.Length)...)
 		slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.atNS, b.atNS) })

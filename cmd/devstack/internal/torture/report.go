@@ -27,12 +27,13 @@ const (
 	wrongMessage        finding = "wrong message"
 	repeatedOutside     finding = "repeated outside the window"
 	renamed             finding = "raised again with another id"
+	notHeld             finding = "sent within quiet hours"
 )
 
 func findings() []finding {
 	return []finding{
 		missed, duplicated, unexpected, altered, overlapping, miscounted, notificationMissing, notificationTwice, notificationStray, undelivered,
-		neverReceived, wrongMessage, repeatedOutside, renamed,
+		neverReceived, wrongMessage, repeatedOutside, renamed, notHeld,
 	}
 }
 
@@ -58,6 +59,8 @@ type Report struct {
 	// Failovers are those of Postgres. Lost counts confirmed alerts that they took away, and RepeatedByFailover messages that
 	// came again because their delivery was forgotten, or that nobody knows of any more.
 	Failovers, Lost, RepeatedByFailover int
+	// Held are messages that quiet hours held, Passed critical ones that arrived within them.
+	Held, Passed int
 	// NoRoom is how often Postgres found the disk full.
 	NoRoom int
 	// Kills counts what was killed or crashed: replicas, and engines.
@@ -97,6 +100,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&text, "%s seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of health, %d notifications, %d of them in %d digests, %d requests",
 		r.Form, r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.HealthAlerts, r.Notifications, r.Gathered, r.Digests, r.Requests)
 	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
+	if r.Held+r.Passed > 0 {
+		fmt.Fprintf(&text, "; held by quiet hours %d, passed %d", r.Held, r.Passed)
+	}
 	fmt.Fprintf(&text, "; kills %d", r.Kills)
 	if r.Failovers > 0 {
 		fmt.Fprintf(&text, ", failovers %d, which lost %d alerts and repeated %d messages", r.Failovers, r.Lost, r.RepeatedByFailover)

@@ -75,7 +75,7 @@ func (r *rule) definition(hooks map[string]string) map[string]any {
 		filter["attributes"] = c.attributes
 	}
 	definition := map[string]any{
-		"name": r.name, "enabled": true, "severity": "CRITICAL", "scope": scope, "filter": filter,
+		"name": r.name, "enabled": true, "severity": r.severity(), "scope": scope, "filter": filter,
 		"titleTemplate": r.title, "webhookIds": ids, "intervalSeconds": r.intervalSeconds,
 	}
 	if r.counts() {

@@ -38,9 +38,14 @@ const (
 
 // toServices binds the rules over windows, and whatever notifies the webhook a, to the services, too.
 func (p *plan) toServices() {
+	p.bind(services(), func(r *rule) bool { return r.counts() || slices.Contains(r.hooks, "a") })
+}
+
+// bind binds rules to more webhooks than their own.
+func (p *plan) bind(more []string, is func(r *rule) bool) {
 	bind := func(r *rule) {
-		if r.counts() || slices.Contains(r.hooks, "a") {
-			r.hooks = slices.Concat(r.hooks, services())
+		if is(r) {
+			r.hooks = slices.Concat(r.hooks, more)
 		}
 	}
 	for i := range p.rules {
@@ -51,7 +56,7 @@ func (p *plan) toServices() {
 			continue
 		}
 		p.edits[i].change = func(r *rule) {
-			r.hooks = slices.DeleteFunc(slices.Clone(r.hooks), isService)
+			r.hooks = slices.DeleteFunc(slices.Clone(r.hooks), func(hook string) bool { return slices.Contains(more, hook) })
 			e.change(r)
 			bind(r)
 		}

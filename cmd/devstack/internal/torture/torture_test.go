@@ -116,6 +116,9 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Digests == 0 || report.Gathered <= report.Digests {
 		t.Errorf("%d notifications in %d digests: too few to mean something", report.Gathered, report.Digests)
 	}
+	if report.Held < 20 || report.Passed < 20 {
+		t.Errorf("quiet hours held %d messages, and %d passed: too few to mean something", report.Held, report.Passed)
+	}
 	w.bites(t)
 }
 
@@ -218,6 +221,7 @@ func (w *world) bites(t *testing.T) {
 				duration_us = NULL WHERE notification_id = ` + someNotification + `)
 			DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside},
 		},
+		"quiet hours held nothing": {`UPDATE alert SET severity = 'WARNING'`, []finding{notHeld}},
 		"a source still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,
 			start_time_ns, application, route, exchange) SELECT gen_random_uuid(), tenant_id, rule_id, 1, severity, 'FIRING', '', '', true, 'source',
 			0, '', '', '{}' FROM rule WHERE name = 'all failures'`, []finding{altered, notificationMissing}},

@@ -70,6 +70,8 @@ type truth struct {
 	lives []*life
 	// handled holds what a person did to alerts, in order, by their ids.
 	handled map[string][]string
+	// quiet are the quiet hours, in order.
+	quiet []hours
 	// losses are what failovers took away.
 	losses []loss
 }

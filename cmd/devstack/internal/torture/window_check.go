@@ -141,10 +141,15 @@ type turn struct {
 
 // shows says whether there was an instant at which a window that ended there can have been counted so. The window moves
 // over all instants in question, and stops where an exchange enters or leaves it. What it holds for certain was visible
-// before its end, for nobody asks sooner.
+// before its end, for nobody asks sooner; of an absence, within the ten seconds after that, for which exchanges are
+// waited for at least.
 func (t *truth) shows(r *rule, q question) bool {
 	const lengthNS = windowSeconds * int64(1e9)
 	var turns []turn
+	var waits int64
+	if r.window.mode == modeAbsence {
+		waits = 10e9
+	}
 	for i := range t.exchanges {
 		e, seen := &t.exchanges[i], t.seen[i]
 		if e.endNS < q.fromNS-lengthNS || e.endNS >= q.toNS || seen == (span{}) || seen.fromNS > q.toNS || r.window.group(e) != q.group {
@@ -160,7 +165,7 @@ func (t *truth) shows(r *rule, q question) bool {
 		// A window that ends at an instant holds what ended before it, and not what ended its length before.
 		enters, leaves := e.endNS+1, e.endNS+lengthNS+1
 		turns = append(turns, turn{atNS: enters, observed: in.observed, volume: in.volume}, turn{atNS: leaves, observed: -in.observed, volume: -in.volume})
-		if certain := max(enters, seen.toNS); certain < leaves {
+		if certain := max(enters, seen.toNS-waits); certain < leaves {
 			turns = append(turns, turn{atNS: certain, certain: in.observed, certainVolume: in.volume}, turn{atNS: leaves, certain: -in.observed, certainVolume: -in.volume})
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestWhatAWindowCanShow has five exchanges, of which the last is visible three seconds late, and asks which counts a server
-// could show at which instants.
+// TestWhatAWindowCanShow has five exchanges, of which the last is visible three seconds late, and one of another route and
+// environment, which is visible twelve seconds late, and asks which counts a server could show at which instants.
 func TestWhatAWindowCanShow(t *testing.T) {
 	t.Parallel()
 	second := time.Second.Nanoseconds()
@@ -21,6 +21,8 @@ func TestWhatAWindowCanShow(t *testing.T) {
 		}
 		tr.exchanges, tr.seen = append(tr.exchanges, e), append(tr.seen, seen)
 	}
+	tr.exchanges = append(tr.exchanges, exchange{number: 5, startNS: 12*second - 30e6, endNS: 12 * second, environment: "other", application: "other", route: "late"})
+	tr.seen = append(tr.seen, span{24 * second, 24*second + 1e6})
 	count := rule{window: &windowRule{mode: modeCount, groupBy: "ENVIRONMENT", threshold: 1}}
 	share := rule{window: &windowRule{mode: modeShare, groupBy: "APPLICATION", percent: 1}}
 	absence := rule{condition: condition{statuses: []string{"COMPLETED", "FAILED"}}, window: &windowRule{mode: modeAbsence, groupBy: "ROUTE", threshold: 1}}
@@ -50,7 +52,9 @@ func TestWhatAWindowCanShow(t *testing.T) {
 		"none took as long":                     {duration, "r", 4.1, 4.5, 0, 4, true},
 		"all took as long":                      {duration, "r", 4.1, 4.5, 4, 4, false},
 		"an absence that is none":               {absence, "r", 10, 14, 0, 0, false},
-		"an absence until the late one is seen": {absence, "r", 10, 14.5, 0, 0, true},
+		"an absence of what is waited for":      {absence, "r", 14.1, 14.5, 0, 0, false},
+		"an absence of what is later than that": {absence, "late", 12.5, 13.9, 0, 0, true},
+		"an absence of what came meanwhile":     {absence, "late", 14.1, 14.5, 0, 0, false},
 		"an absence of what there never was":    {absence, "nowhere", 10, 10.5, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,14 +1,5 @@
-package window
-
-import (
-	"context"
-	"fmt"
-	"maps"
-	"slices"
-
-	"tocsin/evaluator"
-)
-
+// Package watch says from when on what a source does not show is absent.
+//
 // What is not there yet looks like what is not there. So the source is watched for rules
 // on absence: how many exchanges of their tenants ended in each bucket of the last quarter
 // of an hour. Where a bucket of which all had ended before holds more than it did, an
@@ -19,17 +10,29 @@ import (
 // Where a bucket holds less than it did, whoever answered is behind whoever answered
 // before. Only answers of servers that the same pass found not to be behind say that
 // something is absent. Servers that are asked in turn are watched one after the other, and
-// each is held against the others as well. Who remembers no counts concludes nothing before
-// the next watch, and takes no server that shows less of the minutes before the last watch
-// than the checkpoint says.
+// each is compared with the others as well. A process that remembers no counts concludes
+// nothing before the next watch, and takes no server that shows less of the minutes before
+// the last watch than the checkpoint says.
 //
-// Who did not watch for a while does not know whether those who write exchanges could.
+// A process that did not watch for a while does not know whether producers could write.
 // Windows that reach into a pause raise nothing: an outage of the source is no absence.
 //
 // What a process remembers is valid only as long as the checkpoint says that this process
 // watched last; the checkpoint holds the lateness, and since when there was no pause.
+package watch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"tocsin/evaluator"
+)
 
 const (
+	secondNS = int64(1e9)
 	// bucketNS is the width of a bucket.
 	bucketNS = 10 * secondNS
 	// lateLeastNS is how late exchanges are taken to be at least, lateMostNS at most.
@@ -43,14 +46,24 @@ const (
 	serversMost = 3
 	// shownNS is how far before a watch exchanges ended that the checkpoint has the number of.
 	shownNS = 300 * secondNS
+	// longestNS is how long an exchange may last and be counted.
+	longestNS = 3600 * secondNS
+	// shownForNS is how long after that watch the source still answers for all of them.
+	shownForNS = lateMostNS - shownNS
 )
+
+// Source counts what arrives.
+type Source interface {
+	// Arrivals returns how many exchanges ended in each bucket.
+	Arrivals(ctx context.Context, q ArrivalsQuery) (Arrivals, error)
+}
 
 // ArrivalsQuery asks how many exchanges ended in each bucket.
 type ArrivalsQuery struct {
 	Tenants evaluator.Tenants
 	// FromNS, inclusive, and ToNS, exclusive, are when exchanges ended, in nanoseconds
-	// since the Unix epoch; StartFromNS is as in [Query]. CutNS is an instant between them
-	// at which the bucket that holds it is cut in two.
+	// since the Unix epoch; what began before StartFromNS is not counted. CutNS is an instant
+	// between them at which the bucket that holds it is cut in two.
 	FromNS, ToNS, CutNS, StartFromNS int64
 	// WidthNS is the width of a bucket; bucket n begins at n × WidthNS.
 	WidthNS int64
@@ -58,7 +71,7 @@ type ArrivalsQuery struct {
 
 // Arrivals is the answer to an [ArrivalsQuery].
 type Arrivals struct {
-	// Server is as in [evaluator.Observation].
+	// Server identifies the server that answered, as in [evaluator.Observation].
 	Server string
 	// Counts holds how many exchanges ended in each bucket that has some, by where the
 	// bucket, or the part of it behind the cut, begins.
@@ -76,37 +89,57 @@ type watched struct {
 	late []lateness
 	// servers holds when each server answered last.
 	servers map[string]int64
-	// fresh, toNS and conclusive are what the watch came to.
-	fresh      map[string]bool
-	toNS       int64
-	conclusive bool
+	// seen is what the watch came to.
+	seen Seen
 }
 
 type lateness struct{ byNS, atNS int64 }
 
-// watch watches the source, and fills in what the checkpoint is to hold, and where windows of
-// rules on absence end.
-func (p *pass) watch(ctx context.Context) error {
-	at, now := p.request.Watch, p.request.WatermarkNS
-	p.mu.Lock()
-	known := p.watches[p.request.Partition]
-	p.mu.Unlock()
+// Watcher remembers the watch over each partition. It is safe for concurrent use.
+type Watcher struct {
+	source  Source
+	mu      sync.Mutex
+	watches map[int]*watched
+}
+
+// New returns a watcher of a source.
+func New(source Source) *Watcher { return &Watcher{source: source, watches: map[int]*watched{}} }
+
+// Seen is what a watch came to.
+type Seen struct {
+	// Watch replaces that of the checkpoint.
+	Watch evaluator.Watch
+	// Fresh are the servers that were found not to be behind.
+	Fresh map[string]bool
+	// ToNS is where windows of rules on absence end. What such a window lacks is absent if the
+	// watch is Conclusive and a fresh server says so.
+	ToNS       int64
+	Conclusive bool
+}
+
+// Watch watches the source for a partition at the watermark of a request.
+func (w *Watcher) Watch(ctx context.Context, r *evaluator.WindowRequest) (Seen, error) {
+	at, now := r.Watch, r.WatermarkNS
+	w.mu.Lock()
+	known := w.watches[r.Partition]
+	w.mu.Unlock()
 	if known != nil && known.untilNS == now && at.UntilNS == now {
-		p.fresh, p.toNS, p.conclusive = known.fresh, known.toNS, known.conclusive
-		return nil // a pass evaluates rules twice
+		seen := known.seen
+		seen.Watch = at
+		return seen, nil // a pass evaluates rules twice
 	}
+	unknown := Seen{Watch: at}
 	if now <= at.UntilNS && at.UntilNS-now <= pauseNS {
-		p.toNS, p.conclusive = p.absenceToNS()
-		return nil // the clocks of servers differ
+		return unknown.ended(r), nil // the clocks of servers differ
 	}
 	paused := now < at.UntilNS || now-at.UntilNS > pauseNS
 	if known == nil || known.untilNS != at.UntilNS {
 		known = &watched{late: []lateness{{at.LateNS, now}}}
 	}
-	if !slices.Equal(known.tenants, p.request.Tenants.Names) {
+	if !slices.Equal(known.tenants, r.Tenants.Names) {
 		known = &watched{servers: known.servers, late: known.late}
 	}
-	next := &watched{untilNS: now, tenants: p.request.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}
+	next := &watched{untilNS: now, tenants: r.Tenants.Names, servers: map[string]int64{}, late: slices.Clone(known.late)}
 	maps.Copy(next.servers, known.servers)
 	asks := max(1, min(len(known.servers), serversMost))
 	if known.counts == nil {
@@ -114,58 +147,58 @@ func (p *pass) watch(ctx context.Context) error {
 	}
 	answers := map[string]answer{}
 	for range asks {
-		seen, err := p.Source.Arrivals(ctx, p.arrivalsQuery(at.UntilNS))
+		got, err := w.source.Arrivals(ctx, arrivalsQuery(r))
 		if err != nil {
-			return fmt.Errorf("watch for what is late: %w", err)
+			return unknown, fmt.Errorf("watch for what is late: %w", err)
 		}
-		next.servers[seen.Server] = now
-		answers[seen.Server] = next.compare(known, &seen, paused, p.request)
+		next.servers[got.Server] = now
+		answers[got.Server] = next.compare(known, &got, paused, r)
 	}
 	if next.counts == nil {
-		p.toNS, p.conclusive = p.absenceToNS()
-		return nil // it is as if nobody had watched
+		return unknown.ended(r), nil // it is as if nobody had watched
 	}
+	next.seen = Seen{Watch: at, Fresh: map[string]bool{}}
 	for _, server := range slices.Sorted(maps.Keys(answers)) {
-		lateNS, behind := answers[server].among(answers, p.request)
+		lateNS, behind := answers[server].among(answers, r)
 		if behind {
 			continue // so it is where each shows what the other one does not
 		}
 		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if known.counts != nil {
-			p.fresh[server] = true
+			next.seen.Fresh[server] = true
 		}
 	}
 	maps.DeleteFunc(next.servers, func(_ string, last int64) bool { return now-last > lateForNS })
+	to := &next.seen.Watch
 	if paused {
-		p.out.Watch.SinceNS = now
+		to.SinceNS = now
 	}
-	p.out.Watch.UntilNS, p.out.Watch.LateNS, p.out.Watch.Shown = now, next.mostNS(now), shown(next.counts, now)
-	p.toNS, p.conclusive = p.absenceToNS()
-	next.fresh, next.toNS, next.conclusive = p.fresh, p.toNS, p.conclusive
-	p.mu.Lock()
-	p.watches[p.request.Partition] = next
-	p.mu.Unlock()
-	return nil
+	to.UntilNS, to.LateNS, to.Shown = now, next.mostNS(now), shown(next.counts, now)
+	next.seen = next.seen.ended(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches[r.Partition] = next
+	return next.seen, nil
 }
 
-// saw notes that a server answers, so that it is watched as well: where two are asked in
+// Saw notes that a server answers, so that it is watched as well: where two are asked in
 // turn, the same one might be watched each time, and the other one asked what is absent.
-func (p *pass) saw(server string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if known := p.watches[p.request.Partition]; known != nil && server != "" {
-		known.servers[server] = p.request.WatermarkNS
+func (w *Watcher) Saw(r *evaluator.WindowRequest, server string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known := w.watches[r.Partition]; known != nil && server != "" {
+		known.servers[server] = r.WatermarkNS
 	}
 }
 
 // arrivalsQuery asks for what ended in the last quarter of an hour, cut where the last
 // watch ended.
-func (p *pass) arrivalsQuery(untilNS int64) ArrivalsQuery {
-	to := p.request.WatermarkNS
+func arrivalsQuery(r *evaluator.WindowRequest) ArrivalsQuery {
+	to := r.WatermarkNS
 	from := (to - lateMostNS) / bucketNS * bucketNS
 	return ArrivalsQuery{
-		Tenants: p.request.Tenants, FromNS: from, ToNS: to, CutNS: min(max(untilNS, from), to),
-		StartFromNS: StartFromNS(int(lateMostNS/secondNS), to), WidthNS: bucketNS,
+		Tenants: r.Tenants, FromNS: from, ToNS: to, CutNS: min(max(r.Watch.UntilNS, from), to),
+		StartFromNS: to - lateMostNS - longestNS, WidthNS: bucketNS,
 	}
 }
 
@@ -246,10 +279,12 @@ func shown(counts map[int64]int64, untilNS int64) (n int64) {
 }
 
 // showsLess reports whether counts hold less than somebody saw at the last watch, as long as
-// the watch reaches back that far.
+// the watch reaches back that far: for ten minutes. A server that shows less for longer is
+// believed.
 func showsLess(counts map[int64]int64, r *evaluator.WindowRequest) bool {
 	last := &r.Watch
-	return last.UntilNS <= r.WatermarkNS && shownFromNS(last.UntilNS) >= r.WatermarkNS-lateMostNS && shown(counts, last.UntilNS) < last.Shown
+	since := r.WatermarkNS - last.UntilNS
+	return since >= 0 && since <= shownForNS && shown(counts, last.UntilNS) < last.Shown
 }
 
 // mostNS forgets what is long ago, and returns the greatest lateness of the rest.
@@ -275,20 +310,20 @@ func (w *watched) mostNS(now int64) (most int64) {
 	return most
 }
 
-// absenceToNS returns where windows of rules on absence end, and whether what such a
-// window lacks is absent: where exchanges became visible later than before, windows end
-// where they ended, and say nothing until time has caught up.
-func (p *pass) absenceToNS() (toNS int64, conclusive bool) {
-	w := &p.out.Watch
-	to := p.request.WatermarkNS - max(lateLeastNS, w.LateNS)
-	if last := p.request.Watch.UntilNS; p.request.WatermarkNS-last <= pauseNS {
-		to = min(to, last) // by what ended since then, no server was held against another one
+// ended returns what was seen with the end of the windows of rules on absence, and whether
+// what such a window lacks is absent: where exchanges became visible later than before,
+// windows end where they ended, and say nothing until time has caught up.
+func (s Seen) ended(r *evaluator.WindowRequest) Seen {
+	s.ToNS = r.WatermarkNS - max(lateLeastNS, s.Watch.LateNS)
+	if last := r.Watch.UntilNS; r.WatermarkNS-last <= pauseNS {
+		s.ToNS = min(s.ToNS, last) // by what ended since then, no server was compared with another one
 	}
-	if to < w.JudgedNS && w.JudgedNS <= p.request.WatermarkNS {
-		return w.JudgedNS, false
+	if judged := s.Watch.JudgedNS; s.ToNS < judged && judged <= r.WatermarkNS {
+		s.ToNS = judged
+		return s
 	}
-	if len(p.fresh) > 0 {
-		w.JudgedNS = to
+	if s.Conclusive = len(s.Fresh) > 0; s.Conclusive {
+		s.Watch.JudgedNS = s.ToNS
 	}
-	return to, len(p.fresh) > 0
+	return s
 }

@@ -1,0 +1,174 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The webhook [quiet] has quiet hours most of the time. A person edits them while exchanges come: they end by their
+// clock, where a minute ends in time, or because he deletes them. What is not critical and written in between waits, and
+// arrives like everything else; what is critical does not wait.
+const quiet = "quiet"
+
+func (f Form) hasQuietHours() bool { return f == Plain || f == Receivers }
+
+// toQuiet binds the rules over windows, and whatever notifies the webhook b, to the one with quiet hours, too.
+func (p *plan) toQuiet() {
+	p.bind([]string{quiet}, func(r *rule) bool { return r.counts() || slices.Contains(r.hooks, "b") })
+}
+
+// severity is that of a rule's alerts: of those that quiet hours may hold, a third is critical all the same.
+func (r *rule) severity() string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(r.name))
+	if slices.Contains(r.hooks, quiet) && hash.Sum32()%3 > 0 {
+		return "WARNING"
+	}
+	return "CRITICAL"
+}
+
+// hours are quiet hours as they were edited: they held when they had begun for sure, until they may have ended.
+type hours struct{ began, ended span }
+
+// quietUntil are hours that have begun and end at an instant, to the minute.
+func quietUntil(end time.Time) []any {
+	return []any{map[string]any{
+		"timeZone": "UTC", "weekdays": []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"},
+		"from": end.UTC().Add(-3 * time.Hour).Format("15:04"), "to": end.UTC().Format("15:04"),
+	}}
+}
+
+// beginQuiet makes the webhook, with quiet hours that last.
+func (o *operator) beginQuiet(ctx context.Context, timeout time.Duration) error {
+	if !o.w.options.Form.hasQuietHours() {
+		return nil
+	}
+	o.quiet = map[string]any{"name": quiet, "kind": "generic", "url": o.w.receiver.url(quiet), "timeoutSeconds": timeout.Seconds(), "maxConcurrent": 16}
+	o.quiet["quietHours"] = quietUntil(time.Now().Add(2 * time.Hour))
+	from := time.Now().UnixNano()
+	hook, err := o.make(ctx, "/webhooks", quiet, o.quiet)
+	if err != nil {
+		return fmt.Errorf("make webhook %s: %w", quiet, err)
+	}
+	o.hooks[quiet], o.quietVersion = hook.ID, hook.Version
+	o.noteQuiet(hours{began: span{from, time.Now().UnixNano()}})
+	delete(o.quiet, "kind")
+	return nil
+}
+
+func (o *operator) noteQuiet(h hours) {
+	o.w.truth.mu.Lock()
+	defer o.w.truth.mu.Unlock()
+	o.w.truth.quiet = append(o.w.truth.quiet, h)
+}
+
+// keepQuiet edits the quiet hours. When it ends, there are none.
+func (o *operator) keepQuiet(ctx context.Context) error {
+	length := o.w.options.Length
+	at := func(part float64) bool {
+		return pause(ctx.Done(), time.Duration(part*float64(length))-o.w.elapsed())
+	}
+	if !at(0.3) {
+		return ctx.Err()
+	}
+	if err := o.editQuiet(ctx, nil, time.Time{}); err != nil {
+		return err
+	}
+	if !at(0.4) {
+		return ctx.Err()
+	}
+	end := time.Now().Truncate(time.Minute).Add(time.Minute)
+	if last := o.w.began.Add(length * 9 / 10); end.Before(time.Now().Add(2*time.Second)) || end.After(last) {
+		end = time.Now().Add(2 * time.Hour)
+	}
+	if err := o.editQuiet(ctx, quietUntil(end), end.Truncate(time.Minute)); err != nil {
+		return err
+	}
+	if !at(1) {
+		return ctx.Err()
+	}
+	return o.editQuiet(ctx, nil, time.Time{})
+}
+
+// editQuiet replaces the quiet hours by ones that end by themselves at an instant, or by none.
+func (o *operator) editQuiet(ctx context.Context, list []any, end time.Time) error {
+	if delete(o.quiet, "quietHours"); list != nil {
+		o.quiet["quietHours"] = list
+	}
+	from, path := time.Now().UnixNano(), "/webhooks/"+o.hooks[quiet]
+	edited, err := o.call(ctx, http.MethodPut, path, strconv.Quote(strconv.FormatInt(o.quietVersion, 10)), o.quiet)
+	if isStale(err) {
+		// Nobody else edits: an attempt whose answer was lost has done it.
+		edited, err = o.call(ctx, http.MethodGet, path, "", nil)
+	}
+	if err != nil {
+		return fmt.Errorf("edit quiet hours: %w", err)
+	}
+	if edited.Version != o.quietVersion+1 {
+		return fmt.Errorf("edit quiet hours: version %d followed %d", edited.Version, o.quietVersion)
+	}
+	o.quietVersion = edited.Version
+	when := span{from, time.Now().UnixNano()}
+	o.w.tell("operator: quiet hours %v", list)
+	o.w.truth.mu.Lock()
+	defer o.w.truth.mu.Unlock()
+	if last := &o.w.truth.quiet[len(o.w.truth.quiet)-1]; last.ended == (span{}) || last.ended.fromNS > when.fromNS {
+		last.ended = when
+	}
+	if list != nil {
+		o.w.truth.quiet = append(o.w.truth.quiet, hours{when, span{end.UnixNano(), end.UnixNano()}})
+	}
+	return nil
+}
+
+// heldAt returns the quiet hours within which an instant lies for sure; nil where it lies in none.
+func (t *truth) heldAt(ns int64) *hours {
+	at := slices.IndexFunc(t.quiet, func(h hours) bool { return h.began.toNS < ns && ns < h.ended.fromNS })
+	if at < 0 {
+		return nil
+	}
+	return &t.quiet[at]
+}
+
+// checkQuiet holds that what quiet hours must have held did not arrive within them. That it arrived, and once, is
+// demanded of all messages.
+func (w *world) checkQuiet(report *Report, t *tables) {
+	if !w.options.Form.hasQuietHours() {
+		return
+	}
+	alerts := map[string]*alert{}
+	for i := range t.alerts {
+		alerts[t.alerts[i].ID] = &t.alerts[i]
+	}
+	came := map[string]time.Time{}
+	for _, r := range w.receiver.requests() {
+		if first, known := came[r.webhookID]; !known || r.at.Before(first) {
+			came[r.webhookID] = r.at
+		}
+	}
+	for _, n := range t.notifications {
+		a := alerts[n.AlertID]
+		held := w.truth.heldAt(n.WrittenAt.UnixNano())
+		first, arrived := came[n.ID]
+		if n.Hook != quiet || a == nil || held == nil || !arrived {
+			continue
+		}
+		early := first.UnixNano() < held.ended.fromNS
+		switch {
+		case a.Severity == "CRITICAL" && early:
+			report.Passed++
+		case a.Severity == "CRITICAL":
+		case early:
+			report.find(notHeld, "%s of alert %s, written at %v, came at %v, before %v, when its quiet hours ended", n.Reason, a.ID, n.WrittenAt, first, time.Unix(0, held.ended.fromNS))
+		default:
+			report.Held++
+		}
+	}
+}

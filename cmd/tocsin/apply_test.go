@@ -1,0 +1,71 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestApplyIsNotTakenInByAnotherServer holds that files are not said to be applied by what is not Tocsin, and that nothing is said to be unchanged where the
+// answer was lost.
+func TestApplyIsNotTakenInByAnotherServer(t *testing.T) {
+	const (
+		rule    = "rules: [{name: r, severity: INFO, fireMode: PER_EXCHANGE}]\n"
+		webhook = "webhooks: [{name: w, kind: generic, url: \"https://example.com/\"}]\n"
+	)
+	reply := func(contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	// Takes what is to be made, and dies.
+	dies := func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			reply("application/json", `{"items":[]}`)(w, r)
+			return
+		}
+		panic(http.ErrAbortHandler)
+	}
+	for name, c := range map[string]struct {
+		files  string
+		server http.HandlerFunc
+		says   string
+		not    string
+	}{
+		"a page, rules":         {rule, reply("text/html", "<html>Sign in</html>"), "is not that of Tocsin's API", "created"},
+		"another API, rules":    {rule, reply("application/json", `{"ok":true}`), "is not that of Tocsin's API", "created"},
+		"a page, webhooks":      {webhook, reply("text/html", "<html>Sign in</html>"), "is not that of Tocsin's API", "created"},
+		"another API, webhooks": {webhook, reply("application/json", `{"ok":true}`), "is not that of Tocsin's API", "created"},
+		"a lost answer":         {webhook, dies, "it may have been changed all the same", "nothing was changed"},
+		"a refusal of what is made": {webhook, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				reply("application/json", `{"items":[]}`)(w, r)
+				return
+			}
+			w.WriteHeader(http.StatusForbidden)
+		}, "nothing was changed", "all the same"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.server)
+			t.Cleanup(server.Close)
+			file := filepath.Join(t.TempDir(), "tocsin.yaml")
+			if err := os.WriteFile(file, []byte(c.files), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a := filesApply{serverFlags: serverFlags{URL: server.URL, Token: "tcn_x"}, filesFlags: filesFlags{File: []string{file}}}
+			var out strings.Builder
+			err := a.Run(t.Context(), &out)
+			if err == nil {
+				t.Fatalf("it is said to be done:\n%s", out.String())
+			}
+			if !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.not) {
+				t.Errorf("%v: want %q, not %q", err, c.says, c.not)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package simulate
+
+import (
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/simulate/model"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// heldTruth is a message that quiet hours hold, as it was when that was last looked at.
+type heldTruth struct {
+	alert, webhook uuid.UUID
+	reason         notify.Reason
+	until          time.Time
+	generation     int
+}
+
+// checkHours holds that quiet hours hold a message that has just been written where the checker says so, until
+// they end, and no other.
+func (w *world) checkHours(m *model.Message) {
+	a, there := w.db.Alert(m.AlertID)
+	if !there || m.Row == nil || m.Reason == notify.ReasonDigest {
+		return
+	}
+	end := w.truth.quietUntil(m.WebhookID, m.CreatedAt)
+	known := w.truth.alerts[a.ID]
+	switch passes := a.Severity == rules.Critical || a.Health || m.About != uuid.Nil; {
+	case m.Row.QuietUntil.IsZero():
+		if end.After(m.CreatedAt) && !passes && (m.Reason != notify.ReasonFired || !w.mayBeReplayed(&a)) {
+			w.violate("P2", "message %s about alert %s is written at %s to be sent, within quiet hours until %s", short(m.ID), short(a.ID), w.instant(m.CreatedAt.UnixNano()), w.instant(end.UnixNano()))
+		}
+	case m.Reason == notify.ReasonFired && known != nil && known.onlyReplays:
+		w.violate("P2", "message %s about alert %s is held, and replays alone raise it", short(m.ID), short(a.ID))
+	case passes:
+		w.violate("P2", "message %s about alert %s is held, which is %s, about Tocsin %v", short(m.ID), short(a.ID), a.Severity, a.Health)
+	case !m.Row.QuietUntil.Equal(end):
+		w.violate("P2", "message %s of %s is held until %s, and quiet hours end at %s", short(m.ID), w.instant(m.CreatedAt.UnixNano()), w.instant(m.Row.QuietUntil.UnixNano()), w.instant(end.UnixNano()))
+	default:
+		w.stats.Held++
+	}
+}
+
+// checkHeld holds that what quiet hours hold waits until they are over, and then is sent or ended as it should.
+// What has changed is looked at together: the messages about an alert for a webhook end together.
+func (w *world) checkHeld(messages []uuid.UUID) {
+	t := &w.truth
+	type target struct{ alert, webhook uuid.UUID }
+	var list []target
+	left := map[target]map[uuid.UUID]model.Message{}
+	begun := map[uuid.UUID]*heldTruth{}
+	for _, id := range messages {
+		m, there := w.db.Message(id)
+		was := t.quieted[id]
+		is := there && m.Row != nil && !m.Row.QuietUntil.IsZero()
+		switch {
+		case t.inFailover || !there:
+			if delete(t.quieted, id); is {
+				begun[id] = heldOf(&m)
+			}
+		case is && was == nil && !t.messages[id].fresh:
+			w.violate("P3", "message %s is held by quiet hours after it was to be sent", short(id))
+		case is && was == nil:
+			begun[id] = heldOf(&m)
+		case is:
+			if end := t.quietUntil(m.WebhookID, w.pgNow()).Truncate(time.Microsecond); !m.Row.QuietUntil.Equal(was.until) && !m.Row.QuietUntil.Equal(end) {
+				w.violate("P3", "the end for message %s is moved to %s, and quiet hours end at %s", short(id), w.instant(m.Row.QuietUntil.UnixNano()), w.instant(end.UnixNano()))
+			}
+			was.until = m.Row.QuietUntil
+		case was != nil && (m.Generation > was.generation || t.messages[id].discarded):
+			delete(t.quieted, id) // a person has sent it, or has given it up
+		case was != nil:
+			of := target{was.alert, was.webhook}
+			if left[of] == nil {
+				left[of] = map[uuid.UUID]model.Message{}
+				list = append(list, of)
+			}
+			left[of][id] = m
+		}
+	}
+	for _, of := range list {
+		w.checkReleased(of.alert, of.webhook, left[of])
+	}
+	maps.Copy(t.quieted, begun)
+}
+
+func heldOf(m *model.Message) *heldTruth {
+	return &heldTruth{m.AlertID, m.WebhookID, m.Reason, m.Row.QuietUntil, m.Generation}
+}
+
+// checkReleased holds that quiet hours are over for what has left them, for all of it at once, and that one
+// message tells that the alert fires, where it does and nobody looks after it, and that others are sent to
+// whoever knows of the alert.
+func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model.Message) {
+	t, now := &w.truth, w.pgNow()
+	a, _ := w.db.Alert(alert)
+	since, looked := a.LookedAfter()
+	ago := now.Sub(since)
+	unsure := looked && ago > undoable-time.Millisecond && ago < undoable+time.Millisecond
+	handled := looked && ago > undoable || w.snoozedNow(t.alerts[alert])
+	all := w.db.NotificationsOf(alert)
+	told := false
+	for i := range all {
+		if n := &all[i]; n.WebhookID == webhook && n.About == uuid.Nil && t.quieted[n.ID] == nil {
+			m, _ := w.db.Message(n.ID)
+			if m.Digest != uuid.Nil {
+				m, _ = w.db.Message(m.Digest)
+			}
+			told = told || m.Settlement == nil || m.Settlement.Status != notify.Suppressed && m.Settlement.Status != notify.Discarded
+		}
+	}
+	fires := false
+	for i := range all {
+		n := &all[i]
+		was := t.quieted[n.ID]
+		if was == nil || n.WebhookID != webhook {
+			continue
+		}
+		m, gone := left[n.ID]
+		switch over := !was.until.After(now); {
+		case gone && !over:
+			w.violate("P3", "message %s leaves quiet hours before %s, when they end", short(n.ID), w.instant(was.until.UnixNano()))
+		case !gone && over:
+			w.violate("P3", "message %s is held beyond the end of quiet hours, and others about alert %s are not", short(n.ID), short(alert))
+		case !gone:
+			continue
+		}
+		want, first := told, false
+		if tells(n.Reason) {
+			want, fires = !handled && !fires, true
+			first = !told && want
+			told = told || want
+		}
+		switch sent, ended := m.Row != nil, m.Settlement != nil && m.Settlement.Status == notify.Discarded; {
+		case sent == ended:
+			w.violate("P3", "message %s leaves quiet hours and is neither sent nor ended: %+v", short(n.ID), m.Settlement)
+		case sent != want && !unsure:
+			w.violate("P2", "message %s (%s) about alert %s, which is %s, is sent after quiet hours: %v, want %v", short(n.ID), n.Reason, short(alert), a.State, sent, want)
+		case sent:
+			w.stats.Released++
+			if first {
+				t.alerts[alert].toldAt = now
+			}
+		default:
+			w.stats.Needless++
+		}
+		delete(t.quieted, n.ID)
+	}
+}
+
+// tells reports whether a message tells that an alert fires.
+func tells(reason notify.Reason) bool {
+	return reason == notify.ReasonFired || reason == notify.ReasonReminder || reason == notify.ReasonSnoozeEnded || reason == notify.ReasonEscalated
+}
+
+// holds reports whether quiet hours held a message about an alert when that was last looked at.
+func (t *truth) holds(alert uuid.UUID) bool {
+	for _, h := range t.quieted {
+		if h.alert == alert {
+			return true
+		}
+	}
+	return false
+}
+
+// checkOver holds, in the end, that nothing is held for webhooks whose quiet hours are over, by the hours that
+// they have by now.
+func (w *world) checkOver() {
+	for _, id := range w.db.Messages() {
+		h := w.truth.quieted[id]
+		if h != nil && !w.truth.quietUntil(h.webhook, w.pgNow()).After(w.pgNow()) {
+			w.violate("P3", "message %s is held until %s, although webhook %s is not quiet any more", short(id), w.instant(h.until.UnixNano()), short(h.webhook))
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package rules
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// Messages of conditions that exclude each other.
+const (
+	excludesAll          = "Leaves out everything that is asked for; nothing could match"
+	messageAskedFor      = "Messages with it are asked for; nothing could match"
+	attributeContradicts = "No value meets this and the other conditions on the attribute; nothing could match"
+	durationAboveMaximum = "The filter leaves out what lasts that long; nothing could reach it"
+	expectedFiltered     = "The filter excludes this group, so it would always be missing; change the filter, or remove the group"
+)
+
+// crossScope refuses exclusions that leave nothing. A name with wildcards is left out as a whole
+// exactly where an exclusion stands for its text: what "*" stands for there takes in the "*" of the
+// name, so that it takes in whatever that stands for.
+func crossScope(sl validator.StructLevel) {
+	s := sl.Current().Interface().(Scope)
+	for _, list := range []struct {
+		some, others []string
+		name, field  string
+	}{
+		{s.Environments, s.NotEnvironments, "notEnvironments", "NotEnvironments"},
+		{s.Applications, s.NotApplications, "notApplications", "NotApplications"},
+		{s.Routes, s.NotRoutes, "notRoutes", "NotRoutes"},
+	} {
+		some, others := list.some, patterns(list.others)
+		if len(some) == 0 {
+			some = []string{"*"}
+		}
+		left := func(name string) bool { return !matchesAny(others, name) }
+		if len(others) > 0 && !slices.ContainsFunc(some, left) {
+			sl.ReportError(list.others, list.name, list.field, "contradiction", excludesAll)
+		}
+	}
+}
+
+// crossFilter refuses conditions that exclude each other.
+func crossFilter(sl validator.StructLevel) {
+	f := sl.Current().Interface().(Filter)
+	report := func(wrong bool, value any, name, field, code, message string) {
+		if wrong {
+			sl.ReportError(value, name, field, code, message)
+		}
+	}
+	report(f.MinDurationMS != nil && f.MaxDurationMS != nil && *f.MinDurationMS > *f.MaxDurationMS, f.MaxDurationMS, "maxDurationMs", "MaxDurationMS", "range",
+		"Must not be below the minimum duration, because no exchange could match")
+	left := func(name string) bool { return !slices.Contains(f.NotErrorTypes, name) }
+	report(len(f.ErrorTypes) > 0 && !slices.ContainsFunc(f.ErrorTypes, left), f.NotErrorTypes, "notErrorTypes", "NotErrorTypes", "contradiction", excludesAll)
+	for i, part := range f.ErrorMessageNotContains {
+		report(part != "" && strings.Contains(f.ErrorMessageContains, part), part, fmt.Sprintf("errorMessageNotContains[%d]", i), "ErrorMessageNotContains", "contradiction", messageAskedFor)
+	}
+	for i, text := range f.ErrorMessageNotMatches {
+		report(text != "" && text == f.ErrorMessageMatches, text, fmt.Sprintf("errorMessageNotMatches[%d]", i), "ErrorMessageNotMatches", "contradiction", messageAskedFor)
+	}
+	if i := contradiction(f.Attributes); i >= 0 {
+		part := map[AttributeOp]string{AttributeExists: "op", AttributeIn: "values"}[f.Attributes[i].Op]
+		if part == "" {
+			part = "value"
+		}
+		report(true, f.Attributes[i], fmt.Sprintf("attributes[%d].%s", i, part), "Attributes", "contradiction", attributeContradicts)
+	}
+}
+
+// contradiction returns the place of the first condition that no attribute meets together with
+// those before it, -1 where there is none. It is -1 as well where that takes more than comparing
+// values: whether an expression has a match that another one lacks, nobody asks.
+func contradiction(list []AttributeMatch) int {
+	byKey := map[string][]*AttributeMatch{}
+	for i := range list {
+		a := &list[i]
+		if _, err := attribute(a); err != nil {
+			continue // another message says so
+		}
+		byKey[a.Key] = append(byKey[a.Key], a)
+		if excluded(byKey[a.Key]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// excluded reports whether nothing meets all of some conditions on one attribute.
+func excluded(list []*AttributeMatch) bool {
+	asks := func(a *AttributeMatch) bool { return !a.Not }
+	if !slices.ContainsFunc(list, asks) {
+		return false // where it is missing, all of them hold
+	}
+	for _, a := range list {
+		if a.Not && (a.Op == AttributeExists || slices.ContainsFunc(list, func(b *AttributeMatch) bool {
+			return !b.Not && a.Op == AttributeMatches && b.Op == AttributeMatches && a.Value == b.Value
+		})) {
+			return true
+		}
+	}
+	for _, a := range list {
+		if !a.Not && (a.Op == AttributeEquals || a.Op == AttributeIn) {
+			return !slices.ContainsFunc(values(a), func(value string) bool { return meetsAll(list, value) })
+		}
+	}
+	return excludesNumbers(list)
+}
+
+// values returns what an attribute may be by EQUALS or IN.
+func values(a *AttributeMatch) []string {
+	if a.Op == AttributeEquals {
+		return []string{a.Value}
+	}
+	return a.Values
+}
+
+// meetsAll reports whether a value meets conditions on its attribute.
+func meetsAll(list []*AttributeMatch, value string) bool {
+	return !slices.ContainsFunc(list, func(a *AttributeMatch) bool {
+		holds, err := attribute(a)
+		return err == nil && holds(value) == a.Not
+	})
+}
+
+// excludesNumbers reports whether no number meets the comparisons of an attribute that has to be a
+// number. A number can be written in more than one way, so that no text excludes it.
+func excludesNumbers(list []*AttributeMatch) bool {
+	if !slices.ContainsFunc(list, func(a *AttributeMatch) bool { return !a.Not && a.Op.Numeric() }) {
+		return false
+	}
+	var least, most *big.Rat
+	var above, below bool // the bounds themselves are out
+	for _, a := range list {
+		if !a.Op.Numeric() {
+			continue
+		}
+		n, op := Number(a.Value), a.Op
+		if a.Not {
+			op = map[AttributeOp]AttributeOp{
+				AttributeGreaterThan: AttributeAtMost, AttributeAtLeast: AttributeLessThan, AttributeLessThan: AttributeAtLeast, AttributeAtMost: AttributeGreaterThan,
+			}[op]
+		}
+		open := op == AttributeGreaterThan || op == AttributeLessThan
+		if op == AttributeGreaterThan || op == AttributeAtLeast {
+			if least == nil || n.Cmp(least) > 0 || n.Cmp(least) == 0 && open {
+				least, above = n, open
+			}
+		} else if most == nil || n.Cmp(most) < 0 || n.Cmp(most) == 0 && open {
+			most, below = n, open
+		}
+	}
+	if least == nil || most == nil {
+		return false
+	}
+	c := least.Cmp(most)
+	return c > 0 || c == 0 && (above || below)
+}
+
+// leavesOut reports whether conditions on an attribute exclude one of its values.
+func (f *Filter) leavesOut(key, value string) bool {
+	var list []*AttributeMatch
+	for i := range f.Attributes {
+		if a := &f.Attributes[i]; a.Key == key {
+			list = append(list, a)
+		}
+	}
+	return !meetsAll(list, value)
+}
