@@ -310,7 +310,9 @@ test("every part of the filter is sent, and complaints about it stand beside it"
   await user.click(await screen.findByRole("option", { name: /IOException/ }));
   await user.type(screen.getByLabelText("Error message matches"), "(");
   await waitFor(() =>
-    expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(/Must be a valid RE2 expression/),
+    expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(
+      /Must be a valid RE2 expression/,
+    ),
   );
   expect(screen.getByText(/to see the preview/)).toBeVisible();
   await user.clear(screen.getByLabelText("Error message matches"));
