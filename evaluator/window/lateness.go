@@ -129,10 +129,10 @@ func (p *pass) watch(ctx context.Context) error {
 	}
 	for _, server := range slices.Sorted(maps.Keys(answers)) {
 		lateNS, behind := answers[server].among(answers, p.request)
+		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if behind {
 			continue // so it is where each shows what the other one does not
 		}
-		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if known.counts != nil {
 			p.fresh[server] = true
 		}
@@ -216,9 +216,14 @@ func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lat
 	lateNS, behind = a.lateNS, a.behind
 	for _, other := range others {
 		behind = behind || misses(a.before, other.before, r) > 0
+	}
+	if behind {
+		return lateNS, true // what it misses says nothing of how late exchanges are
+	}
+	for _, other := range others {
 		lateNS = max(lateNS, misses(a.whole, other.whole, r))
 	}
-	return lateNS, behind
+	return lateNS, false
 }
 
 // misses returns how long ago the first bucket began of which counts hold less than others,
