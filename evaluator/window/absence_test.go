@@ -600,7 +600,7 @@ func TestLatenessOfServersThatEachMissSomething(t *testing.T) {
 		w := newWorld(t, absence("orders"))
 		w.servers = []string{"a", "b"}
 		w.every(5, "orders", -1000, 400, nil)
-		w.rows = append(w.rows, row{"x", 100, map[string]int{first: 140, other: 150}}, row{"y", 115, map[string]int{first: 150, other: 140}})
+		w.rows = append(w.rows, row{"x", 100, map[string]int{first: 140, other: 150}}, row{"y", 128, map[string]int{first: 150, other: 140}})
 		w.pass(0)
 		w.until(200)
 		if late := w.watch.LateNS; late < 40*second {
