@@ -76,7 +76,7 @@ func contradiction(list []AttributeMatch) int {
 	byKey := map[string][]*AttributeMatch{}
 	for i := range list {
 		a := &list[i]
-		if _, err := attribute(a); err != nil {
+		if _, err := attribute(a); err != nil || a.Op == AttributeIn && len(a.Values) == 0 {
 			continue // another message says so
 		}
 		byKey[a.Key] = append(byKey[a.Key], a)

@@ -160,10 +160,10 @@ func (w *Watcher) Watch(ctx context.Context, r *evaluator.WindowRequest) (Seen, 
 	next.seen = Seen{Watch: at, Fresh: map[string]bool{}}
 	for _, server := range slices.Sorted(maps.Keys(answers)) {
 		lateNS, behind := answers[server].among(answers, r)
+		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if behind {
 			continue // this happens if each shows what the other does not
 		}
-		next.late = append(next.late, lateness{min(lateMostNS, lateNS), now})
 		if known.counts != nil {
 			next.seen.Fresh[server] = true
 		}
@@ -247,9 +247,14 @@ func (a answer) among(others map[string]answer, r *evaluator.WindowRequest) (lat
 	lateNS, behind = a.lateNS, a.behind
 	for _, other := range others {
 		behind = behind || misses(a.before, other.before, r) > 0
+	}
+	if behind {
+		return lateNS, true // what it misses says nothing of how late exchanges are
+	}
+	for _, other := range others {
 		lateNS = max(lateNS, misses(a.whole, other.whole, r))
 	}
-	return lateNS, behind
+	return lateNS, false
 }
 
 // misses returns how long ago the first bucket began in which counts contain less than others; 0 if

@@ -74,7 +74,6 @@ func Removals() []Removal {
 	edit("absence-waits-for-what-is-late", "evaluator/window/lateness.go", [2]string{"max(lateLeastNS, w.LateNS)", "max(lateLeastNS, 0*w.LateNS)"})
 	edit("absence-remembers-lateness", "evaluator/window/lateness.go", [2]string{"known = &watched{late: []lateness{{at.LateNS, now}}}", "known = &watched{}"})
 	edit("no-absence-in-a-pause", "evaluator/window/absence.go", [2]string{" || it.cutNS() < p.out.Watch.SinceNS,", ","})
-	edit("no-absence-on-a-server-behind", "evaluator/window/absence.go", [2]string{"!p.fresh[it.server] ||", "len(p.fresh) == 0 ||"})
 	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true}", "At: *p.at.Cursor, Failing: true}"})

@@ -66,7 +66,9 @@ export function meetsAll(list: readonly AttributeMatch[], value: string): boolea
 export function contradiction(list: readonly AttributeMatch[]): number {
   const known = new Map<string, AttributeMatch[]>();
   return list.findIndex((match) => {
+    // Of what is missing, another message tells.
     if (numeric(match.op) && numberOf(match.value ?? "") === undefined) return false;
+    if (match.op === "IN" && !match.values?.length) return false;
     const same = [...(known.get(match.key) ?? []), match];
     known.set(match.key, same);
     return excluded(same);

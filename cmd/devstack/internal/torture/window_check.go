@@ -141,8 +141,7 @@ type turn struct {
 
 // shows says whether there was an instant at which a window that ended there can have been counted so. The window moves
 // over all instants in question, and stops where an exchange enters or leaves it. What it holds for certain was visible
-// before its end, for nobody asks sooner; of an absence, within the ten seconds after that, for which exchanges are
-// waited for at least.
+// before its end, for nobody asks sooner. Of an absence, nobody asks sooner than ten seconds after that.
 func (t *truth) shows(r *rule, q question) bool {
 	const lengthNS = windowSeconds * int64(1e9)
 	var turns []turn
@@ -176,7 +175,7 @@ func (t *truth) shows(r *rule, q question) bool {
 		held.observed, held.volume = held.observed+next.observed, held.volume+next.volume
 		held.certain, held.certainVolume = held.certain+next.certain, held.certainVolume+next.certainVolume
 		// Up to the next turn it stays so.
-		if until := turns[i+1].atNS; until == next.atNS || until <= q.fromNS || next.atNS > q.toNS {
+		if until := turns[i+1].atNS; until == next.atNS || until <= q.fromNS || next.atNS > q.toNS-waits {
 			continue
 		}
 		if held.certain <= q.observed && q.observed <= held.observed && held.certainVolume <= q.volume && q.volume <= held.volume {

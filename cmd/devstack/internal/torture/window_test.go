@@ -51,11 +51,11 @@ func TestWhatAWindowCanShow(t *testing.T) {
 		"a share of more than there are":        {share, "crm", 4, 4.5, 2, 5, false},
 		"none took as long":                     {duration, "r", 4.1, 4.5, 0, 4, true},
 		"all took as long":                      {duration, "r", 4.1, 4.5, 4, 4, false},
-		"an absence that is none":               {absence, "r", 10, 14, 0, 0, false},
-		"an absence of what is waited for":      {absence, "r", 14.1, 14.5, 0, 0, false},
-		"an absence of what is later than that": {absence, "late", 12.5, 13.9, 0, 0, true},
-		"an absence of what came meanwhile":     {absence, "late", 14.1, 14.5, 0, 0, false},
-		"an absence of what there never was":    {absence, "nowhere", 10, 10.5, 0, 0, true},
+		"an absence that is none":               {absence, "r", 10, 24, 0, 0, false},
+		"an absence of what is waited for":      {absence, "r", 14.1, 24.5, 0, 0, false},
+		"an absence of what is later than that": {absence, "late", 12.5, 23.9, 0, 0, true},
+		"an absence of what came meanwhile":     {absence, "late", 14.1, 24.5, 0, 0, false},
+		"an absence of what there never was":    {absence, "nowhere", 10, 20.5, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
