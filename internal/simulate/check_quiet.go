@@ -166,13 +166,16 @@ func (t *truth) holds(alert uuid.UUID) bool {
 	return false
 }
 
-// checkOver holds, in the end, that nothing is held for webhooks whose quiet hours are over, by the hours that
-// they have by now.
+// checkOver holds, when all faults have been over for minutes, that nothing is held for webhooks that lost their
+// quiet hours before.
 func (w *world) checkOver() {
 	for _, id := range w.db.Messages() {
 		h := w.truth.quieted[id]
-		if h != nil && !w.truth.quietUntil(h.webhook, w.pgNow()).After(w.pgNow()) {
-			w.violate("P3", "message %s is held until %s, although webhook %s is not quiet any more", short(id), w.instant(h.until.UnixNano()), short(h.webhook))
+		if h == nil {
+			continue
+		}
+		if list := w.truth.hours[h.webhook]; len(list) == 0 || len(list[len(list)-1].spans) == 0 {
+			w.violate("P3", "message %s is held until %s, although webhook %s has no quiet hours any more", short(id), w.instant(h.until.UnixNano()), short(h.webhook))
 		}
 	}
 }
