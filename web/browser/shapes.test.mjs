@@ -1,0 +1,223 @@
+// How pages look and can be used elsewhere: up to a wall, in forced colours, and with what opens on them, in a real browser
+// against the real binary. All tests read the same alerts, and none changes them.
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, test } from "node:test";
+import { accessibility, tooWide, visible } from "./look.mjs";
+import { createShown, devices, pagesOf } from "./shown.mjs";
+import { rows } from "./stage.mjs";
+
+describe("every page elsewhere", { timeout: 540_000 }, () => {
+  let shown;
+  let stage;
+
+  before(async () => {
+    shown = await createShown();
+    ({ stage } = shown);
+  });
+  afterEach(() => stage.end());
+  after(async () => {
+    await stage?.close();
+  });
+
+  test("fits a wall of 4K", async () => {
+    const opened = await stage.open("", { viewport: devices.wall, colorScheme: "dark" });
+    for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
+      await opened.goto(stage.world.url + path);
+      await sign.waitFor(visible);
+      assert.deepEqual(await opened.evaluate(tooWide), [], path);
+    }
+  });
+
+  test("can be used in forced colours", async () => {
+    const opened = await stage.open("", { viewport: devices.desktop, forcedColors: "active" });
+    for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {
+      await opened.goto(stage.world.url + path);
+      await sign.waitFor(visible);
+      const found = await accessibility(opened);
+      // Forced colours are the system's, which is why nothing is said of their contrast.
+      assert.deepEqual(
+        found.filter((one) => !/contrast/.test(one)),
+        [],
+        path,
+      );
+      assert.deepEqual(await opened.evaluate(tooWide), [], path);
+    }
+  });
+
+  test("shows in forced colours what is on and what is checked", async () => {
+    const opened = await stage.open("/rules", { viewport: devices.desktop, forcedColors: "active" });
+    const track = opened.locator(".mantine-Switch-input:checked + .mantine-Switch-track").first();
+    await track.waitFor(visible);
+    const colours = (locator) =>
+      locator.evaluate((element) => {
+        const { color, backgroundColor } = getComputedStyle(element);
+        return { color, backgroundColor, page: getComputedStyle(document.body).backgroundColor };
+      });
+    const on = await colours(track);
+    assert.notEqual(on.backgroundColor, on.page);
+    await opened.goto(`${stage.world.url}/rules/${shown.rule.id}/edit`);
+    const checked = opened.locator(".mantine-Checkbox-input:checked + .mantine-Checkbox-icon").first();
+    await checked.waitFor({ state: "attached", timeout: 15_000 });
+    const mark = await colours(checked);
+    assert.notEqual(mark.color, mark.page);
+  });
+
+  for (const scheme of ["light", "dark"]) {
+    test(`what opens on a page can be used by everybody, too: ${scheme}`, async () => {
+      for (const viewport of [devices.phone]) {
+        const opened = await stage.open("/webhooks/new", { viewport, colorScheme: scheme });
+        const holds = async (what) => {
+          assert.deepEqual(await accessibility(opened), [], `${what}, ${viewport.width} px`);
+          assert.deepEqual(await opened.evaluate(tooWide), [], `${what}, ${viewport.width} px`);
+        };
+        await opened.getByText("Another service", { exact: true }).click();
+        const services = opened.getByRole("list", { name: "Services" });
+        await services.getByRole("button").first().waitFor(visible);
+        await holds("the services");
+        await services.getByRole("button", { name: /^PagerDuty/ }).click();
+        await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+        await opened.getByText("Preview of the requests").click();
+        await opened.getByText(/^POST https/).waitFor(visible);
+        await holds("a service");
+        await opened.getByRole("button", { name: "Choose another" }).click();
+        await services.getByRole("button", { name: /^E-mail/ }).click();
+        await opened.getByRole("group", { name: "Service" }).waitFor(visible);
+        await holds("an e-mail service");
+
+        await opened.goto(`${stage.world.url}/rules/new`);
+        await opened.getByText("Missing exchanges", { exact: true }).click();
+        await opened.getByText("Expect exchanges only at certain hours").click();
+        await opened.getByLabel("Time zone").waitFor(visible);
+        await holds("missing exchanges");
+
+        await opened.goto(`${stage.world.url}/rules/${shown.rule.id}/edit`);
+        await opened.getByRole("checkbox", { name: /^Resolve open alerts by age/ }).check();
+        await opened.getByLabel("Resolve when this completes").selectOption("ATTRIBUTE");
+        await opened.getByRole("combobox", { name: "Attribute" }).last().waitFor(visible);
+        await holds("what resolves alerts");
+
+        await opened.goto(`${stage.world.url}/inbox?app=orders`);
+        await opened.getByRole("button", { name: "Views" }).click();
+        await opened.getByRole("button", { name: "Delete Orders" }).waitFor(visible);
+        await holds("views");
+
+        await opened.goto(`${stage.world.url}/inbox/${shown.alert.id}`);
+        await opened.getByRole("button", { name: /^Snooze/ }).click();
+        await opened.getByLabel("How long").selectOption({ label: "Until another time" });
+        await holds("snoozing");
+
+        await opened.goto(`${stage.world.url}/inbox/${shown.counted.id}`);
+        await opened.getByRole("button", { name: "Resolve for…" }).click();
+        await opened.getByLabel("Keep quiet for", { exact: true }).waitFor(visible);
+        await holds("resolving for a time");
+
+        await opened.goto(`${stage.world.url}/routing`);
+        await opened.getByRole("button", { name: "Edit Critical" }).click();
+        await opened.getByRole("textbox", { name: "Name" }).waitFor(visible);
+        await holds("a route");
+        await opened.context().close();
+      }
+    });
+  }
+
+  test("keeps the preview of a long body within its column", async () => {
+    for (const viewport of [devices.desktop, devices.wall]) {
+      const opened = await stage.open(`/rules/${shown.rule.id}/edit`, { viewport });
+      const body = opened.getByRole("region", { name: "Body of the request" });
+      await body.waitFor(visible);
+      const right = await body.evaluate((element) => element.getBoundingClientRect().right);
+      assert.ok(right <= viewport.width, `reaches to ${right} of ${viewport.width}`);
+    }
+  });
+
+  test("charts say their values to the keyboard", async () => {
+    const opened = await stage.open("", { viewport: devices.wall, forcedColors: "active" });
+    for (const [path, chart] of [
+      [`/rules/${shown.rule.id}`, /by quarter of an hour/],
+      [shown.issue, /^Alerts per hour/],
+      ["/system", /^Evaluation lag/],
+      [`/webhooks/${shown.webhook.id}`, /^Attempts per hour/],
+    ]) {
+      await opened.goto(stage.world.url + path);
+      const drawn = opened.getByRole("img", { name: chart });
+      await drawn.locator("canvas").waitFor(visible);
+      await drawn.focus();
+      await opened.keyboard.press("End");
+      await opened
+        .getByText(/\d\d:\d\d · /)
+        .first()
+        .waitFor(visible);
+    }
+  });
+
+  const boxOf = async (locator) => {
+    await locator.waitFor(visible);
+    return locator.boundingBox();
+  };
+
+  for (const width of [1920, 2560, 3840]) {
+    test(`uses a screen of ${width} px to its edge`, async () => {
+      const opened = await stage.open("", { viewport: { width, height: 1080 } });
+      const reaching = {
+        "/inbox": rows(opened).first(),
+        "/deliveries": opened.getByRole("link", { name: /Receiver .* · Alert/ }).first(),
+        "/rules": opened.getByRole("row", { name: new RegExp(shown.rule.name) }),
+        "/webhooks": opened.getByRole("row", { name: new RegExp(shown.webhook.name) }),
+        "/system": opened.getByRole("row", { name: /answers this page/ }),
+        "/audit": opened.getByRole("row", { name: /created webhook/ }).first(),
+      };
+      for (const [path, wide] of Object.entries(reaching)) {
+        await opened.goto(stage.world.url + path);
+        const { x, width: w } = await boxOf(wide);
+        assert.equal(Math.round(x + w), width, path);
+        assert.deepEqual(await opened.evaluate(tooWide), [], path);
+      }
+      await opened.goto(`${stage.world.url}/inbox/${shown.alert.id}`);
+      const error = await boxOf(opened.getByRole("heading", { name: "Error" }));
+      const timeline = await boxOf(opened.getByRole("heading", { name: "Timeline" }));
+      assert.equal(timeline.y === error.y, width > 1920, "beside each other, or one below the other");
+      await opened.goto(`${stage.world.url}/rules/new`);
+      const raised = await boxOf(opened.getByRole("heading", { name: "What it would have raised" }));
+      const preview = await boxOf(opened.getByRole("heading", { name: "Message preview" }));
+      assert.equal(preview.x > raised.x, width > 1920, "the message preview");
+    });
+  }
+
+  for (const width of [360, 1280]) {
+    test(`lets the lines of a form end where its fields do, at ${width} px`, async () => {
+      const opened = await stage.open(`/webhooks/${shown.webhook.id}`, { viewport: { width, height: 800 } });
+      const panel = await boxOf(opened.getByRole("region", { name: "State", exact: true }));
+      const name = await boxOf(opened.getByLabel("Name"));
+      assert.deepEqual([panel.x, panel.width], [name.x, name.width]);
+    });
+  }
+
+  test("keeps together on a phone what belongs together", async () => {
+    const opened = await stage.open("/inbox?fold=none", { viewport: { width: 360, height: 800 } });
+    await opened.getByRole("checkbox", { name: "Select all matching alerts" }).check();
+    const many = await boxOf(opened.getByText(/^\d+ selected$/));
+    const none = await boxOf(opened.getByRole("button", { name: "Clear the selection" }));
+    const act = await boxOf(opened.getByRole("button", { name: /^Acknowledge \d+/ }));
+    assert.ok(
+      many.y < none.y + none.height && none.y < many.y + many.height,
+      "what ends a selection stands beside its number",
+    );
+    assert.ok(act.y >= none.y + none.height, "and the actions below");
+
+    await opened.goto(`${stage.world.url}/rules`);
+    const card = opened.getByRole("row", { name: new RegExp(shown.rule.name) });
+    const middle = async (locator) => {
+      const { y, height } = await boxOf(locator);
+      return y + height / 2;
+    };
+    const [severity, firing, raised] = await Promise.all(
+      [card.getByText("Critical"), card.getByRole("link", { name: /firing/ }), card.getByText(/^\d+ raised$/)].map(
+        middle,
+      ),
+    );
+    assert.ok(Math.max(severity, firing, raised) - Math.min(severity, firing, raised) < 2, "one line on a card");
+    const enabled = await boxOf(card.getByRole("switch"));
+    const remove = await boxOf(card.getByRole("button", { name: `Delete ${shown.rule.name}` }));
+    assert.ok(enabled.x > 180 && remove.x > enabled.x, "what is done with a rule is together, at the right");
+  });
+});
