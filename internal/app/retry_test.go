@@ -264,7 +264,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	w.owed(w.webhook("ops"), "a")
 	claimed := w.claim()[0]
 	id := claimed.NotificationID
-	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "under way") {
+	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "being made") {
 		t.Errorf("while an attempt is under way: %v", err)
 	}
 	if done := w.retryAll(api.RetryOrder{IDs: []uuid.UUID{id}}); done != (api.Retried{Skipped: 1}) {

@@ -31,7 +31,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 		"another protocol":      {func(o *app.Options) { o.ClickHouseURL = "ftp://reader:" + password + "@x:9000" }, []string{"TOCSIN_CLICKHOUSE_URL", "clickhouse://"}},
 		"no port":               {func(o *app.Options) { o.ClickHouseURL = "clickhouse://reader:" + password + "@x/y" }, []string{"TOCSIN_CLICKHOUSE_URL", "no port"}},
 		"a short key":           {func(o *app.Options) { o.EncryptionKey = "abc" }, []string{"TOCSIN_ENCRYPTION_KEY", "openssl rand -base64 32"}},
-		"a role":                {func(o *app.Options) { o.Roles = []app.Role{"cook"} }, []string{"TOCSIN_ROLES", "api, evaluate, dispatch"}},
+		"a role":                {func(o *app.Options) { o.Roles = []app.Role{"cook"} }, []string{"TOCSIN_ROLES", "api, evaluate and dispatch"}},
 		"a settle time":         {func(o *app.Options) { o.Settle = -time.Second }, []string{"TOCSIN_SETTLE"}},
 		"a lease":               {func(o *app.Options) { o.Lease = 1 }, []string{"TOCSIN_LEASE", "at least 300ms"}},
 		"a partition's lease":   {func(o *app.Options) { o.PartitionLease = 2 }, []string{"TOCSIN_PARTITION_LEASE", "at least 300ms"}},
