@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -40,7 +41,7 @@ func CheckOptions(o Options) error {
 func (o *Options) checkListen() error {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = new(net.Resolver).LookupPort(context.Background(), "tcp", port) // names of services are in a file
 	}
 	if err != nil {
 		return fmt.Errorf("TOCSIN_LISTEN is %q; want an address such as 127.0.0.1:8080", o.Listen)

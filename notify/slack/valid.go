@@ -140,7 +140,7 @@ func (b *receivedBlock) check() (length int, err error) {
 	case "":
 		return 0, errors.New("type is required")
 	default:
-		return 0, errors.New("Slack has no such type of block")
+		return 0, errors.New("there is no such type of block in Slack")
 	}
 }
 

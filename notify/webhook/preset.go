@@ -18,11 +18,11 @@ import (
 // messages wait until it is enabled.
 var errUnknownPreset = errors.New("This replica does not have the webhook's receiver; name its file in TOCSIN_RECEIVERS on every replica, restart them, and enable the webhook") //nolint:staticcheck // a sentence for people
 
-// missingInputs is about a receiver that asks for more than the webhook has: an operator has changed its file. The
+// missingInputsError is about a receiver that asks for more than the webhook has: an operator has changed its file. The
 // webhook is switched off, and its messages wait until it is enabled.
-type missingInputs []string
+type missingInputsError []string
 
-func (m missingInputs) Error() string {
+func (m missingInputsError) Error() string {
 	return "The receiver now asks for " + strings.Join(m, ", ") + ": edit the webhook, and enable it"
 }
 

@@ -134,7 +134,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	t := s.targets.get(&d.Webhook)
 	if p := s.presets.Get(d.Webhook.Preset); p != nil {
 		if missing := p.Missing(d.Webhook.Inputs); len(missing) > 0 {
-			return refused(t, missingInputs(missing))
+			return refused(t, missingInputsError(missing))
 		}
 		if p.Mails() {
 			return s.mail(ctx, t, p, d, now)
@@ -156,7 +156,7 @@ func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 // refused is the outcome of an attempt whose request cannot be made.
 func refused(t *target, err error) notify.Outcome {
 	verdict := notify.VerdictRefused
-	if _, missing := errors.AsType[missingInputs](err); missing || errors.Is(err, errUnknownPreset) {
+	if _, missing := errors.AsType[missingInputsError](err); missing || errors.Is(err, errUnknownPreset) {
 		verdict = notify.VerdictGone
 	}
 	return notify.Outcome{Verdict: verdict, NothingSent: true, Error: t.secrets.redact(err.Error())}
