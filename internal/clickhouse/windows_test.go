@@ -384,7 +384,9 @@ func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 		for i := range rows {
 			e := &rows[i]
 			bucket := e.EndedNS() / tenSeconds * tenSeconds
-			if e.Status == rules.Running || e.EndedNS() >= watermark-tenSeconds || e.StartTimeNS >= at {
+			// What ended before the longest lateness tells nothing of it, though it may begin later than it ended.
+			longAgo := bucket < (watermark-900e9)/tenSeconds*tenSeconds
+			if e.Status == rules.Running || longAgo || e.EndedNS() >= watermark-tenSeconds || e.StartTimeNS >= at {
 				continue
 			}
 			if ids[bucket] == nil {

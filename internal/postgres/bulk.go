@@ -100,7 +100,7 @@ type action struct {
 // returns the stored result.
 func (s *Inbox) once(ctx context.Context, of action, do func(tx pgx.Tx, q *pgq.Queries, change int64) (pgq.ActionDoneParams, error)) (api.BulkCounts, error) {
 	var done pgq.AlertAction
-	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
 			TenantID: of.tenant, ActionID: of.id, Actor: of.actor, Deed: of.deed, Selection: of.selection,
@@ -255,7 +255,7 @@ func sameAction(ctx context.Context, q *pgq.Queries, of action) (pgq.AlertAction
 func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCounts, error) {
 	var done api.UndoCounts
 	var notified written
-	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		notified = written{}
 		q := s.db.queries.WithTx(tx)
 		row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: u.ActionID})
@@ -310,10 +310,10 @@ func restore(ctx context.Context, q *pgq.Queries, tenant, actor string, a pgq.Al
 
 // repeatedly runs f in one transaction and repeats it if others interfered: by a deadlock, or by
 // opening an alert that f was about to restore.
-func (s *Inbox) repeatedly(ctx context.Context, f func(pgx.Tx) error) error {
+func (db *DB) repeatedly(ctx context.Context, f func(pgx.Tx) error) error {
 	const most = 3
 	for attempt := 1; ; attempt++ {
-		err := s.db.transact(ctx, f)
+		err := db.transact(ctx, f)
 		if err == nil || attempt == most || !inTheWay(err) {
 			return err
 		}

@@ -16,7 +16,8 @@ import (
 // Discard gives up the message of a notification. If two people do so at once, the second one finds
 // it done.
 func (s *Record) Discard(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
 		target, err := q.RetryTarget(ctx, pgq.RetryTargetParams{TenantID: tenant, NotificationID: id})
 		if err != nil {
 			return notFound(err, "notification")
@@ -46,7 +47,7 @@ func (s *Record) Discard(ctx context.Context, tenant string, id uuid.UUID, actor
 // DiscardAll gives up the messages of many notifications.
 func (s *Record) DiscardAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Discarded, error) {
 	var done api.Discarded
-	err := s.db.transact(ctx, func(tx pgx.Tx) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		if err := q.RetryLock(ctx, tenant); err != nil {
 			return fmt.Errorf("lock: %w", err)

@@ -219,7 +219,7 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
 	var alert alerts.Instance
 	var notified written
-	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		notified = written{}
 		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})

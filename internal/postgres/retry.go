@@ -16,7 +16,8 @@ import (
 
 // Retry sends a notification again. If two people do so at once, the second one finds it done.
 func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+		q, message := s.db.queries.WithTx(tx), id
 		target, err := q.RetryTarget(ctx, pgq.RetryTargetParams{TenantID: tenant, NotificationID: id})
 		if err != nil {
 			return notFound(err, "notification")
@@ -37,17 +38,17 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 			}
 			// The digest still waits. It contains this notification, so the digest itself is
 			// hastened.
-			id = *target.DigestID
+			message = *target.DigestID
 		}
 		order := retries{
-			ids: []uuid.UUID{id}, webhooks: []uuid.UUID{target.WebhookID}, actor: actor, alone: true,
+			ids: []uuid.UUID{message}, webhooks: []uuid.UUID{target.WebhookID}, actor: actor, alone: true,
 			statuses: []notify.Status{notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded, notify.Suppressed},
 		}
 		done, err := order.apply(ctx, q)
 		if err != nil || done > 0 {
 			return err
 		}
-		is, err := q.RetryUnderWay(ctx, id)
+		is, err := q.RetryUnderWay(ctx, message)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look at claim: %w", err)
@@ -80,7 +81,7 @@ func takesMessages(target pgq.RetryTargetRow) error {
 // RetryAll sends the messages of many notifications again.
 func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
 	var done api.Retried
-	err := s.db.transact(ctx, func(tx pgx.Tx) error {
+	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		done = api.Retried{}
 		q := s.db.queries.WithTx(tx)
 		if err := q.RetryLock(ctx, tenant); err != nil {
