@@ -57,7 +57,7 @@ test("routes are moved, edited, added and removed, and saved together", async ()
   const { user } = open("/routing");
   const erp = within(await screen.findByRole("region", { name: "ERP" }));
   expect(erp.getByText("application sap")).toBeVisible();
-  expect(erp.getByText(/continues/)).toBeVisible();
+  expect(erp.getByText(/Continues/)).toBeVisible();
   expect(screen.queryByRole("button", { name: "Save the policy" })).toBeNull();
 
   await user.click(screen.getByRole("button", { name: "Move ERP down" }));
