@@ -71,12 +71,12 @@ func Removals() []Removal {
 	edit("derived-alert-id", "alerts/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"h.Write(rule[:])", "_, _ = rand.Read(rule[:4])\n\th.Write(rule[:])"})
 	edit("stored-route", "evaluator/window/steps.go", [2]string{"if open != nil && open.Routing != nil {", "if false && open.Routing != nil {"})
-	edit("absence-waits-for-what-is-late", "evaluator/window/lateness.go", [2]string{"max(lateLeastNS, w.LateNS)", "max(lateLeastNS, 0*w.LateNS)"})
-	edit("absence-remembers-lateness", "evaluator/window/lateness.go", [2]string{"known = &watched{late: []lateness{{at.LateNS, now}}}", "known = &watched{}"})
-	edit("no-absence-in-a-pause", "evaluator/window/absence.go", [2]string{" || it.cutNS() < p.out.Watch.SinceNS,", ","})
+	edit("absence-waits-for-what-is-late", "evaluator/watch/watch.go", [2]string{"max(lateLeastNS, s.Watch.LateNS)", "max(lateLeastNS, 0*s.Watch.LateNS)"})
+	edit("absence-remembers-lateness", "evaluator/watch/watch.go", [2]string{"known = &watched{late: []lateness{{at.LateNS, now}}}", "known = &watched{}"})
+	edit("no-absence-in-a-pause", "evaluator/window/absence.go", [2]string{" || it.cutNS() < p.seen.Watch.SinceNS,", ","})
 	edit("derived-notification-id", "notify/id.go", [2]string{"\"crypto/sha256\"", "\"crypto/rand\"\n\t\"crypto/sha256\""},
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
-	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true}", "At: *p.at.Cursor, Failing: true}"})
+	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true, Refused", "At: *p.at.Cursor, Failing: true, Refused"})
 	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err, failed); err != nil {\n		return err\n	}\n", ""})
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
