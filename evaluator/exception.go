@@ -258,9 +258,11 @@ func (p *pass) advanced(next step) extra {
 		if next.to.After(b.At) {
 			b.At = next.to
 		}
+		// What was refused is accepted.
+		b.Refused = nil
 		if b.Failing {
 			// The partition judges it again from its cursor on.
-			b.Failing, b.Until, b.Refused = false, next.cursor, nil
+			b.Failing, b.Until = false, next.cursor
 			if r.failing {
 				x.record(r.ID, Health{})
 			}
