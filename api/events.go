@@ -39,7 +39,7 @@ const MaxChanged = 200
 // writeTimeout is how long a page may take to accept one event.
 const writeTimeout = 10 * time.Second
 
-// maxMissed bounds the alerts that a reconnecting page is told about.
+// maxMissed bounds the alerts that a page receives when it reconnects.
 const maxMissed = 1000
 
 // Missed finds what a reconnecting page has missed.

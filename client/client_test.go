@@ -32,7 +32,24 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTocsinsIsAnError holds that whoever has checked an answer may read what the document says is in it.
+// answered asks a server that always gives one answer for alerts.
+func answered(t *testing.T, status int, contentType, body string) (*client.ListAlertsResponse, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = []string{contentType}
+		w.Header().Set("Location", "/")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(server.Close)
+	caller, err := client.New(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller.ListAlertsWithResponse(t.Context(), &client.ListAlertsParams{})
+}
+
+// TestWhatIsNotTocsinsIsAnError: the answer of another server is an error, so that a checked answer has its fields.
 func TestWhatIsNotTocsinsIsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		status            int
@@ -45,18 +62,7 @@ func TestWhatIsNotTocsinsIsAnError(t *testing.T) {
 		"another redirect":     {http.StatusPermanentRedirect, "application/json", "{}", false},
 		"alerts":               {http.StatusOK, "application/json", `{"items":[]}`, true},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Content-Type"] = []string{c.contentType}
-			w.Header().Set("Location", "/")
-			w.WriteHeader(c.status)
-			_, _ = w.Write([]byte(c.body))
-		}))
-		t.Cleanup(server.Close)
-		caller, err := client.New(server.URL, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := caller.ListAlertsWithResponse(t.Context(), &client.ListAlertsParams{})
+		answer, err := answered(t, c.status, c.contentType, c.body)
 		if err := client.Check(answer, err); (err == nil) != c.is {
 			t.Errorf("%s: %v", name, err)
 		} else if c.is != (answer.JSON200 != nil) {
@@ -72,20 +78,11 @@ func TestARefusalIsAnError(t *testing.T) {
 		"a problem":          {`{"code":"invalid","title":"Bad Request","detail":"The rule is invalid","errors":[{"field":"name","code":"required","message":"must be given"}]}`, "400: The rule is invalid; name: must be given"},
 		"a proxy's own form": {`<html>`, "400: Bad Request"},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/problem+json")
-			if !strings.HasPrefix(c.body, "{") {
-				w.Header().Set("Content-Type", "text/html")
-			}
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(c.body))
-		}))
-		t.Cleanup(server.Close)
-		caller, err := client.New(server.URL, "")
-		if err != nil {
-			t.Fatal(err)
+		contentType := "application/problem+json"
+		if !strings.HasPrefix(c.body, "{") {
+			contentType = "text/html"
 		}
-		answer, err := caller.ListAlertsWithResponse(t.Context(), &client.ListAlertsParams{})
+		answer, err := answered(t, http.StatusBadRequest, contentType, c.body)
 		err = client.Check(answer, err)
 		if problem, ok := errors.AsType[*client.Problem](err); !ok || problem.Status != http.StatusBadRequest || err.Error() != c.says {
 			t.Errorf("%s: %v, want %s", name, err, c.says)

@@ -427,6 +427,18 @@ func (s *stuck) Release(_ context.Context, _ string, partitions []int) error {
 	return nil
 }
 
+// running has an evaluator run until cancel is called; done is closed when it has ended.
+func running(t *testing.T, e *evaluator.Evaluator) (cancel context.CancelFunc, done <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Run(ctx)
+	}()
+	return cancel, ended
+}
+
 // A process that ends gives up at once what it is not busy with.
 func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
 	s := &scene{model: newModel(), t: t}
@@ -435,12 +447,7 @@ func TestIdlePartitionsAreReleasedFirst(t *testing.T) {
 	source := &stuck{model: s.model, asked: make(chan struct{}, 1), goOn: make(chan struct{}), released: make(chan []int, 2)}
 	e := s.start("a", evaluator.Options{})
 	e.Source, e.Store, e.Workers = source, source, 8
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		e.Run(ctx)
-	}()
+	cancel, done := running(t, e)
 	<-source.asked
 	cancel()
 	first := <-source.released
@@ -476,12 +483,7 @@ func TestPassThatWaitsForAWorkerDoesNotBegin(t *testing.T) {
 	e.Source, e.Store = source, source
 	passed := make(chan int, 2)
 	e.Observer = counting{passed: passed}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		e.Run(ctx)
-	}()
+	cancel, done := running(t, e)
 	<-source.asked
 	cancel()
 	close(source.goOn)

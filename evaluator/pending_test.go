@@ -1,7 +1,6 @@
 package evaluator_test
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -216,12 +215,7 @@ func TestPanicKeepsToItsPartition(t *testing.T) {
 	}
 	e := s.start("a", evaluator.Options{Interval: time.Millisecond})
 	e.Source, e.Store, e.Texts, e.Workers = world.stuck, world.stuck, world, 1
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		e.Run(ctx)
-	}()
+	cancel, done := running(t, e)
 	if n := <-raised; n != 0 {
 		t.Errorf("partition %d raises the first alert", n)
 	}

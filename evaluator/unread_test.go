@@ -414,12 +414,7 @@ func TestWorkers(t *testing.T) {
 		}
 		e := s.start("a", evaluator.Options{Interval: time.Millisecond})
 		e.Source, e.Store, e.Workers = source, source, workers
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			e.Run(ctx)
-		}()
+		cancel, done := running(t, e)
 		<-source.asked
 		for len(others) > 0 {
 			<-others

@@ -6,7 +6,7 @@ import (
 )
 
 // TestALinkWithoutAnAddressIsExplained checks that standard output contains only the link, for
-// programs, and that a person is told what a browser needs in addition.
+// programs, and that the other output says what a browser needs in addition.
 func TestALinkWithoutAnAddressIsExplained(t *testing.T) {
 	for public, says := range map[string]string{"https://tocsin.example": "", "": "TOCSIN_PUBLIC_URL"} {
 		var out, person strings.Builder

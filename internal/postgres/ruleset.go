@@ -101,7 +101,7 @@ func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *eva
 			backfill.At = *at
 			backfill.Until, err = positionOf(row.Until)
 		}
-		if row.Failing && row.RefusedFromNs != nil && row.RefusedToNs != nil {
+		if row.RefusedFromNs != nil && row.RefusedToNs != nil {
 			backfill.Refused = &cursor.Range{FromNS: *row.RefusedFromNs, ToNS: *row.RefusedToNs}
 		}
 		if err != nil {

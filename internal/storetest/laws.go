@@ -143,6 +143,20 @@ func laws() map[string]func(l *law) {
 				l.Error("armed before it was")
 			}
 		},
+		"an edit ends the failure of a rule, and what was refused with it": func(l *law) {
+			b := l.batch()
+			until := cursor.Position{StartTimeNS: 12}
+			b.Backfills = []evaluator.Backfill{{RuleID: l.rule.ID, At: cursor.Position{StartTimeNS: 5}, Until: &until, Failing: true, Refused: &cursor.Range{FromNS: 3, ToNS: 4}}}
+			b.Health = failing(l.rule.ID, "no")
+			l.commit(b)
+			l.rule.TitleTemplate = "another"
+			_, err := l.UpdateRule(l.rule)
+			l.must(err)
+			set := l.rules(0)
+			if got := set.Backfills; len(got) != 1 || got[0].Failing || got[0].Refused != nil || got[0].At != b.Backfills[0].At {
+				l.Errorf("backfills %+v", got)
+			}
+		},
 		"another text changes no condition": func(l *law) {
 			was := l.rule
 			l.rule.TitleTemplate = "another"

@@ -143,7 +143,7 @@ func (q *Queries) AnnouncementEnd(ctx context.Context, arg AnnouncementEndParams
 }
 
 const backfillRecover = `-- name: BackfillRecover :exec
-update rule_backfill set failing = false where rule_id = $1 and failing
+update rule_backfill set failing = false, refused_from_ns = null, refused_to_ns = null where rule_id = $1 and failing
 `
 
 func (q *Queries) BackfillRecover(ctx context.Context, ruleID uuid.UUID) error {

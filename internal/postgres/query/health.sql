@@ -33,7 +33,7 @@ where a.alert_id = ended.alert_id
 returning a.tenant_id, a.rule_id, a.alert_id;
 
 -- name: BackfillRecover :exec
-update rule_backfill set failing = false where rule_id = @rule_id and failing;
+update rule_backfill set failing = false, refused_from_ns = null, refused_to_ns = null where rule_id = @rule_id and failing;
 
 -- name: AlertRaiseHealth :exec
 -- Raises alerts about rules or, if a source is named, about the source.

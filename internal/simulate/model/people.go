@@ -83,7 +83,7 @@ func (db *Postgres) edit(id uuid.UUID, f func(r *Rule, nowNS int64) error) (rule
 			db.endFailing(id, db.now())
 		}
 		if b, there := db.backfills.get(id); there && b.Failing {
-			b.Failing = false
+			b.Failing, b.Refused = false, nil
 			db.backfills.put(id, b)
 		}
 		if err := f(&r, nowNS); err != nil {
