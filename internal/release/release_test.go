@@ -410,15 +410,23 @@ func TestTheArchiveIsInstalledByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fenced, installed := false, 0
 	for line := range strings.Lines(string(page)) {
 		args := strings.Fields(line)
-		if len(args) < 3 || args[0] != "install" {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if !fenced || len(args) < 3 || args[0] != "install" {
 			continue
 		}
+		installed++
 		args[len(args)-1] = filepath.Join(root, args[len(args)-1])
 		if _, err := output(t.Context(), dir, "install", append([]string{"-D"}, args[1:]...)...); err != nil {
 			t.Error(err)
 		}
+	}
+	if installed == 0 {
+		t.Error("docs/install.md lists no file to install")
 	}
 	for path, mode := range map[string]fs.FileMode{"usr/bin/tocsin": 0o755, "etc/tocsin/tocsin.yaml": 0o600, "etc/systemd/system/tocsin.service": 0o644} {
 		if info, err := os.Stat(filepath.Join(root, path)); err != nil || info.Mode().Perm() != mode {
