@@ -13,10 +13,10 @@ const (
 	MaxEventMaxAge     = 30 * 24 * time.Hour
 )
 
-// DiscardedByTocsin is the name under which Tocsin itself discards messages that are of no use to
-// their receivers any more: events that are too old, and escalations of alerts that somebody looks
-// after.
-const DiscardedByTocsin = "Tocsin"
+// ByTocsin is the name under which Tocsin itself discards messages that are of no use to their
+// receivers any more (events that are too old, and escalations of alerts that somebody looks after),
+// and sends messages again that their receivers have forgotten.
+const ByTocsin = "Tocsin"
 
 // Events returns what happens to alerts and a webhook may choose to be notified of. A
 // message about an event is written in the transaction of the change, for each webhook that
@@ -26,6 +26,14 @@ const DiscardedByTocsin = "Tocsin"
 // webhook decides, and each of them promises one message. A webhook that could decline would turn a step into one
 // that notifies nobody, and the place where that is decided would be none of those where people look for it.
 func Events() []Reason { return []Reason{ReasonAcknowledged, ReasonResolved, ReasonReopened} }
+
+// OpeningReasons returns the reasons of messages that say that an alert is open.
+func OpeningReasons() []Reason {
+	return []Reason{
+		ReasonFired, ReasonReminder, ReasonSnoozeEnded, ReasonEscalated, ReasonReopened,
+		ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff, ReasonWebhookFailing,
+	}
+}
 
 // IsEvent reports whether a message is about an event of an alert after it was raised.
 func (r Reason) IsEvent() bool {

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/evaluator/preview"
@@ -36,6 +38,7 @@ import (
 	"tocsin/notify/bus"
 	"tocsin/notify/preset"
 	"tocsin/notify/refresh"
+	"tocsin/notify/resend"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
 	"tocsin/web"
@@ -54,6 +57,7 @@ type App struct {
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
 	refresher  *refresh.Refresher
+	resender   *resend.Resender
 	member     *lease.Member
 	bus        *bus.Bus
 	// dispatchers wakes dispatchers; outbox is their store.
@@ -215,6 +219,16 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 		return err
 	}
 	a.dispatchers.own = a.dispatcher
+	a.resender, err = resend.New(resend.Options{
+		Store: a.outbox, Receivers: a.sender, Presets: a.receivers.Speaking(preset.ProtocolAlertmanager),
+		Due: func(ctx context.Context, webhook uuid.UUID, messages int) {
+			a.dispatchers.notified(ctx, map[uuid.UUID]int{webhook: messages})
+		},
+		Logger: a.options.Logger.With(slog.String("part", "resender")),
+	})
+	if err != nil {
+		return err
+	}
 	a.refresher, err = refresh.New(refresh.Options{
 		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: min(a.options.PollInterval, time.Second),
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
@@ -381,6 +395,7 @@ func (a *App) Run(ctx context.Context) error {
 		parts.Go(func() { a.dispatcher.Run(ctx) })
 		parts.Go(func() { a.watchBreakers(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
+		parts.Go(func() { a.resender.Run(ctx) })
 	}
 	if a.door != nil {
 		parts.Go(func() { a.door.Purge(ctx, a.options.Access.AuditRetention) })

@@ -410,7 +410,7 @@ func TestDeletingAWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantColumn("statuses", statuses, "DISCARDED 3")
-	w.wantColumn("by whom", `select distinct discarded_by from settlement`, notify.DiscardedByTocsin)
+	w.wantColumn("by whom", `select distinct discarded_by from settlement`, notify.ByTocsin)
 	if measured, err := w.db.Reconciliation().Gauges(t.Context(), time.Minute); err != nil || measured.DeadLetters != 0 {
 		t.Errorf("%d dead letters, %v; want none", measured.DeadLetters, err)
 	}

@@ -237,7 +237,7 @@ func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID,
 		return nil
 	}
 	p := pgq.SettleNotMadeParams{
-		Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.DiscardedByTocsin, Ids: ids, Errors: slices.Repeat([]string{why}, len(ids)),
+		Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.ByTocsin, Ids: ids, Errors: slices.Repeat([]string{why}, len(ids)),
 	}
 	if err := q.SettleNotMade(ctx, p); err != nil {
 		return fmt.Errorf("discard what is of no use any more: %w", err)

@@ -189,7 +189,7 @@ func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid
 		}
 		send, end, count := afterQuiet(rows)
 		if len(end) > 0 {
-			if err := q.QuietDiscard(ctx, pgq.QuietDiscardParams{Ids: end, DiscardedBy: notify.DiscardedByTocsin, Why: notify.NeedlessAfterQuiet}); err != nil {
+			if err := q.QuietDiscard(ctx, pgq.QuietDiscardParams{Ids: end, DiscardedBy: notify.ByTocsin, Why: notify.NeedlessAfterQuiet}); err != nil {
 				return fmt.Errorf("end what is of no use: %w", err)
 			}
 		}

@@ -137,10 +137,10 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		if err := endIncidents(ctx, q, "", id); err != nil {
 			return err
 		}
-		if err := q.OutboxAbandon(ctx, pgq.OutboxAbandonParams{WebhookID: id, DiscardedBy: notify.DiscardedByTocsin}); err != nil {
+		if err := q.OutboxAbandon(ctx, pgq.OutboxAbandonParams{WebhookID: id, DiscardedBy: notify.ByTocsin}); err != nil {
 			return err
 		}
-		if err := q.DeadLettersAbandon(ctx, pgq.DeadLettersAbandonParams{WebhookID: id, DiscardedBy: notify.DiscardedByTocsin}); err != nil {
+		if err := q.DeadLettersAbandon(ctx, pgq.DeadLettersAbandonParams{WebhookID: id, DiscardedBy: notify.ByTocsin}); err != nil {
 			return err
 		}
 		if err := q.SlackUpdateAbandon(ctx, id); err != nil {

@@ -163,8 +163,10 @@ func (r *reader) head() error {
 		return r.fail(r.lines["totalBytes"], "totalBytes must be from 0 to %d", template.MaxJSONBytes*4)
 	case d.RatePerSecond < 0 || d.DigestAbove < 0 || d.DigestAbove > notify.MaxDigestAbove:
 		return r.fail(cmp.Or(r.lines["digestAbove"], r.lines["ratePerSecond"]), "ratePerSecond must not be negative, and digestAbove be from 0 to %d", notify.MaxDigestAbove)
-	case d.Protocol != "" && d.Protocol != ProtocolJira:
-		return r.fail(r.lines["protocol"], "protocol must be jira, or be left out")
+	case d.Protocol != "" && d.Protocol != ProtocolJira && d.Protocol != ProtocolAlertmanager:
+		return r.fail(r.lines["protocol"], "protocol must be jira or alertmanager, or be left out")
+	case d.Protocol == ProtocolAlertmanager && (!d.Keyed || !strings.HasSuffix(d.URL.Value, AlertmanagerPath)):
+		return r.fail(r.lines["protocol"], "protocol alertmanager needs keyed, and a url that ends with %s", AlertmanagerPath)
 	case d.Protocol == ProtocolJira && (d.Capture == "" || !d.Keyed || d.Encoding != "" && d.Encoding != encodingJSON):
 		return r.fail(r.lines["protocol"], "protocol jira needs keyed, capture and the encoding json")
 	case d.Keyed && d.DigestAbove > 0:

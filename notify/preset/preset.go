@@ -37,6 +37,7 @@
 // # Services that need several requests
 //
 // protocol: jira looks for an issue before it creates one, and moves it through its workflow.
+// protocol: alertmanager sends open alerts again when the server has restarted.
 // Requests, answers and texts are still those of the preset.
 //
 // # E-mail
@@ -213,8 +214,20 @@ type Preset struct {
 	compiled func() (*jsonschema.Schema, error)
 }
 
-// ProtocolJira looks for an issue before it creates one, and moves it on.
-const ProtocolJira = "jira"
+// The protocols. ProtocolJira looks for an issue before it creates one, and moves it on.
+// ProtocolAlertmanager asks the server when its process began, and sends open alerts again after a
+// restart.
+const (
+	ProtocolJira         = "jira"
+	ProtocolAlertmanager = "alertmanager"
+)
+
+// AlertmanagerPath is the path of Alertmanager's API to which alerts are sent, and
+// AlertmanagerStatus the one where it describes itself.
+const (
+	AlertmanagerPath   = "/api/v2/alerts"
+	AlertmanagerStatus = "/api/v2/status"
+)
 
 // Completed returns the inputs with defaults for empty ones.
 func (p *Preset) Completed(inputs map[string]string) map[string]string { return p.withDefaults(inputs) }

@@ -155,6 +155,17 @@ func (s *Set) Get(id string) *Preset {
 	return nil
 }
 
+// Speaking returns the ids of the presets with a protocol.
+func (s *Set) Speaking(protocol string) []string {
+	ids := []string{}
+	for _, p := range s.All() {
+		if p.Protocol == protocol {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
 // Keyed returns the ids of the presets whose receivers identify alerts by a key.
 func (s *Set) Keyed() []string {
 	ids := []string{}

@@ -684,4 +684,6 @@ type WebhookState struct {
 	Holds       int32
 	HeldFor     time.Duration
 	HeldSince   *time.Time
+	Instances   []string
+	RestartedAt *time.Time
 }

@@ -375,7 +375,7 @@ select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_ab
        (first.at is not null)::boolean as has_rows, coalesce(first.at, now())::timestamptz as first_at, now()::timestamptz as at
 from candidate c
 cross join lateral (select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until, events, event_age_seconds, preset, slack_threads, quiet_hours from webhook w where w.webhook_id = c.webhook_id and w.enabled offset 0) w
-cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for, held_since from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
+cross join lateral (select webhook_id, failures, last_error, last_error_at, opened_at, openings, open_until, probe_id, probe_token, next_send_at, holds, held_for, held_since, instances, restarted_at from webhook_state s where s.webhook_id = c.webhook_id offset 0) s
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
     from (select (select b.due_at from outbox b where b.notification_id = s.probe_id and b.claim_token = s.probe_token) as due_at) p offset 0

@@ -35,6 +35,8 @@ type dialect struct {
 	changes func(req *http.Request, root any) string
 	// check refuses what the schema cannot describe.
 	check func(req *http.Request, root any) error
+	// describes is the path at which the service says when its process began; empty if there is none.
+	describes string
 }
 
 // byField reads the effect of a message from a field.
@@ -113,7 +115,7 @@ func dialects() map[string]dialect {
 func alertmanager() dialect {
 	labels := map[string]string{}
 	return dialect{
-		accepts: http.StatusOK,
+		accepts: http.StatusOK, describes: "/api/v2/status",
 		action: func(_ *http.Request, root any) (action, key string) {
 			key = one(root, "/*/labels/tocsin_alert")
 			action = actionClose

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -42,6 +43,7 @@ type Receiver struct {
 	messages []Message
 	refusals []string
 	changed  []string
+	began    time.Time
 }
 
 // Message is an accepted message.
@@ -56,7 +58,14 @@ type Message struct {
 
 // New returns a stand-in for the preset's service.
 func New(p *preset.Preset) *Receiver {
-	return &Receiver{preset: p, dialect: dialects()[p.ID], state: map[string]string{}}
+	return &Receiver{preset: p, dialect: dialects()[p.ID], state: map[string]string{}, began: time.Now()} //nolint:forbidigo // names a process
+}
+
+// Restart makes the service forget its keys, as one does that keeps them in memory.
+func (r *Receiver) Restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.began = map[string]string{}, time.Now() //nolint:forbidigo // names a process
 }
 
 // Script sets the answers to the next requests, one each.
@@ -110,6 +119,10 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		w.WriteHeader(answer.Status)
 		_, _ = io.WriteString(w, answer.Body)
+		return
+	}
+	if req.Method == http.MethodGet && r.dialect.describes != "" && strings.HasSuffix(req.URL.Path, r.dialect.describes) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"config": map[string]string{"original": "route:\n"}, "uptime": r.began})
 		return
 	}
 	if err == nil {

@@ -1,0 +1,179 @@
+package app_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+	"tocsin/notify/preset"
+	"tocsin/notify/preset/presettest"
+	"tocsin/notify/resend"
+	"tocsin/notify/webhook"
+)
+
+// alertmanagerWorld is a world whose only webhook is for an Alertmanager.
+type alertmanagerWorld struct {
+	*world
+
+	service  *presettest.Receiver
+	resender *resend.Resender
+}
+
+func newAlertmanagerWorld(t *testing.T) *alertmanagerWorld {
+	t.Helper()
+	w := &alertmanagerWorld{world: newWorld(t)}
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := webhook.New(webhook.Options{Version: "test", Now: time.Now, AllowedNetworks: loopback(), Presets: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sender.Close)
+	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example", Presets: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.dispatcher = w.newDispatcher(notify.Options{Sender: sender, Renderer: renderer})
+	w.service = presettest.New(set.Get("alertmanager"))
+	server := httptest.NewServer(w.service)
+	t.Cleanup(server.Close)
+	hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+		Name: "alertmanager", Kind: notify.KindGeneric, Preset: "alertmanager", Inputs: map[string]string{"server": server.URL}, Enabled: true,
+		Timeout: time.Minute, MaxConcurrent: 4, Events: set.Get("alertmanager").Takes(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.resender, err = resend.New(resend.Options{
+		Store: w.db.Outbox(), Receivers: sender, Presets: set.Speaking(preset.ProtocolAlertmanager),
+		Due: func(context.Context, uuid.UUID, int) {}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.resender.Tick(t.Context())
+	w.armed(w.rule(hook.ID), w.ch.Now(t)-int64(time.Minute))
+	return w
+}
+
+// wantStates checks what the service knows of alerts.
+func (w *alertmanagerWorld) wantStates(what string, raised []uuid.UUID, want ...string) {
+	w.t.Helper()
+	for i, alert := range raised {
+		if got := w.service.State(alert.String()); got != want[i] {
+			w.t.Errorf("%s: alert %d is %q, want %q", what, i, got, want[i])
+		}
+	}
+	if refusals := w.service.Refusals(); len(refusals) > 0 {
+		w.t.Errorf("%s: refused %v", what, refusals)
+	}
+}
+
+// TestOpenAlertsAreSentAgainAfterARestart restarts an Alertmanager, which forgets what was open.
+// Open alerts come back, resolved ones do not, and an end that comes meanwhile is not undone.
+func TestOpenAlertsAreSentAgainAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a", "b", "c")
+	w.deliverAll()
+	w.doTo(raised[2], alerts.Resolve)
+	w.deliverAll()
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("before", raised, "open", "open", "closed")
+	if n := len(w.service.Messages()); n != 4 {
+		t.Fatalf("%d messages before a restart, want 4", n)
+	}
+
+	w.service.Restart()
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("after a restart", raised, "open", "open", "")
+	w.wantColumn("who sent again", `select retried_by || ' ' || count(*) from retry group by retried_by`, "Tocsin 2")
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	if n := len(w.service.Messages()); n != 6 {
+		t.Errorf("%d messages after a restart, want 6: two are sent again, once", n)
+	}
+
+	// The end of an alert is written while its message waits to be sent again: it comes after it.
+	w.service.Restart()
+	w.resender.Tick(t.Context())
+	w.doTo(raised[0], alerts.Resolve)
+	w.deliverAll()
+	w.wantStates("resolved after it was due again", raised, "closed", "open", "")
+
+	// What counts is when the attempt began: its outcome may be stored long after the restart.
+	w.exec(`update settlement set settled_at = now() + interval '1 hour'`)
+	w.service.Restart()
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("settled after the restart", raised, "", "open", "")
+}
+
+// TestSendingAgainStopsAnywhere interrupts it after the restart was stored, and lets two replicas
+// do it at once: each alert is sent again once.
+func TestSendingAgainStopsAnywhere(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a", "b")
+	w.deliverAll()
+	w.service.Restart()
+	hook := w.one(`select webhook_id::text from webhook`)
+	if restarted, err := w.db.Outbox().Answered(t.Context(), hook, "a process that answered just before this one died"); err != nil || !restarted {
+		t.Fatalf("stored %v, %v", restarted, err)
+	}
+	var replicas sync.WaitGroup
+	for range 2 {
+		replicas.Go(func() { w.resender.Tick(t.Context()) })
+	}
+	replicas.Wait()
+	w.resender.Tick(t.Context())
+	w.wantColumn("generations", `select generation::text from retry order by 1`, "1", "1")
+	w.deliverAll()
+	w.wantStates("after it", raised, "open", "open")
+
+	// Processes that take turns behind one address are no restarts.
+	for i := range 40 {
+		restarted, err := w.db.Outbox().Answered(t.Context(), hook, strconv.Itoa(i%3))
+		if err != nil || restarted != (i < 3) {
+			t.Fatalf("answer %d: restarted %v, %v", i, restarted, err)
+		}
+	}
+}
+
+// TestReceiverThatCannotBeAsked checks that what was found before is still sent, and that the
+// receiver is complained of once.
+func TestReceiverThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a")
+	w.deliverAll()
+	hook := w.one(`select webhook_id::text from webhook`)
+	if _, err := w.db.Outbox().Answered(t.Context(), hook, "another process"); err != nil {
+		t.Fatal(err)
+	}
+	var logged log
+	w.resender.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	w.service.Script(presettest.Answer{Status: http.StatusForbidden}, presettest.Answer{Status: http.StatusForbidden})
+	w.resender.Tick(t.Context())
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("after it", raised, "open")
+	w.wantColumn("sent again", `select count(*)::text from retry`, "1")
+	if got := strings.Count(logged.String(), "let Tocsin read it"); got != 1 {
+		t.Errorf("complained %d times: %s", got, logged.String())
+	}
+}

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/notify/resend"
+)
+
+var _ resend.Store = (*Outbox)(nil)
+
+const (
+	// maxInstances bounds the processes of a receiver that are remembered.
+	maxInstances = 16
+	// resendBatch is how many messages one transaction makes due.
+	resendBatch = 500
+)
+
+// Webhooks returns the enabled webhooks of some presets. Webhooks that cannot be read are left out
+// and named in the error.
+func (s *Outbox) Webhooks(ctx context.Context, presets []string) ([]notify.Webhook, error) {
+	rows, err := s.db.queries.ResendWebhooks(ctx, presets)
+	if err != nil {
+		return nil, fmt.Errorf("read webhooks: %w", err)
+	}
+	var webhooks []notify.Webhook
+	var unreadable []error
+	for _, row := range rows {
+		if w, err := s.db.webhookOf(row.Webhook); err != nil {
+			unreadable = append(unreadable, fmt.Errorf("webhook %s: %w", row.Webhook.WebhookID, err))
+		} else if w.Sealed == nil {
+			webhooks = append(webhooks, w)
+		}
+	}
+	return webhooks, errors.Join(unreadable...)
+}
+
+// Answered stores that a process of a webhook's receiver has answered, and reports whether it had
+// never answered before.
+func (s *Outbox) Answered(ctx context.Context, webhook uuid.UUID, instance string) (restarted bool, err error) {
+	added, err := s.db.queries.InstanceAdd(ctx, pgq.InstanceAddParams{WebhookID: webhook, Instance: instance, Most: maxInstances})
+	if err != nil {
+		return false, fmt.Errorf("store answer: %w", err)
+	}
+	return added > 0, nil
+}
+
+// Resend makes the messages due again that opened the open alerts of a webhook, if its receiver has
+// restarted since they were sent. It returns how many. The transaction of each batch locks the
+// alerts: an alert that is resolved before is left out, and the message about the end of one that
+// is resolved later waits for the one that is sent again.
+func (s *Outbox) Resend(ctx context.Context, webhook uuid.UUID) (resent int, err error) {
+	pending, err := s.db.queries.ResendPending(ctx, webhook)
+	if err != nil || len(pending) == 0 {
+		return 0, err
+	}
+	messages, err := s.db.queries.ResendMessages(ctx, pgq.ResendMessagesParams{
+		WebhookID: webhook, Before: pending[0], Reasons: eventNames(notify.OpeningReasons()),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find messages: %w", err)
+	}
+	for batch := range slices.Chunk(messages, resendBatch) {
+		var done int64
+		err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+			q := s.db.queries.WithTx(tx)
+			open, err := q.ResendOpen(ctx, batch)
+			if err != nil {
+				return fmt.Errorf("lock alerts: %w", err)
+			}
+			again := retries{
+				ids: open, webhooks: []uuid.UUID{webhook}, statuses: []notify.Status{notify.Delivered}, actor: notify.ByTocsin, alone: true,
+			}
+			done, err = again.apply(ctx, q)
+			return err
+		})
+		resent += int(done)
+		if err != nil {
+			return resent, fmt.Errorf("send messages again: %w", err)
+		}
+	}
+	return resent, s.db.queries.ResendDone(ctx, pgq.ResendDoneParams{WebhookID: webhook, RestartedAt: pending[0]})
+}
