@@ -38,6 +38,7 @@ func (p *pass) stay() step { return step{cursor: p.at.Cursor} }
 // others go on.
 func (p *pass) commit(ctx context.Context, f findings, next step) error {
 	ids := f.finders()
+	next.behind = slices.DeleteFunc(slices.Clone(next.behind), func(r *rule) bool { return f.panicked[r.ID] })
 	err := p.write(ctx, f, next)
 	if !errors.Is(err, ErrRefused) || len(ids) == 0 {
 		return err
@@ -85,7 +86,9 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	}
 	written := p.advanced(next)
 	for _, id := range f.finders() {
-		written.settle(p.rules.byID[id], f.problems[id])
+		if !f.panicked[id] {
+			written.settle(p.rules.byID[id], f.problems[id])
+		}
 	}
 	written.into(&b)
 	began := p.Clock()

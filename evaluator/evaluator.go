@@ -50,6 +50,9 @@
 //   - A replay does not change what the rule raises by itself, nor the messages about it. No
 //     pass waits for a replay, and a replay never makes a rule fail.
 //
+//   - No exchange stops a partition. A rule that panics over one fails, like a rule of which the
+//     database refuses an alert.
+//
 //   - No partition waits for another. Each pass has its own deadline, and a pass that panics
 //     does not end the others. Within a pass, no tenant delays new exchanges of the others for
 //     longer than its share.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -156,17 +157,15 @@ func TestRestartIsNoRecovery(t *testing.T) {
 	}
 }
 
-// brittle is a model whose texts panic.
+// brittle is a model whose scans panic.
 type brittle struct{ *model }
 
-func (brittle) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
-	panic("poison")
-}
+func (brittle) Scan(context.Context, evaluator.Scan) (evaluator.Page, error) { panic("poison") }
 
 // A pass that panics has failed like any other: it is counted, with its lag.
 func TestPanicIsAFailedPass(t *testing.T) {
 	s := newScene(t, time.Hour)
-	s.e.Texts = brittle{s.model}
+	s.e.Source = brittle{s.model}
 	s.fail("tenant-0", "x", 0)
 	var last evaluator.Result
 	var err error
@@ -177,7 +176,100 @@ func TestPanicIsAFailedPass(t *testing.T) {
 	if err == nil || last.Lag < 4*time.Second {
 		t.Errorf("error %v, lag %v after 5 s", err, last.Lag)
 	}
-	s.e.Texts = s.model
+	s.e.Source = s.model
+	s.tick()
+	s.wants(1)
+}
+
+// allergic is a model whose texts panic over an exchange, for one rule.
+type allergic struct {
+	*model
+
+	rule uuid.UUID
+}
+
+func (a *allergic) Texts(r *rules.Rule, e *rules.Exchange) (title, message string, problem error) {
+	if r.ID == a.rule && e.ExecutionID == "poison" {
+		panic("an exchange that nobody expected")
+	}
+	return "title", "message", nil
+}
+
+// A rule panics over an exchange. It fails, as the record says, and everything else goes on: the
+// partition, other rules, and their catching up. Nothing of the rule is lost once it is repaired, nor
+// is anything that it raised before the exchange.
+func TestExchangeOverWhichARulePanics(t *testing.T) {
+	// With large pages, what comes before the exchange is in the same page.
+	for _, size := range []int{1, 1000} {
+		panicsOver(t, size)
+	}
+}
+
+func panicsOver(t *testing.T, pageSize int) {
+	t.Helper()
+	s := newScene(t, time.Hour)
+	other := uuid.UUID{15: 2}
+	s.rule(other, "tenant-0", time.Hour)
+	texts := &allergic{s.model, theRule()}
+	start := func(replica string) {
+		s.free("")
+		s.e = s.start(replica, evaluator.Options{PageSize: pageSize})
+		s.e.Texts = texts
+	}
+	start("b")
+	recoveries := 0
+	s.committing = func(b evaluator.Batch) error {
+		if h, there := b.Health[theRule()]; there && !h.Failed {
+			recoveries++
+		}
+		return nil
+	}
+	const before = 50
+	for i := range before {
+		s.fail("tenant-0", fmt.Sprint("before ", i), time.Duration(60-i)*time.Second)
+	}
+	s.fail("tenant-0", "poison", 2*time.Second)
+	s.fail("tenant-0", "after", time.Second)
+	s.tick()
+	s.wants(2*before + 2) // all of the other rule, and of this one what comes before the exchange
+	if problem := s.state.rules[theRule()].problem; !strings.Contains(problem, `the exchange "poison" panicked`) {
+		t.Fatalf("problem %q", problem)
+	}
+	s.fail("tenant-0", "later", 0)
+	for range 30 {
+		if result := s.tick(); result.Lag > 2*time.Second {
+			t.Fatalf("lag %v", result.Lag)
+		}
+	}
+	start("c") // another process tries it as well
+	for range 30 {
+		s.tick()
+	}
+	s.wants(2*before + 3)
+	if recoveries > 0 {
+		t.Errorf("recovered %d times although it panics", recoveries)
+	}
+	texts.rule = uuid.Nil
+	for range 400 {
+		s.tick()
+	}
+	if s.wants(2*before + 6); recoveries != 1 {
+		t.Errorf("recovered %d times", recoveries)
+	}
+}
+
+// A replay that panics over an exchange has failed, and says so. The rule goes on.
+func TestReplayThatPanics(t *testing.T) {
+	s := newScene(t, time.Hour)
+	from, to := s.past(3)
+	s.rows[1].ExecutionID = "poison"
+	s.e.Texts = &allergic{s.model, theRule()}
+	s.tick()
+	p := s.replayed(s.again(theRule(), from, to, evaluator.ReplayEach))
+	if !p.Failed || !strings.Contains(p.Problem, `"poison" panicked`) || s.state.rules[theRule()].problem != "" {
+		t.Errorf("replay %+v, problem of the rule %q", p, s.state.rules[theRule()].problem)
+	}
+	s.fail("tenant-0", "new", 0)
 	s.tick()
 	s.wants(1)
 }

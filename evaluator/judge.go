@@ -1,6 +1,9 @@
 package evaluator
 
 import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 
 	"github.com/google/uuid"
@@ -22,6 +25,8 @@ type findings struct {
 	// problems are those of rules whose texts are a fallback.
 	problems map[uuid.UUID]string
 	ids      map[uuid.UUID]bool
+	// panicked are rules that panicked over an exchange.
+	panicked map[uuid.UUID]bool
 }
 
 // reaches reports whether a rule judges an exchange that begins at an instant, where the
@@ -54,10 +59,9 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 		}
 		for _, number := range t.index.Candidates(e) {
 			r := t.rules[number]
-			if r.failing || !r.reaches(e.StartTimeNS, p.backlog.BaseNS()) || !r.Wants(e) {
-				continue
+			if !r.failing && r.reaches(e.StartTimeNS, p.backlog.BaseNS()) {
+				p.wanted(&f, r, e, e.StartTimeNS < p.backlog.BaseNS())
 			}
-			p.raise(&f, r, e, e.StartTimeNS < p.backlog.BaseNS())
 		}
 	}
 	return f, len(page)
@@ -71,13 +75,43 @@ func (p *pass) judgeFor(list []*rule, page []rules.Exchange) (f findings, judged
 		}
 		e := &page[i]
 		for _, r := range list {
-			if r.TenantID == e.TenantID && e.Position().After(r.backfill.At) && r.Wants(e) {
+			if r.TenantID == e.TenantID && e.Position().After(r.backfill.At) && !f.panicked[r.ID] {
 				// What the rule reads for itself is behind the partition's cursor, not its own.
-				p.raise(&f, r, e, e.StartTimeNS < r.ArmedSinceNS)
+				p.wanted(&f, r, e, e.StartTimeNS < r.ArmedSinceNS)
 			}
 		}
 	}
 	return f, len(page)
+}
+
+// wanted adds the alert of a rule about an exchange that it wants. A rule that panics over one fails,
+// as one does of which the database refuses the alert, and the others go on.
+func (p *pass) wanted(f *findings, r *rule, e *rules.Exchange, late bool) {
+	err := p.guarded(e, func() {
+		if r.Wants(e) {
+			p.raise(f, r, e, late)
+		}
+	})
+	if err == nil {
+		return
+	}
+	if f.panicked == nil {
+		f.panicked = map[uuid.UUID]bool{}
+	}
+	f.panicked[r.ID] = true
+	p.fail(r, err, &cursor.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1})
+}
+
+// guarded does something with an exchange. A panic is an error.
+func (p *pass) guarded(e *rules.Exchange, do func()) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("judging the exchange %q panicked, which is a defect of Tocsin; please report it: %v", e.ExecutionID, panicked)
+			p.Logger.Error("a rule panicked over an exchange", slog.Any("error", err), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	do()
+	return nil
 }
 
 // raise adds the alert of a rule about an exchange, unless it is known to exist. It is late
@@ -128,7 +162,7 @@ func Recipients(r *rules.Rule, router *routing.Router, a *alerts.Instance) []uui
 
 // of returns the findings of some rules.
 func (f *findings) of(ids []uuid.UUID) findings {
-	own := findings{problems: f.problems}
+	own := findings{problems: f.problems, panicked: f.panicked}
 	for i := range f.instances {
 		if slices.Contains(ids, f.instances[i].RuleID) {
 			own.instances = append(own.instances, f.instances[i])

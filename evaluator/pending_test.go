@@ -1,7 +1,9 @@
 package evaluator_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -181,22 +183,22 @@ func TestManyRulesWantEachExchange(t *testing.T) {
 	}
 }
 
-// poisonous is a model whose texts panic about a tenant, for a while.
+// poisonous is a model whose scans for a tenant panic, for a while.
 type poisonous struct {
 	*stuck
 	panics atomic.Int32
 	healed atomic.Bool
 }
 
-func (p *poisonous) Texts(rule *rules.Rule, _ *rules.Exchange) (title, message string, problem error) {
-	if rule.TenantID == "tenant-1" && !p.healed.Load() {
+func (p *poisonous) Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error) {
+	if slices.Contains(q.Tenants.Names, "tenant-1") && !p.healed.Load() {
 		p.panics.Add(1)
 		panic("poison")
 	}
-	return "title", "message", nil
+	return p.stuck.Scan(ctx, q)
 }
 
-// An exchange makes each pass over its partition panic. The process and its other partitions
+// Each pass over a partition panics. The process and its other partitions
 // go on, and nothing of the poisonous one is lost.
 func TestPanicKeepsToItsPartition(t *testing.T) {
 	s := &scene{model: newModel(), t: t}
@@ -214,7 +216,7 @@ func TestPanicKeepsToItsPartition(t *testing.T) {
 		return nil
 	}
 	e := s.start("a", evaluator.Options{Interval: time.Millisecond})
-	e.Source, e.Store, e.Texts, e.Workers = world.stuck, world.stuck, world, 1
+	e.Source, e.Store, e.Workers = world, world.stuck, 1
 	cancel, done := running(t, e)
 	if n := <-raised; n != 0 {
 		t.Errorf("partition %d raises the first alert", n)

@@ -127,7 +127,10 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 		at.widen()
 	}
 	at.succeeds()
-	usual, again, found := p.judgeAgain(r, page)
+	usual, again, found, err := p.judgeAgain(r, page)
+	if err != nil {
+		return p.replayFails(ctx, r, err)
+	}
 	if len(usual.instances) > 0 {
 		if err := p.commit(ctx, usual, p.stay()); err != nil || r.failing {
 			return err
@@ -143,28 +146,42 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	}
 	err = p.write(ctx, again, next)
 	if errors.Is(err, ErrRefused) && len(again.instances) > 0 {
-		next.replay = &ReplayStep{Replay: at.Replay, Problem: rules.CleanText(err.Error(), maxProblemBytes), Failed: true}
-		return p.write(ctx, findings{}, next)
+		return p.replayFails(ctx, r, err)
 	}
 	return err
 }
 
+// replayFails ends a replay that cannot be judged, or whose alerts the database refuses.
+func (p *pass) replayFails(ctx context.Context, r *rule, why error) error {
+	next := p.stay()
+	next.replay = &ReplayStep{Replay: r.replay.Replay, Problem: rules.CleanText(why.Error(), maxProblemBytes), Failed: true}
+	return p.write(ctx, findings{}, next)
+}
+
 // judgeAgain returns what a page raises by a rule, apart from what the rule may raise by
 // itself all the same, and how much of the page matches.
-func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings, found int) {
+func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings, found int, err error) {
 	for i := range page {
 		e := &page[i]
-		switch {
-		case e.TenantID != r.TenantID || !r.Matches(e) || i > 0 && e.Key() == page[i-1].Key():
+		if e.TenantID != r.TenantID || i > 0 && e.Key() == page[i-1].Key() {
 			continue
-		case r.Wants(e) && (r.reaches(e.StartTimeNS, p.backlog.BaseNS()) || r.backfill != nil && e.Position().After(r.backfill.At)):
-			p.raise(&usual, r, e, e.StartTimeNS < p.backlog.BaseNS())
-		default:
-			p.raise(&again, r, e, false)
 		}
-		found++
+		err := p.guarded(e, func() {
+			switch {
+			case !r.Matches(e):
+				return
+			case r.Wants(e) && (r.reaches(e.StartTimeNS, p.backlog.BaseNS()) || r.backfill != nil && e.Position().After(r.backfill.At)):
+				p.raise(&usual, r, e, e.StartTimeNS < p.backlog.BaseNS())
+			default:
+				p.raise(&again, r, e, false)
+			}
+			found++
+		})
+		if err != nil {
+			return usual, again, found, err
+		}
 	}
-	return usual, again, found
+	return usual, again, found, nil
 }
 
 // replayWaits has a replay wait because the source could not be read, and notes why.

@@ -118,9 +118,10 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 		Watch: p.at.Watch, Watches: watches,
 	}
 	ids := make([]uuid.UUID, len(due))
+	request.Rules = make([]WindowRule, len(due))
 	for i, r := range due {
 		ids[i] = r.ID
-		request.Rules = append(request.Rules, WindowRule{Rule: &r.Rule, Judge: r.Judge, Router: r.router})
+		request.Rules[i] = WindowRule{Rule: &r.Rule, Judge: r.Judge, Router: r.router}
 	}
 	var err error
 	if request.Open, err = p.Store.OpenAlerts(ctx, ids); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -43,25 +44,37 @@ func (p *pass) conclude(ctx context.Context, items []*item) {
 	defer func() { p.concluding = false }()
 	var describe []*item
 	for _, it := range items {
-		if it.learns {
-			p.learn(it)
-			continue
-		}
-		p.steps(it)
-		if it.absent() {
-			p.describeAbsent(ctx, it)
-			p.finish(it)
-			continue
-		}
-		if slices.ContainsFunc(it.changes, func(c change) bool { return c.described() }) {
-			describe = append(describe, it)
-		} else {
-			p.finish(it)
-		}
+		p.guarded(ctx, it, func() {
+			if it.learns {
+				p.learn(it)
+				return
+			}
+			p.steps(it)
+			switch {
+			case it.absent():
+				p.describeAbsent(ctx, it)
+				p.finish(it)
+			case slices.ContainsFunc(it.changes, func(c change) bool { return c.described() }):
+				describe = append(describe, it)
+			default:
+				p.finish(it)
+			}
+		})
 	}
 	for batch := range slices.Chunk(describe, batchMost) {
 		p.ask(ctx, batch, p.describe)
 	}
+}
+
+// guarded does something about an item. If that panics, the item has failed, and the others go on.
+func (p *pass) guarded(ctx context.Context, it *item, do func()) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			p.out.Failed[it.ID] = fmt.Errorf("evaluating the rule panicked, which is a defect of Tocsin; please report it: %v", panicked)
+			p.Logger.ErrorContext(ctx, "a window rule panicked", slog.String("rule_id", it.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	do()
 }
 
 // finish passes on the result of an item.
@@ -85,7 +98,9 @@ func (p *pass) steps(it *item) {
 		p.absences(it)
 		return
 	}
-	it.changes, it.problem = nil, ""
+	if it.changes, it.problem = nil, ""; len(it.groups)+len(it.open) == 0 {
+		return
+	}
 	atWork, room := withOpen(it.groups[:min(len(it.groups), maxGroups)], it.open), maxGroups
 	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= it.window.Least() {
 		atWork, room = atWork[:maxGroups], maxGroups-len(it.open)
@@ -225,14 +240,16 @@ func (p *pass) describe(ctx context.Context, items []*item) error {
 		return fmt.Errorf("read newest exchanges: %w", err)
 	}
 	for i, it := range items {
-		next := 0
-		for n := range it.changes {
-			if it.changes[n].described() {
-				p.describeOne(ctx, it, &it.changes[n].Instance, &newest[i][next])
-				next++
+		p.guarded(ctx, it, func() {
+			next := 0
+			for n := range it.changes {
+				if it.changes[n].described() {
+					p.describeOne(ctx, it, &it.changes[n].Instance, &newest[i][next])
+					next++
+				}
 			}
-		}
-		p.finish(it)
+			p.finish(it)
+		})
 	}
 	return nil
 }

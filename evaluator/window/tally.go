@@ -209,12 +209,12 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 	return q
 }
 
-// tenantSet is the rules of one tenant.
+// tenantSet is the rules of one tenant of which there are tallies. Most of many tenants have none in
+// a window.
 type tenantSet struct {
 	items []*item
 	// index finds the items that an exchange matches and, under the numbers that follow
-	// theirs, those that compare with it: compared holds their numbers. It is nil until there is
-	// an exchange: most of many tenants have none in a window.
+	// theirs, those that compare with it: compared holds their numbers.
 	index    *rules.Index
 	compared []int
 	sums     []map[string]*Group
@@ -227,53 +227,47 @@ type tenantSet struct {
 }
 
 func newTenantSet(items []*item, summed *int) *tenantSet {
-	return &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items)), wide: make([]bool, len(items)), summed: summed}
-}
-
-func (s *tenantSet) indexed() *rules.Index {
-	if s.index != nil {
-		return s.index
-	}
-	judges := make([]*rules.Judge, len(s.items))
-	for i, it := range s.items {
+	s := &tenantSet{items: items, sums: make([]map[string]*Group, len(items)), whole: make([]Group, len(items)), wide: make([]bool, len(items)), summed: summed}
+	judges := make([]*rules.Judge, len(items))
+	for i, it := range items {
 		judges[i] = it.Judge
 	}
-	for i, it := range s.items {
+	for i, it := range items {
 		if it.query.Mode == rules.RatioInWindow {
 			judges, s.compared = append(judges, it.Place()), append(s.compared, i)
 		}
 	}
 	s.index = rules.NewIndex(judges)
-	return s.index
+	return s
 }
 
 // sumUp counts items from tallies, concludes, and returns the items for which tallies do not
 // suffice.
 func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest []*item) {
-	var counted []*item
-	tenants, summed := map[string]*tenantSet{}, 0
-	for some := range slices.Values(byTenant(items)) {
+	byTenantID := map[string][]*Tally{}
+	for i := range answer.Tallies {
+		t := &answer.Tallies[i]
+		byTenantID[t.TenantID] = append(byTenantID[t.TenantID], t)
+	}
+	counted, summed := make([]*item, 0, len(items)), 0
+	for _, some := range byTenant(items) {
 		if slices.Contains(answer.Inexact, some[0].TenantID) {
 			rest = append(rest, some...)
 			continue
 		}
-		tenants[some[0].TenantID] = newTenantSet(some, &summed)
-	}
-	for i := range answer.Tallies {
-		if set := tenants[answer.Tallies[i].TenantID]; set != nil {
-			set.add(&answer.Tallies[i])
+		var set *tenantSet
+		if tallies := byTenantID[some[0].TenantID]; len(tallies) > 0 {
+			set = newTenantSet(some, &summed)
+			for _, t := range tallies {
+				set.add(t)
+			}
 		}
-	}
-	for _, set := range tenants {
-		for i, it := range set.items {
-			if set.wide[i] {
+		for i, it := range some {
+			it.server = answer.Server
+			if set != nil && !set.result(i) {
 				p.remember(wide{it.ID})
 				rest = append(rest, it)
 				continue
-			}
-			it.groups, it.server = largest(set.sums[i], it.query.Limit), answer.Server
-			if it.byErrorType() {
-				it.compareWith(set.whole[i : i+1])
 			}
 			if p.decides(it) {
 				counted = append(counted, it)
@@ -285,6 +279,19 @@ func (p *pass) sumUp(ctx context.Context, items []*item, answer *Tallies) (rest 
 	slices.SortFunc(counted, func(a, b *item) int { return a.number - b.number })
 	p.conclude(ctx, counted)
 	return rest
+}
+
+// result gives an item its groups, and reports whether it has few enough to be summed here.
+func (s *tenantSet) result(number int) bool {
+	if s.wide[number] {
+		return false
+	}
+	it := s.items[number]
+	it.groups = largest(s.sums[number], it.query.Limit)
+	if it.byErrorType() {
+		it.compareWith(s.whole[number : number+1])
+	}
+	return true
 }
 
 // decides reports whether a tally is enough for an item.
@@ -322,7 +329,7 @@ func (s *tenantSet) add(t *Tally) {
 	e := rules.Exchange{
 		Status: t.Status, Environment: t.Environment, Application: t.Application, Route: t.Route, ErrorType: t.ErrorType,
 	}
-	for _, number := range s.indexed().Candidates(&e) {
+	for _, number := range s.index.Candidates(&e) {
 		n := int(number)
 		compared := n >= len(s.items)
 		if compared {

@@ -196,14 +196,15 @@ func (p *pass) items() []*item {
 	for _, alert := range p.request.Open {
 		open[alert.RuleID] = append(open[alert.RuleID], alert)
 	}
-	items := make([]*item, len(p.request.Rules))
+	items, all := make([]*item, len(p.request.Rules)), make([]item, len(p.request.Rules))
 	for i, rule := range p.request.Rules {
 		to, most := p.request.WatermarkNS, maxGroups
 		if rule.FireMode == rules.AbsentInWindow {
 			to, most = p.seen.ToNS, countedMost
 		}
 		from := to - int64(rule.WindowSeconds)*secondNS
-		it := &item{
+		it := &all[i]
+		*it = item{
 			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from, window: alerts.WindowOf(&rule.Definition), seconds: rule.WindowSeconds,
 			query: Query{
 				TenantID: rule.TenantID, FromNS: max(from, rule.ArmedSinceNS), ToNS: to, StartFromNS: StartFromNS(rule.WindowSeconds, to),

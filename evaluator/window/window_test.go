@@ -44,7 +44,9 @@ const (
 type source struct {
 	// poison makes a query fail, slow makes it wait until its context ends. endless does the latter
 	// to each tally, down to everything.
-	poison, slow  string
+	poison, slow string
+	// panics is the rule whose texts panic.
+	panics        string
 	endless, down bool
 	// wide is a tenant with too many kinds.
 	wide string
@@ -144,7 +146,10 @@ func (s *source) Newest(_ context.Context, windows []window.NewestQuery) ([][]ru
 
 func (s *source) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
 
-func (s *source) CountTexts(_ *rules.Rule, c *alerts.Count, e *rules.Exchange) (a, b string, _ error) {
+func (s *source) CountTexts(r *rules.Rule, c *alerts.Count, e *rules.Exchange) (a, b string, _ error) {
+	if s.panics != "" && r.Scope.Applications[0] == s.panics {
+		panic("a text that nobody expected")
+	}
 	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
 }
 
@@ -418,6 +423,21 @@ func TestOneRuleThatFailsFailsAlone(t *testing.T) {
 			t.Errorf("%v\n%s", outcome.SourceErr, diff)
 		}
 		if len(outcome.Failed) != 1 || !errors.Is(outcome.Failed[ruleOf(42, "").ID], errPoison) {
+			t.Errorf("failed %v", outcome.Failed)
+		}
+	}
+}
+
+// TestOneRuleThatPanicsFailsAlone lets the texts of a rule panic: all others raise their alerts.
+func TestOneRuleThatPanicsFailsAlone(t *testing.T) {
+	s := &source{panics: "042"}
+	e := newEvaluator(s)
+	for range 2 {
+		got, outcome := evaluate(t, e, request(some(120)))
+		if diff := cmp.Diff(upTo(120, "042"), got); diff != "" || outcome.SourceErr != nil || len(outcome.Changes) != 119 {
+			t.Errorf("%v, %d changes\n%s", outcome.SourceErr, len(outcome.Changes), diff)
+		}
+		if why := outcome.Failed[ruleOf(42, "").ID]; len(outcome.Failed) != 1 || !strings.Contains(fmt.Sprint(why), "panicked") {
 			t.Errorf("failed %v", outcome.Failed)
 		}
 	}
