@@ -135,7 +135,7 @@ func (p *pass) evaluateWindows(ctx context.Context, first bool) error {
 	if outcome.Watch != p.at.Watch {
 		p.at.Watch, p.extra.watched = outcome.Watch, true
 	}
-	steps := map[uuid.UUID]bool{}
+	steps := make(map[uuid.UUID]bool, len(outcome.Changes))
 	for i := range outcome.Changes {
 		steps[outcome.Changes[i].Instance.RuleID] = true
 	}

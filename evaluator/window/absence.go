@@ -71,9 +71,9 @@ func (p *pass) learners(items []*item) (list []*item) {
 		if ok && learned.version == it.Version && p.request.WatermarkNS < learned.againNS && p.request.WatermarkNS >= learned.atNS {
 			continue
 		}
-		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays * 86_400, query: it.query}
-		learner.query.FromNS, learner.query.Limit = learner.cutNS(), membersMost+1
-		learner.query.StartFromNS = learner.query.FromNS - DefaultLookBackSeconds*secondNS
+		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays * 86_400, toNS: it.toNS}
+		learner.fromNS, learner.limit = learner.cutNS(), membersMost+1
+		learner.startFromNS = learner.fromNS - DefaultLookBackSeconds*secondNS
 		list = append(list, learner)
 	}
 	return list
@@ -136,7 +136,7 @@ func (p *pass) absences(it *item) {
 	value := alerts.Value{
 		ArmedAt: time.Unix(0, it.ArmedSinceNS), Partial: it.partial,
 		Inconclusive: it.partial || !p.seen.Conclusive || !p.seen.Fresh[it.server] || it.cutNS() < p.seen.Watch.SinceNS,
-		Closed:       !it.Expects(it.cutNS(), it.query.ToNS),
+		Closed:       !it.Expects(it.cutNS(), it.toNS),
 	}
 	if len(it.groups) > countedMost {
 		value.Inconclusive, it.problem = true, tooManyCounted

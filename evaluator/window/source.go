@@ -56,11 +56,13 @@ type Query struct {
 }
 
 // Statuses returns the statuses of the exchanges that are observed or compared with.
-func (q *Query) Statuses() []rules.Status {
-	if q.Mode == rules.RatioInWindow {
+func (q *Query) Statuses() []rules.Status { return statusesOf(q.Mode, &q.Filter) }
+
+func statusesOf(mode rules.FireMode, filter *rules.Filter) []rules.Status {
+	if mode == rules.RatioInWindow {
 		return []rules.Status{rules.Completed, rules.Failed}
 	}
-	return q.Filter.StatusesOrDefault()
+	return filter.StatusesOrDefault()
 }
 
 // Group is what was observed of a group, and the newest observed exchange: the one that ended last,

@@ -137,11 +137,11 @@ func (p *pass) steps(it *item) {
 // of scope, filter or mode, which arms the rule again after the exchange had ended, and after an
 // edit of a duration that the exchange did not reach. An edit of the grouping ends the alert.
 func (p *pass) lags(it *item, g *groupAtWork) bool {
-	o, q := g.open, &it.query
-	if o == nil || o.LeastNS < q.LeastNS || len(it.groups) > maxGroups {
+	o := g.open
+	if o == nil || o.LeastNS < it.leastNS() || len(it.groups) > maxGroups {
 		return false
 	}
-	within := o.NewestEndedNS >= q.FromNS && o.NewestEndedNS < q.ToNS && o.NewestStartNS >= q.StartFromNS
+	within := o.NewestEndedNS >= it.fromNS && o.NewestEndedNS < it.toNS && o.NewestStartNS >= it.startFromNS
 	return within && cmp.Or(cmp.Compare(g.NewestEndedNS, o.NewestEndedNS), cmp.Compare(g.NewestStartNS, o.NewestStartNS)) < 0
 }
 
@@ -183,7 +183,7 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 	}
 	a.Count.Group, a.Count.Observed, a.Count.Volume = groupKey(g.Group.Group), g.Observed, g.Volume
 	a.Count.ShortObserved, a.Count.ShortVolume, a.Count.DurationNS = g.ShortObserved, g.ShortVolume, g.DurationNS
-	a.Count.ToNS = it.query.ToNS
+	a.Count.ToNS = it.toNS
 	reminders := 0
 	if g.open != nil {
 		// For an empty group only its key is known.
@@ -228,7 +228,7 @@ func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reaso
 func (p *pass) describe(ctx context.Context, items []*item) error {
 	queries := make([]NewestQuery, len(items))
 	for i, it := range items {
-		queries[i].Query = it.query
+		queries[i].Query = it.query()
 		for _, c := range it.changes {
 			if c.described() {
 				queries[i].Groups = append(queries[i].Groups, c.group)

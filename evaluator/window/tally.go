@@ -65,11 +65,11 @@ type setKey struct {
 }
 
 func (it *item) key() setKey {
-	statuses := it.query.Statuses()
+	statuses := statusesOf(it.FireMode, &it.Filter)
 	return setKey{
 		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
-		durations: it.query.Mode == rules.DurationInWindow, absent: it.absent(), learns: it.learns,
-		attributes: it.query.Grouping.By == rules.GroupByAttribute, length: lengthOf(it.seconds),
+		durations: it.FireMode == rules.DurationInWindow, absent: it.absent(), learns: it.learns,
+		attributes: it.GroupBy == rules.GroupByAttribute, length: lengthOf(it.seconds),
 	}
 }
 
@@ -147,14 +147,14 @@ func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*
 func byUsualKeys(items []*item) (some, others []*item) {
 	named := map[string]int{}
 	for _, it := range items {
-		named[it.query.Grouping.Attribute]++
+		named[it.GroupByAttribute]++
 	}
 	if len(named) <= maxKeys {
 		return items, nil
 	}
 	keys := slices.SortedFunc(maps.Keys(named), func(a, b string) int { return cmp.Or(named[b]-named[a], strings.Compare(a, b)) })
 	for _, it := range items {
-		if slices.Contains(keys[:maxKeys], it.query.Grouping.Attribute) {
+		if slices.Contains(keys[:maxKeys], it.GroupByAttribute) {
 			some = append(some, it)
 		} else {
 			others = append(others, it)
@@ -164,22 +164,22 @@ func byUsualKeys(items []*item) (some, others []*item) {
 }
 
 // plain reports whether a condition uses only what a tally distinguishes.
-func (it *item) plain() bool { return !rules.FieldsOf(&it.query.Scope, &it.query.Filter).Others }
+func (it *item) plain() bool { return !rules.FieldsOf(&it.Scope, &it.Filter).Others }
 
 // cutNS is the beginning of the window, whenever the rule was armed.
-func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.seconds)*secondNS }
+func (it *item) cutNS() int64 { return it.toNS - int64(it.seconds)*secondNS }
 
 // shortCutNS is the beginning of the short window; its end if there is none.
 func (it *item) shortCutNS() int64 {
-	return it.query.ToNS - int64(it.ShortWindowSeconds)*secondNS
+	return it.toNS - int64(it.ShortWindowSeconds)*secondNS
 }
 
 // tallyQuery asks for the kinds that the rules of one set distinguish.
 func (p *pass) tallyQuery(items []*item) TallyQuery {
-	first := &items[0].query
+	first := items[0]
 	q := TallyQuery{
 		Tenants:     evaluator.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
-		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: first.Statuses(), Limit: maxTallies, NamesServer: items[0].absent(),
+		StartFromNS: first.startFromNS, ToNS: first.toNS, Statuses: statusesOf(first.FireMode, &first.Filter), Limit: maxTallies, NamesServer: first.absent(),
 	}
 	for _, it := range items {
 		q.Tenants.Names = append(q.Tenants.Names, it.TenantID)
@@ -187,10 +187,10 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 		if it.ShortWindowSeconds > 0 {
 			q.FromNS = append(q.FromNS, it.shortCutNS())
 		}
-		if it.query.Mode == rules.DurationInWindow {
-			q.LeastNS = append(q.LeastNS, it.query.LeastNS)
+		if it.FireMode == rules.DurationInWindow {
+			q.LeastNS = append(q.LeastNS, it.leastNS())
 		}
-		looksAt, by := rules.FieldsOf(&it.query.Scope, &it.query.Filter), it.query.Grouping
+		looksAt, by := rules.FieldsOf(&it.Scope, &it.Filter), it.Grouping()
 		q.Environment = q.Environment || looksAt.Environment || by.By == rules.GroupByEnvironment
 		q.Application = q.Application || looksAt.Application || by.By == rules.GroupByApplication
 		q.Route = q.Route || looksAt.Route || by.By == rules.GroupByRoute
@@ -233,7 +233,7 @@ func newTenantSet(items []*item, summed *int) *tenantSet {
 		judges[i] = it.Judge
 	}
 	for i, it := range items {
-		if it.query.Mode == rules.RatioInWindow {
+		if it.FireMode == rules.RatioInWindow {
 			judges, s.compared = append(judges, it.Place()), append(s.compared, i)
 		}
 	}
@@ -287,7 +287,7 @@ func (s *tenantSet) result(number int) bool {
 		return false
 	}
 	it := s.items[number]
-	it.groups = largest(s.sums[number], it.query.Limit)
+	it.groups = largest(s.sums[number], it.limit)
 	if it.byErrorType() {
 		it.compareWith(s.whole[number : number+1])
 	}
@@ -304,7 +304,7 @@ func (p *pass) decides(it *item) bool {
 		return !it.partial || len(it.open) == 0
 	case it.partial:
 		return len(it.open) == 0 && (len(it.groups) == 0 || it.groups[0].Observed < it.window.Least())
-	case it.query.Mode == rules.DurationInWindow:
+	case it.FireMode == rules.DurationInWindow:
 		p.steps(it)
 		return len(it.changes) == 0
 	}
@@ -336,7 +336,7 @@ func (s *tenantSet) add(t *Tally) {
 			n = s.compared[n-len(s.items)]
 		}
 		it := s.items[n]
-		if s.wide[n] || t.FromNS < it.cutNS() || t.Attribute != it.query.Grouping.Attribute || !compared && !it.Matches(&e) {
+		if s.wide[n] || t.FromNS < it.cutNS() || t.Attribute != it.GroupByAttribute || !compared && !it.Matches(&e) {
 			continue
 		}
 		g := &s.whole[n]
@@ -351,22 +351,22 @@ func (s *tenantSet) add(t *Tally) {
 
 // groupOf returns the group in which an item counts a tally.
 func (it *item) groupOf(t *Tally, e *rules.Exchange) string {
-	if it.query.Grouping.By == rules.GroupByAttribute {
+	if it.GroupBy == rules.GroupByAttribute {
 		return t.Group
 	}
-	return it.query.Grouping.Of(e)
+	return it.Grouping().Of(e)
 }
 
 // sum adds a tally that an item matches, or compares with.
 func (g *Group) sum(t *Tally, it *item, compared bool) {
 	short := it.ShortWindowSeconds > 0 && t.FromNS >= it.shortCutNS()
-	if compared || it.query.Mode == rules.DurationInWindow {
+	if compared || it.FireMode == rules.DurationInWindow {
 		g.Volume += t.Observed
 		if short {
 			g.ShortVolume += t.Observed
 		}
 	}
-	if !compared && t.LeastNS >= it.query.LeastNS {
+	if !compared && t.LeastNS >= it.leastNS() {
 		g.observe(t)
 		if short {
 			g.ShortObserved += t.Observed

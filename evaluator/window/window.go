@@ -105,7 +105,9 @@ type item struct {
 	// number is its index in the request.
 	number int
 	window alerts.Window
-	query  Query
+	// fromNS, toNS, startFromNS and limit are those of the [Query] of the item.
+	fromNS, toNS, startFromNS int64
+	limit                     int
 	// seconds is the length of the window.
 	seconds int
 	// learns says that the item learns the groups from which exchanges are expected.
@@ -206,14 +208,7 @@ func (p *pass) items() []*item {
 		it := &all[i]
 		*it = item{
 			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from, window: alerts.WindowOf(&rule.Definition), seconds: rule.WindowSeconds,
-			query: Query{
-				TenantID: rule.TenantID, FromNS: max(from, rule.ArmedSinceNS), ToNS: to, StartFromNS: StartFromNS(rule.WindowSeconds, to),
-				Grouping: rule.Grouping(), Scope: rule.Scope, Filter: rule.Filter, Limit: most + 1,
-				Mode: rule.FireMode, LeastNS: rule.DurationMS * 1e6, Percentile: rule.Percentile,
-			},
-		}
-		if rule.ShortWindowSeconds > 0 {
-			it.query.ShortFromNS = max(it.shortCutNS(), rule.ArmedSinceNS)
+			fromNS: max(from, rule.ArmedSinceNS), toNS: to, startFromNS: StartFromNS(rule.WindowSeconds, to), limit: most + 1,
 		}
 		items[i] = it
 	}
@@ -255,7 +250,7 @@ func sortByNames(items []*item) {
 		return slices.Compare(a, b)
 	}
 	slices.SortStableFunc(items, func(a, b *item) int {
-		x, y := &a.query.Scope, &b.query.Scope
+		x, y := &a.Scope, &b.Scope
 		return cmp.Or(byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
 	})
 }
@@ -326,21 +321,36 @@ func (p *pass) count(ctx context.Context, items []*item) error {
 	return nil
 }
 
+// query is what an item asks for.
+func (it *item) query() Query {
+	q := Query{
+		TenantID: it.TenantID, FromNS: it.fromNS, ToNS: it.toNS, StartFromNS: it.startFromNS, Grouping: it.Grouping(), Scope: it.Scope, Filter: it.Filter,
+		Limit: it.limit, Mode: it.FireMode, LeastNS: it.leastNS(), Percentile: it.Percentile,
+	}
+	if it.ShortWindowSeconds > 0 {
+		q.ShortFromNS = max(it.shortCutNS(), it.ArmedSinceNS)
+	}
+	return q
+}
+
+// leastNS is the duration from which an exchange is observed by a rule on durations.
+func (it *item) leastNS() int64 { return it.DurationMS * 1e6 }
+
 // byErrorType reports whether the item is a ratio by error type. A completed exchange has none, so
 // each group is compared with all exchanges of the scope.
 func (it *item) byErrorType() bool {
-	return it.query.Mode == rules.RatioInWindow && it.query.Grouping.By == rules.GroupByErrorType
+	return it.FireMode == rules.RatioInWindow && it.GroupBy == rules.GroupByErrorType
 }
 
 // queries returns the query of an item and, for a ratio by error type, a query for everything that
 // its groups are compared with.
 func (it *item) queries() []Query {
 	if !it.byErrorType() {
-		return []Query{it.query}
+		return []Query{it.query()}
 	}
-	whole := it.query
+	whole := it.query()
 	whole.Grouping = rules.Grouping{}
-	return []Query{it.query, whole}
+	return []Query{it.query(), whole}
 }
 
 // compareWith compares all groups with the volume of a group that contains everything.
@@ -375,6 +385,9 @@ func (p *pass) over(ctx context.Context) bool {
 func (p *pass) slowUntil(key any) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.slow) == 0 {
+		return time.Time{}
+	}
 	return p.slow[key]
 }
 
