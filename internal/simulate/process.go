@@ -79,9 +79,9 @@ func (w *world) start() {
 		}
 	}
 	p.evaluator, err = evaluator.New(evaluator.Options{
-		Source: (*source)(p), Store: (*store)(p), Publisher: p, Texts: texts{}, Logger: logger, Clock: p.clock, Replica: p.name,
+		Source: (*source)(p), Store: (*store)(p), Publisher: p, Texts: texts{w}, Logger: logger, Clock: p.clock, Replica: p.name,
 		Interval: w.conf.interval, PageSize: w.conf.pageSize, Workers: 1,
-		Windows: window.New(window.Options{Source: (*source)(p), Texts: texts{}, Logger: logger}),
+		Windows: window.New(window.Options{Source: (*source)(p), Texts: texts{w}, Logger: logger}),
 	})
 	fail(err)
 	policy := notify.DefaultPolicy()
@@ -189,14 +189,17 @@ func (p *process) Render(d *notify.Delivery) (notify.Body, error) {
 func (*process) Swept(int, int) {}
 func (*process) SweepFailed()   {}
 
-type texts struct{}
+type texts struct{ *world }
 
-func (texts) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
+func (t texts) Texts(r *rules.Rule, _ *rules.Exchange) (title, message string, problem error) {
+	if r.ID == t.panics {
+		panic("an exchange that nobody expected")
+	}
 	return "title", "message", nil
 }
 
-func (texts) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {
-	return "title", "message", nil
+func (t texts) CountTexts(r *rules.Rule, _ *alerts.Count, _ *rules.Exchange) (title, message string, problem error) {
+	return t.Texts(r, nil)
 }
 
 func short(id uuid.UUID) string { return id.String()[24:] }

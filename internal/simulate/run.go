@@ -207,7 +207,7 @@ func (w *world) rest() {
 	}
 	w.note("all faults end")
 	w.receiver.manner = answers
-	w.db.Refuses = nil
+	w.db.Refuses, w.panics = nil, uuid.Nil
 	w.sourceFails = false
 	for _, p := range w.processes {
 		if !p.dead {

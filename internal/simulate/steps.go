@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 )
 
@@ -248,14 +250,19 @@ func (w *world) outage() {
 		w.note("ClickHouse is back")
 	case 2:
 		id, _ := w.someRule()
-		w.note("the database refuses the alerts of rule %s", short(id))
 		for range 6 {
 			w.row(-int64(10*time.Second), int64(time.Second)/2, true)
 		}
-		w.db.Refuses = func(a *alerts.Instance) bool { return a.RuleID == id }
+		if id[15]%2 == 0 {
+			w.note("the database refuses the alerts of rule %s", short(id))
+			w.db.Refuses = func(a *alerts.Instance) bool { return a.RuleID == id }
+		} else {
+			w.note("rule %s panics over what it wants", short(id))
+			w.panics = id
+		}
 		w.run(time.Duration(5+w.rand.IntN(90)) * time.Second)
-		w.db.Refuses = nil
-		w.note("the database takes them again")
+		w.db.Refuses, w.panics = nil, uuid.Nil
+		w.note("the alerts of rule %s are taken again", short(id))
 	default:
 		w.skip([]time.Duration{2 * time.Minute, 20 * time.Minute, 3 * time.Hour}[w.rand.IntN(3)])
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/internal/simulate/model"
 )
 
@@ -81,10 +83,12 @@ type world struct {
 	pgSkew, chSkew, makerSkew time.Duration
 	questions                 int
 	sourceFails               bool
-	receiver                  receiver
-	people                    people
-	truth                     truth
-	rand                      *rand.Rand
+	// panics is the rule that panics over what it wants; none if it is zero.
+	panics   uuid.UUID
+	receiver receiver
+	people   people
+	truth    truth
+	rand     *rand.Rand
 
 	history   []string
 	violation error
