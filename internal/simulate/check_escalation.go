@@ -115,6 +115,9 @@ func (w *world) checkEscalation(a *model.Alert, known *alertTruth) {
 		}
 		step.is = stepTaken
 		known.next = row.Next()
+	case step != nil && len(step.webhooks) == 0 && (row.Next() == 0 || row.Next() > was) && !w.looksAfter(a, known):
+		// Its webhooks do not exist any more: it is taken, and notifies nobody.
+		step.is, known.next = stepTaken, row.Next()
 	case step != nil && (row.Next() == 0 || row.Next() > was):
 		if !w.looksAfter(a, known) {
 			w.violate("P2", "the step of alert %s after %d min notifies nobody, and nobody looks after the alert", short(a.ID), was)
