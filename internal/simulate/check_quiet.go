@@ -72,6 +72,8 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 			was.until = m.Row.QuietUntil
 		case was != nil && (m.Generation > was.generation || t.messages[id].discarded):
 			delete(t.quieted, id) // a person has sent it, or has given it up
+		case was != nil && !t.lostCommits.IsZero() && m.Settlement != nil && m.Settlement.Status == notify.Delivered:
+			delete(t.quieted, id) // it was sent after hours whose end a failover took back
 		case was != nil:
 			of := target{was.alert, was.webhook}
 			if left[of] == nil {
