@@ -128,12 +128,14 @@ func Compile(s *Silence) (*Compiled, error) {
 		if c.zone, err = r.zone(); err != nil {
 			return nil, fmt.Errorf("silence %s: recurrence: %w", s.ID, err)
 		}
-		if _, _, ok := r.timeOfDay(); !ok || len(r.Weekdays) == 0 || r.DurationMinutes < 1 || r.DurationMinutes > MaxWindowMinutes {
+		if _, _, ok := r.timeOfDay(); !ok || len(r.Weekdays) == 0 || slices.ContainsFunc(r.Weekdays, unknown) || r.DurationMinutes < 1 || r.DurationMinutes > MaxWindowMinutes {
 			return nil, fmt.Errorf("silence %s: the recurrence cannot be read", s.ID)
 		}
 	}
 	return c, nil
 }
+
+func unknown(day rules.Weekday) bool { return !slices.Contains(rules.Weekdays(), day) }
 
 // Over returns the instant from which the silence is over; nil if there is none.
 func (s *Silence) Over() *time.Time {

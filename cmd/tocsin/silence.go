@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	api "tocsin/client"
+	"tocsin/rules"
 )
 
 // silence are the commands for silences.
@@ -178,14 +179,23 @@ func equal(of map[string]string) *[]api.AttributeMatch {
 	return &list
 }
 
-// weekday returns the day whose name begins with a text of at least two letters.
+// weekday returns the day that a text names, also by the first two letters of its name or more.
 func weekday(text string) (api.SilenceRecurrenceWeekdays, error) {
-	for _, day := range []api.SilenceRecurrenceWeekdays{"MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"} {
-		if len(text) >= 2 && strings.HasPrefix(string(day), strings.ToUpper(text)) {
-			return day, nil
+	for i, day := range rules.Weekdays() {
+		if len(text) >= 2 && strings.HasPrefix(strings.ToUpper(time.Weekday(i).String()), strings.ToUpper(text)) {
+			return api.SilenceRecurrenceWeekdays(day), nil
 		}
 	}
-	return "", fmt.Errorf("%q is not a weekday; write mon, tue, wed, thu, fri, sat or sun", text)
+	return "", fmt.Errorf("--weekdays: %q is not a weekday; write mon, tue, wed, thu, fri, sat or sun", text)
+}
+
+// shortDays returns weekdays by their short names, in which a server answers: files may have others.
+func shortDays[D ~string](days []D) []D {
+	short := make([]D, len(days))
+	for i, day := range days {
+		short[i] = D(rules.AsWeekday(string(day)))
+	}
+	return short
 }
 
 // silenceList lists silences.

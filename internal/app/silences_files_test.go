@@ -23,7 +23,7 @@ silences:
       rules: [Orders failed]
       labels: [{key: tier, not: true, op: EQUALS, value: "1"}]
       scope: {applications: [orders]}
-    recurrence: {timeZone: Europe/Berlin, weekdays: [MONDAY, TUESDAY], from: "22:00", durationMinutes: 480}
+    recurrence: {timeZone: Europe/Berlin, weekdays: [MONDAY, tue], from: "22:00", durationMinutes: 480}
   - name: Long ago
     match: {severities: [INFO]}
     endsAt: "2020-01-01T00:00:00Z"
@@ -44,7 +44,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "silences", "-f", out)
 	exported, err := os.ReadFile(out)
-	for _, part := range []string{"name: Nightly batch", "[Orders failed]", "from: 22:00", "durationMinutes: 480"} {
+	for _, part := range []string{"name: Nightly batch", "[Orders failed]", "weekdays: [MON, TUE]", "from: 22:00", "durationMinutes: 480"} {
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(exported), `"`, ""), part) {
 			t.Errorf("exported %s, %v; want %q in it", exported, err, part)
 		}
