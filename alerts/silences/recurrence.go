@@ -18,7 +18,7 @@ const MaxWindowMinutes = 7 * 24 * 60
 // clocks are moved; if it occurs twice, the window begins at the first.
 type Recurrence struct {
 	TimeZone string          `json:"timeZone" validate:"required,max=100,text"`
-	Weekdays []rules.Weekday `json:"weekdays" validate:"min=1,max=7,unique,dive,oneof=SUN MON TUE WED THU FRI SAT"`
+	Weekdays []rules.Weekday `json:"weekdays" validate:"max=7,unique,dive,oneof=SUN MON TUE WED THU FRI SAT"`
 	// From is the time of day, "15:04".
 	From            string `json:"from" validate:"required,max=5,text"`
 	DurationMinutes int    `json:"durationMinutes" validate:"min=1,max=10080"`

@@ -58,6 +58,9 @@ func (d *Definition) Check(v *rules.Validator) error {
 		add("endsAt", "out_of_range", "Must be at most 366 days after the start")
 	}
 	if d.Recurrence != nil {
+		if len(d.Recurrence.Weekdays) == 0 {
+			add("recurrence.weekdays", "required", "Choose at least one weekday")
+		}
 		if _, err := d.Recurrence.zone(); err != nil {
 			add("recurrence.timeZone", "unknown_value", "Must be a time zone such as Europe/Berlin")
 		}
