@@ -405,6 +405,30 @@ func TestMeasuringRuleLife(t *testing.T) {
 	}
 }
 
+// TestWeekdaysByAnyName sends weekdays by short and full names wherever a body may have some. Answers have short ones.
+func TestWeekdaysByAnyName(t *testing.T) {
+	b := newBench(t)
+	const days, want = `"timeZone":"UTC","weekdays":["monday","Tue","WEDNESDAY"],"from":"08:00"`, `"weekdays":["MON","TUE","WED"]`
+	for path, body := range map[string]string{
+		"/api/v1/rules":    `{"name":"Silent","fireMode":"ABSENT_IN_WINDOW","severity":"WARNING","threshold":1,"windowSeconds":600,"calendar":{` + days + `,"to":"18:00"}}`,
+		"/api/v1/webhooks": `{"name":"nights","kind":"generic","url":"https://hooks.example/x","quietHours":[{` + days + `,"to":"18:00"}]}`,
+	} {
+		made := b.do("POST", path, body).want(201)
+		if !strings.Contains(made.Body.String(), want) {
+			t.Errorf("%s answers %s", path, made.Body)
+		}
+		if again := b.do("GET", made.Header().Get("Location"), "").want(200); !strings.Contains(again.Body.String(), want) {
+			t.Errorf("%s reads %s", path, again.Body)
+		}
+		for _, wrong := range []string{`"MON","Monday"`, `"WORKDAY"`, `5`} {
+			refused := strings.Replace(body, `"monday","Tue","WEDNESDAY"`, wrong, 1)
+			if got := b.do("POST", path, refused).want(400); !strings.Contains(got.Body.String(), "eekday") {
+				t.Errorf("%s with %s: %s", path, wrong, got.Body)
+			}
+		}
+	}
+}
+
 func TestAbsenceRuleLife(t *testing.T) {
 	b := newBench(t)
 	body := `{"name":"Silent","fireMode":"ABSENT_IN_WINDOW","severity":"WARNING","threshold":1,"windowSeconds":600,"groupBy":"ROUTE","expected":["a","b"],

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
+	"unicode"
+
+	"tocsin/rules"
 )
 
 // PathRulesSchema is the path of the JSON Schema of documents of rules.
@@ -81,6 +85,9 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 			"default":    map[string]any{"type": "boolean", "description": "The last entry may be the default: it can have only webhooks and an escalation."},
 		},
 	})
+	for _, name := range []string{"Calendar", "SilenceRecurrence"} {
+		acceptWeekdays(definitions[name].(map[string]any)["properties"].(map[string]any)["weekdays"].(map[string]any))
+	}
 	// Files refer to rules by name.
 	match := definitions["AlertMatch"].(map[string]any)["properties"].(map[string]any)
 	match["rules"] = list(map[string]any{"type": "string", "minLength": 1, "maxLength": 200})
@@ -111,6 +118,23 @@ func addSections(root, definitions map[string]any, refer func(name string)) {
 	}
 	// A bot token that is left out keeps its value.
 	definitions[slack].(map[string]any)["required"] = []string{"channel"}
+}
+
+// acceptWeekdays makes a list of weekdays accept every name of a day that the server accepts.
+func acceptWeekdays(list map[string]any) {
+	list["description"] = "Short names; full ones, and any letter case, mean the same."
+	var names []string
+	for i, day := range rules.Weekdays() {
+		var name strings.Builder
+		for j, letter := range time.Weekday(i).String() {
+			if j == len(day) {
+				name.WriteString("(")
+			}
+			fmt.Fprintf(&name, "[%c%c]", unicode.ToUpper(letter), unicode.ToLower(letter))
+		}
+		names = append(names, name.String()+")?")
+	}
+	list["items"] = map[string]any{"anyOf": []any{list["items"], map[string]any{"type": "string", "pattern": "^(" + strings.Join(names, "|") + ")$"}}}
 }
 
 // collect adds a schema of the description, and the schemas that it refers to.

@@ -65,6 +65,9 @@ func TestTheSchemaRefusesWhatTheServerRefuses(t *testing.T) {
 		`{"webhooks":[{"name":"a","kind":"slack","slack":{"channel":"C1"}}],"users":[{"email":"a@b.c","name":"A","role":"editor","disabled":true}]}`,
 		`{"rules":[]}`, `{"rules":[{` + good + `,"webhooks":["a"]}]}`,
 		`{"rules":[{` + good + `,"groupBy":"ROUTE","filter":{"attributes":[{"key":"k","op":"EXISTS"}],"minDurationMs":5},"scope":{"routes":["*"]}}]}`,
+		`{"rules":[{` + good + `,"calendar":{"timeZone":"UTC","weekdays":["MON","tue","WEDNESDAY","Thursday"],"from":"08:00","to":"18:00"}}]}`,
+		`{"silences":[{"name":"n","match":{},"recurrence":{"timeZone":"UTC","weekdays":["mon","SUNDAY"],"from":"08:00","durationMinutes":5}}]}`,
+		`{"webhooks":[{"name":"a","kind":"slack","quietHours":[{"timeZone":"UTC","weekdays":["MON","sunday"],"from":"08:00","to":"18:00"}]}]}`,
 	} {
 		if err := judge(document); err != nil {
 			t.Errorf("%s: %v", document, err)
@@ -75,6 +78,7 @@ func TestTheSchemaRefusesWhatTheServerRefuses(t *testing.T) {
 		`{"users":[{"email":"a@b.c","name":"A","role":"king"}]}`, `{"users":[{"email":"a@b.c","name":"A","role":"admin","password":"x"}]}`,
 		`{}`, `[]`, `{"rules":[],"prune":true}`, `{"rules":[{}]}`, `{"rules":[{` + good + `,"webhook":"a"}]}`, `{"rules":[{` + good + `,"scope":{"route":[]}}]}`,
 		`{"rules":[{` + good + `,"filter":{"statuses":["RUNNING"]}}]}`, `{"rules":[{` + good + `,"filter":{"attributes":[{"key":"k","op":"LIKE"}]}}]}`,
+		`{"rules":[{` + good + `,"calendar":{"timeZone":"UTC","weekdays":["MOND"],"from":"08:00","to":"18:00"}}]}`, `{"silences":[{"name":"n","match":{},"recurrence":{"timeZone":"UTC","weekdays":["TODAY"],"from":"08:00","durationMinutes":5}}]}`,
 		`{"rules":[{` + good + `,"enabled":"yes"}]}`, `{"rules":[{` + good + `,"intervalSeconds":0}]}`, `{"rules":[{` + good + `,"groupBy":"COLOUR"}]}`, `{"rules":[{` + good + `,"targets":[{"kind":"dog","name":"Rex"}]}]}`,
 	} {
 		if judge(document) == nil {

@@ -782,31 +782,31 @@ func (e Severity) Valid() bool {
 
 // Defines values for SilenceRecurrenceWeekdays.
 const (
-	SilenceRecurrenceWeekdaysFRIDAY    SilenceRecurrenceWeekdays = "FRIDAY"
-	SilenceRecurrenceWeekdaysMONDAY    SilenceRecurrenceWeekdays = "MONDAY"
-	SilenceRecurrenceWeekdaysSATURDAY  SilenceRecurrenceWeekdays = "SATURDAY"
-	SilenceRecurrenceWeekdaysSUNDAY    SilenceRecurrenceWeekdays = "SUNDAY"
-	SilenceRecurrenceWeekdaysTHURSDAY  SilenceRecurrenceWeekdays = "THURSDAY"
-	SilenceRecurrenceWeekdaysTUESDAY   SilenceRecurrenceWeekdays = "TUESDAY"
-	SilenceRecurrenceWeekdaysWEDNESDAY SilenceRecurrenceWeekdays = "WEDNESDAY"
+	SilenceRecurrenceWeekdaysFRI SilenceRecurrenceWeekdays = "FRI"
+	SilenceRecurrenceWeekdaysMON SilenceRecurrenceWeekdays = "MON"
+	SilenceRecurrenceWeekdaysSAT SilenceRecurrenceWeekdays = "SAT"
+	SilenceRecurrenceWeekdaysSUN SilenceRecurrenceWeekdays = "SUN"
+	SilenceRecurrenceWeekdaysTHU SilenceRecurrenceWeekdays = "THU"
+	SilenceRecurrenceWeekdaysTUE SilenceRecurrenceWeekdays = "TUE"
+	SilenceRecurrenceWeekdaysWED SilenceRecurrenceWeekdays = "WED"
 )
 
 // Valid indicates whether the value is a known member of the SilenceRecurrenceWeekdays enum.
 func (e SilenceRecurrenceWeekdays) Valid() bool {
 	switch e {
-	case SilenceRecurrenceWeekdaysFRIDAY:
+	case SilenceRecurrenceWeekdaysFRI:
 		return true
-	case SilenceRecurrenceWeekdaysMONDAY:
+	case SilenceRecurrenceWeekdaysMON:
 		return true
-	case SilenceRecurrenceWeekdaysSATURDAY:
+	case SilenceRecurrenceWeekdaysSAT:
 		return true
-	case SilenceRecurrenceWeekdaysSUNDAY:
+	case SilenceRecurrenceWeekdaysSUN:
 		return true
-	case SilenceRecurrenceWeekdaysTHURSDAY:
+	case SilenceRecurrenceWeekdaysTHU:
 		return true
-	case SilenceRecurrenceWeekdaysTUESDAY:
+	case SilenceRecurrenceWeekdaysTUE:
 		return true
-	case SilenceRecurrenceWeekdaysWEDNESDAY:
+	case SilenceRecurrenceWeekdaysWED:
 		return true
 	default:
 		return false
@@ -1494,7 +1494,9 @@ type Calendar struct {
 	// To Exclusive; 24:00 is the end of the day. Hours that end no later than they begin end on the next day.
 	//
 	// Examples: 18:00
-	To       string             `json:"to"`
+	To string `json:"to"`
+
+	// Weekdays Answers have these names. A request may also have full ones (MONDAY), and any letter case.
 	Weekdays []CalendarWeekdays `json:"weekdays"`
 }
 
@@ -3435,7 +3437,9 @@ type SilenceRecurrence struct {
 	From string `json:"from"`
 
 	// TimeZone By its name in the IANA database, such as Europe/Berlin.
-	TimeZone string                      `json:"timeZone"`
+	TimeZone string `json:"timeZone"`
+
+	// Weekdays Answers have these names. A request may also have full ones (MONDAY), and any letter case.
 	Weekdays []SilenceRecurrenceWeekdays `json:"weekdays"`
 }
 

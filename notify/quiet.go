@@ -3,6 +3,7 @@ package notify
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tocsin/rules"
@@ -30,6 +31,11 @@ func (q QuietHours) Check() error {
 	for i := range q {
 		if len(q[i].Weekdays) == 0 {
 			return fmt.Errorf("entry %d has no weekday", i+1)
+		}
+		for j, day := range q[i].Weekdays {
+			if slices.Contains(q[i].Weekdays[:j], day) {
+				return fmt.Errorf("entry %d has the weekday %s twice", i+1, day)
+			}
 		}
 	}
 	// In this week no clocks change.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,8 +29,29 @@ func (d *Definition) SetAbsence(a Absence) {
 	d.Expected, d.LearnDays, d.Calendar = a.Expected, a.LearnDays, a.Calendar
 }
 
-// Weekday is a day of the week.
+// Weekday is a day of the week, by one of the names that [Weekdays] returns.
 type Weekday string
+
+// AsWeekday returns the day that a text names: its short name or its full one, in any letter case. Any
+// other text is returned as it is, and is no weekday.
+func AsWeekday(text string) Weekday {
+	for i, day := range Weekdays() {
+		if strings.EqualFold(text, string(day)) || strings.EqualFold(text, time.Weekday(i).String()) {
+			return day
+		}
+	}
+	return Weekday(text)
+}
+
+// UnmarshalJSON reads a day by any of the names that [AsWeekday] knows.
+func (w *Weekday) UnmarshalJSON(text []byte) error {
+	var name string
+	if err := json.Unmarshal(text, &name); err != nil {
+		return fmt.Errorf("weekday: %w", err)
+	}
+	*w = AsWeekday(name)
+	return nil
+}
 
 // Weekdays returns the names of the days of the week, Sunday first, as in [time.Weekday].
 func Weekdays() []Weekday { return []Weekday{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"} }

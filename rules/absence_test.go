@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,26 @@ func TestCalendarOfEachInstant(t *testing.T) {
 			t.Errorf("%+v, %v to %v: %v", c, from, to, got)
 		}
 	})
+}
+
+func TestWeekdaysByAnyName(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]rules.Weekday{
+		`"MON"`: "MON", `"mon"`: "MON", `"MONDAY"`: "MON", `"Wednesday"`: "WED", `"sUnDaY"`: "SUN", `"SAT"`: "SAT", `"THURSDAY"`: "THU",
+		// No weekdays: validation names them as they were written.
+		`"MOND"`: "MOND", `"mo"`: "mo", `" MON"`: " MON", `""`: "", `"Monday "`: "Monday ",
+	} {
+		var got rules.Weekday
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s is %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{`1`, `{}`, `["MON"]`} {
+		var got rules.Weekday
+		if json.Unmarshal([]byte(text), &got) == nil {
+			t.Errorf("%s is %q", text, got)
+		}
+	}
 }
 
 // TestCalendarThatCannotBeUsed checks that a rule with an invalid stored calendar is not evaluated.

@@ -4,15 +4,9 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"tocsin/rules"
 )
-
-// Weekday names a day of the week.
-type Weekday string
-
-// Weekdays returns every weekday, Sunday first.
-func Weekdays() []Weekday {
-	return []Weekday{"SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"}
-}
 
 // MaxWindowMinutes is the longest window of a recurrence: a week.
 const MaxWindowMinutes = 7 * 24 * 60
@@ -23,8 +17,8 @@ const MaxWindowMinutes = 7 * 24 * 60
 // in which they go forward. If a time of day is skipped, the window begins later by as much as
 // clocks are moved; if it occurs twice, the window begins at the first.
 type Recurrence struct {
-	TimeZone string    `json:"timeZone" validate:"required,max=100,text"`
-	Weekdays []Weekday `json:"weekdays" validate:"min=1,max=7,unique,dive,oneof=MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY"`
+	TimeZone string          `json:"timeZone" validate:"required,max=100,text"`
+	Weekdays []rules.Weekday `json:"weekdays" validate:"max=7,unique,dive,oneof=SUN MON TUE WED THU FRI SAT"`
 	// From is the time of day, "15:04".
 	From            string `json:"from" validate:"required,max=5,text"`
 	DurationMinutes int    `json:"durationMinutes" validate:"min=1,max=10080"`
@@ -68,7 +62,7 @@ func (r *Recurrence) Next(at time.Time, windows int) []Standing {
 func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time.Time) {
 	hour, minute, _ := r.timeOfDay()
 	length := time.Duration(r.DurationMinutes) * time.Minute
-	names := Weekdays()
+	names := rules.Weekdays()
 	local := at.In(zone)
 	const back, ahead = 8, 15
 	for day := -back; day <= ahead; day++ {

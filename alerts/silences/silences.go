@@ -58,6 +58,9 @@ func (d *Definition) Check(v *rules.Validator) error {
 		add("endsAt", "out_of_range", "Must be at most 366 days after the start")
 	}
 	if d.Recurrence != nil {
+		if len(d.Recurrence.Weekdays) == 0 {
+			add("recurrence.weekdays", "required", "Choose at least one weekday")
+		}
 		if _, err := d.Recurrence.zone(); err != nil {
 			add("recurrence.timeZone", "unknown_value", "Must be a time zone such as Europe/Berlin")
 		}
@@ -128,12 +131,14 @@ func Compile(s *Silence) (*Compiled, error) {
 		if c.zone, err = r.zone(); err != nil {
 			return nil, fmt.Errorf("silence %s: recurrence: %w", s.ID, err)
 		}
-		if _, _, ok := r.timeOfDay(); !ok || len(r.Weekdays) == 0 || r.DurationMinutes < 1 || r.DurationMinutes > MaxWindowMinutes {
+		if _, _, ok := r.timeOfDay(); !ok || len(r.Weekdays) == 0 || slices.ContainsFunc(r.Weekdays, unknown) || r.DurationMinutes < 1 || r.DurationMinutes > MaxWindowMinutes {
 			return nil, fmt.Errorf("silence %s: the recurrence cannot be read", s.ID)
 		}
 	}
 	return c, nil
 }
+
+func unknown(day rules.Weekday) bool { return !slices.Contains(rules.Weekdays(), day) }
 
 // Over returns the instant from which the silence is over; nil if there is none.
 func (s *Silence) Over() *time.Time {

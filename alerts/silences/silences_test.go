@@ -41,7 +41,7 @@ func compiled(t interface{ Fatal(args ...any) }, s *silences.Silence) *silences.
 // TestWindowsFollowTheClocksOfTheirZone has windows that begin in nights of clock changes.
 func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 	t.Parallel()
-	night := func(zone, from string, minutes int, days ...silences.Weekday) silences.Recurrence {
+	night := func(zone, from string, minutes int, days ...rules.Weekday) silences.Recurrence {
 		return silences.Recurrence{TimeZone: zone, Weekdays: days, From: from, DurationMinutes: minutes}
 	}
 	for name, c := range map[string]struct {
@@ -56,11 +56,11 @@ func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 		"the time of day is skipped":      {night("Europe/Berlin", "02:30", 10, "SUNDAY"), "2026-03-29T01:31:00Z", "2026-03-29T01:30:00Z", "2026-03-29T01:40:00Z"},
 		"the week after":                  {night("Europe/Berlin", "02:30", 10, "SUNDAY"), "2026-03-29T01:40:00Z", "2026-04-05T00:30:00Z", "2026-04-05T00:40:00Z"},
 		"half an hour, Lord Howe":         {night("Australia/Lord_Howe", "02:15", 60, "SUNDAY"), "2026-10-03T15:50:00Z", "2026-10-03T15:45:00Z", "2026-10-03T16:45:00Z"},
-		"the day of the zone, not of UTC": {night("Pacific/Auckland", "08:00", 60, "MONDAY"), "2026-11-22T19:30:00Z", "2026-11-22T19:00:00Z", "2026-11-22T20:00:00Z"},
-		"a week without a pause":          {night("UTC", "00:00", 1440, silences.Weekdays()...), "2026-11-23T12:00:00Z", "2026-11-23T00:00:00Z", "2026-12-09T00:00:00Z"},
-		"the end is not within":           {night("UTC", "10:00", 60, "MONDAY"), "2026-11-23T11:00:00Z", "2026-11-30T10:00:00Z", "2026-11-30T11:00:00Z"},
-		"the beginning is":                {night("UTC", "10:00", 60, "MONDAY"), "2026-11-23T10:00:00Z", "2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"},
-		"a window that began days ago":    {night("UTC", "10:00", 7*24*60, "MONDAY"), "2026-11-29T10:00:00Z", "", ""},
+		"the day of the zone, not of UTC": {night("Pacific/Auckland", "08:00", 60, "MON"), "2026-11-22T19:30:00Z", "2026-11-22T19:00:00Z", "2026-11-22T20:00:00Z"},
+		"a week without a pause":          {night("UTC", "00:00", 1440, rules.Weekdays()...), "2026-11-23T12:00:00Z", "2026-11-23T00:00:00Z", "2026-12-09T00:00:00Z"},
+		"the end is not within":           {night("UTC", "10:00", 60, "MON"), "2026-11-23T11:00:00Z", "2026-11-30T10:00:00Z", "2026-11-30T11:00:00Z"},
+		"the beginning is":                {night("UTC", "10:00", 60, "MON"), "2026-11-23T10:00:00Z", "2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"},
+		"a window that began days ago":    {night("UTC", "10:00", 7*24*60, "MON"), "2026-11-29T10:00:00Z", "", ""},
 		"midnight that Beirut skips":      {night("Asia/Beirut", "00:00", 30, "SUNDAY"), "2026-03-28T22:10:00Z", "2026-03-28T22:00:00Z", "2026-03-28T22:30:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWindowsAgreeWithAClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		days := rapid.SliceOfNDistinct(rapid.SampledFrom(silences.Weekdays()), 1, 7, rapid.ID).Draw(t, "days")
+		days := rapid.SliceOfNDistinct(rapid.SampledFrom(rules.Weekdays()), 1, 7, rapid.ID).Draw(t, "days")
 		from := rapid.SampledFrom([]string{"00:00", "02:30", "03:00", "12:00", "23:59"}).Draw(t, "from")
 		length := rapid.IntRange(1, 3*24*60).Draw(t, "minutes")
 		r := silences.Recurrence{TimeZone: name, Weekdays: days, From: from, DurationMinutes: length}
@@ -114,7 +114,7 @@ func TestWindowsAgreeWithAClock(t *testing.T) {
 			if offset != before || lately != offset {
 				return // nights of clock changes are covered by the other test
 			}
-			if local.Format("15:04") == from && wanted[string(silences.Weekdays()[local.Weekday()])] {
+			if local.Format("15:04") == from && wanted[string(rules.Weekdays()[local.Weekday()])] {
 				if end := at.Add(time.Duration(length) * time.Minute); end.After(inForce) {
 					inForce = end
 				}
@@ -133,7 +133,7 @@ func TestASilenceStandsBetweenItsEnds(t *testing.T) {
 	t.Parallel()
 	at := instant(t, "2026-11-23T12:00:00Z")
 	hour := func(n int) *time.Time { return new(at.Add(time.Duration(n) * time.Hour)) }
-	daily := &silences.Recurrence{TimeZone: "UTC", Weekdays: silences.Weekdays(), From: "11:00", DurationMinutes: 180}
+	daily := &silences.Recurrence{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: "11:00", DurationMinutes: 180}
 	for name, c := range map[string]struct {
 		s     silences.Silence
 		state silences.State
@@ -201,7 +201,7 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 	if d := good(); d.Check(v) != nil {
 		t.Error(d.Check(v))
 	}
-	if d := recurring(silences.Recurrence{TimeZone: "Europe/Berlin", Weekdays: []silences.Weekday{"MONDAY"}, From: "22:00", DurationMinutes: 60}); d.Check(v) != nil {
+	if d := recurring(silences.Recurrence{TimeZone: "Europe/Berlin", Weekdays: []rules.Weekday{"MON"}, From: "22:00", DurationMinutes: 60}); d.Check(v) != nil {
 		t.Error(d.Check(v))
 	}
 	for field, spoil := range map[string]func() silences.Definition{
@@ -219,16 +219,19 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 			return d
 		},
 		"recurrence.timeZone": func() silences.Definition {
-			return recurring(silences.Recurrence{TimeZone: "Local", Weekdays: []silences.Weekday{"MONDAY"}, From: "22:00", DurationMinutes: 60})
+			return recurring(silences.Recurrence{TimeZone: "Local", Weekdays: []rules.Weekday{"MON"}, From: "22:00", DurationMinutes: 60})
 		},
 		"recurrence.from": func() silences.Definition {
-			return recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []silences.Weekday{"MONDAY"}, From: "24:00", DurationMinutes: 60})
+			return recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []rules.Weekday{"MON"}, From: "24:00", DurationMinutes: 60})
 		},
 		"recurrence.weekdays": func() silences.Definition {
 			return recurring(silences.Recurrence{TimeZone: "UTC", From: "22:00", DurationMinutes: 60})
 		},
+		"recurrence.weekdays[0]": func() silences.Definition {
+			return recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []rules.Weekday{"WORKDAY"}, From: "22:00", DurationMinutes: 60})
+		},
 		"recurrence.durationMinutes": func() silences.Definition {
-			return recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []silences.Weekday{"MONDAY"}, From: "22:00"})
+			return recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []rules.Weekday{"MON"}, From: "22:00"})
 		},
 	} {
 		d := spoil()
@@ -241,8 +244,9 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 		{Definition: silences.Definition{StartsAt: at, EndsAt: &ends}},
 		{Definition: silences.Definition{StartsAt: at, Match: everything()}},
 		{Definition: good(), Problem: "it cannot be read"},
-		{Definition: recurring(silences.Recurrence{TimeZone: "Nowhere/Never", Weekdays: []silences.Weekday{"MONDAY"}, From: "22:00", DurationMinutes: 1})},
-		{Definition: recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []silences.Weekday{"MONDAY"}, From: "x", DurationMinutes: 1})},
+		{Definition: recurring(silences.Recurrence{TimeZone: "Nowhere/Never", Weekdays: []rules.Weekday{"MON"}, From: "22:00", DurationMinutes: 1})},
+		{Definition: recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []rules.Weekday{"MON"}, From: "x", DurationMinutes: 1})},
+		{Definition: recurring(silences.Recurrence{TimeZone: "UTC", Weekdays: []rules.Weekday{"MON", "WORKDAY"}, From: "22:00", DurationMinutes: 1})},
 	} {
 		if _, err := silences.Compile(&s); err == nil {
 			t.Errorf("%+v compiles", s.Definition)

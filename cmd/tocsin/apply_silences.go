@@ -180,7 +180,7 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	was := entryOf(is, known)
 	s.differ("reason", was.Reason, want.Reason)
 	s.differJSON("match", was.Match, want.Match)
-	s.differJSON("recurrence", was.Recurrence, want.Recurrence)
+	s.differJSON("recurrence", comparableRecurrence(was.Recurrence), comparableRecurrence(want.Recurrence))
 	if (was.EndsAt == nil) != (want.EndsAt == nil) || was.EndsAt != nil && !sameInstant(*was.EndsAt, *want.EndsAt) {
 		s.action = updated
 		s.changes = append(s.changes, change{field: "endsAt", before: was.EndsAt, after: want.EndsAt})
@@ -209,6 +209,16 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 		}
 	}
 	return s
+}
+
+// comparableRecurrence returns a recurrence with short names of weekdays.
+func comparableRecurrence(r *api.SilenceRecurrence) *api.SilenceRecurrence {
+	if r == nil {
+		return nil
+	}
+	same := *r
+	same.Weekdays = shortDays(r.Weekdays)
+	return &same
 }
 
 // sameInstant compares times with the precision with which they are stored.

@@ -285,7 +285,7 @@ func (s *step) compare(want *api.WebhookDefinition, is *api.Webhook) {
 	s.differ("events", eventsOf(is.Events), eventsOf(events))
 	s.differ("eventMaxAgeSeconds", is.EventMaxAgeSeconds, valueOr(want.EventMaxAgeSeconds, defaultEventMaxAge))
 	if len(is.QuietHours)+len(want.QuietHours) > 0 {
-		s.differJSON("quietHours", is.QuietHours, want.QuietHours)
+		s.differJSON("quietHours", comparableHours(is.QuietHours), comparableHours(want.QuietHours))
 	}
 	s.differ("enabled", is.Enabled, valueOr(want.Enabled, is.Enabled))
 	if want.Slack != nil && is.Slack != nil {
@@ -462,4 +462,13 @@ func anyOf[T ~string](list []T) []any {
 		values[i] = string(v)
 	}
 	return values
+}
+
+// comparableHours returns quiet hours with short names of weekdays.
+func comparableHours(hours api.QuietHours) api.QuietHours {
+	same := slices.Clone(hours)
+	for i := range same {
+		same[i].Weekdays = shortDays(same[i].Weekdays)
+	}
+	return same
 }

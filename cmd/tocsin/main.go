@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	api "tocsin/client"
 	"tocsin/internal/app"
 	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
@@ -243,7 +244,14 @@ func main() {
 		if exit, ok := errors.AsType[exitError](err); ok {
 			code, err = exit.code, exit.err
 		}
-		if err != nil {
+		_, asks := k.Selected().Target.Addr().Interface().(interface {
+			open() (*api.ClientWithResponses, error)
+		})
+		switch {
+		case err == nil:
+		case asks && c.LogFormat == "text": // a command for people
+			parser.Errorf("%s", err)
+		default:
 			logger.ErrorContext(ctx, "stopped", slog.Any("error", err))
 		}
 		stop()
@@ -266,13 +274,13 @@ func (m misuse) Error() string { return m.text }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// naming adds the environment variable to each flag that an error reports as missing.
+// naming adds the environment variable to each flag that an error reports as missing, and says plainly that a value is missing.
 func naming(err error) error {
 	wrong, ok := errors.AsType[*kong.ParseError](err)
 	if !ok {
 		return err
 	}
-	text := err.Error()
+	text := strings.Replace(err.Error(), `expected value value but got "EOL" (<EOL>)`, "the value is missing", 1)
 	for _, f := range wrong.Context.Flags() {
 		if f.Required && !f.Set && len(f.Envs) > 0 {
 			text = strings.Replace(text, f.Summary(), f.Summary()+" or "+f.Envs[0], 1)

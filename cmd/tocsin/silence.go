@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	api "tocsin/client"
+	"tocsin/rules"
 )
 
 // silence are the commands for silences.
@@ -27,9 +28,9 @@ type silenceAdd struct {
 
 	Name        string            `arg:"" help:"Name of the silence." placeholder:"NAME"`
 	Reason      string            `help:"Reason, for people who see the alerts." placeholder:"TEXT"`
-	For         days              `help:"How long it lasts, such as 90m, 2h or 7d. Optional for a silence that recurs." placeholder:"TIME"`
-	Until       *time.Time        `help:"When it ends, RFC 3339, instead of --for." placeholder:"TIME"`
-	From        *time.Time        `help:"When it begins, RFC 3339; now by default." placeholder:"TIME"`
+	For         *days             `help:"How long it lasts, such as 90m, 2h or 7d. Optional for a silence that recurs." placeholder:"TIME"`
+	Until       *instant          `help:"When it ends, such as 2026-12-01T18:00:00Z, instead of --for." placeholder:"TIME"`
+	From        *instant          `help:"When it begins, such as 2026-12-01T18:00:00Z; now by default." placeholder:"TIME"`
 	Rule        []string          `help:"Rules, by name." placeholder:"NAME" sep:"none"`
 	Label       map[string]string `help:"Labels of the rule, all of them." placeholder:"KEY=VALUE;…"`
 	Severity    []string          `help:"Severities: critical, warning, info." placeholder:"SEVERITY"`
@@ -39,11 +40,22 @@ type silenceAdd struct {
 	ErrorType   []string          `help:"Error types." placeholder:"TYPE"`
 	Message     string            `help:"A text that the error message contains." placeholder:"TEXT"`
 	Attribute   map[string]string `help:"Attributes of the exchange, all of them." placeholder:"KEY=VALUE;…"`
-	Weekdays    []string          `help:"Days on which it recurs, such as mon,tue." placeholder:"DAY,…"`
+	Weekdays    []string          `help:"Days on which it recurs, such as mon,tue." placeholder:"DAY"`
 	At          string            `help:"Time of day at which each window begins, such as 22:00." placeholder:"HH:MM"`
-	Window      days              `help:"How long each window lasts, such as 8h." placeholder:"TIME"`
+	Window      *days             `help:"How long each window lasts, such as 8h." placeholder:"TIME"`
 	TimeZone    string            `help:"Time zone of the windows, such as Europe/Berlin." placeholder:"ZONE"`
 	Preview     bool              `help:"Only show what it would have suppressed in the last 24 hours."`
+}
+
+// Help shows examples.
+func (silenceAdd) Help() string {
+	return `A silence has at least one condition, and all its conditions must hold. It
+suppresses messages, never alerts.
+
+  tocsin silence add "Deploy orders" --for 30m --application orders --preview
+  tocsin silence add "Nightly batch" --severity warning --label tier=2 \
+    --weekdays mon,tue,wed,thu,fri --at 22:00 --window 8h \
+    --time-zone Europe/Berlin`
 }
 
 // Run makes the silence.
@@ -61,7 +73,7 @@ func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
 	}
 	made, err := server.CreateSilenceWithResponse(ctx, *d)
 	if err := answered(made, err); err != nil {
-		return fmt.Errorf("add silence: %w", err)
+		return fmt.Errorf("add silence: %w", a.byFlag(err))
 	}
 	if made.JSON201 == nil {
 		return errForeign
@@ -73,7 +85,7 @@ func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
 func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponses, d *api.SilenceDefinition, out io.Writer) error {
 	preview, err := server.PreviewSilenceWithResponse(ctx, api.SilencePreviewRequest{Match: d.Match, Recurrence: d.Recurrence})
 	if err := answered(preview, err); err != nil {
-		return fmt.Errorf("preview silence: %w", err)
+		return fmt.Errorf("preview silence: %w", a.byFlag(err))
 	}
 	p := preview.JSON200
 	if p == nil {
@@ -81,35 +93,92 @@ func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponse
 	}
 	_, err = fmt.Fprintf(out, "In the last 24 hours it would have suppressed %d of %d messages, about %d of %d alerts.\n",
 		p.SuppressedMessages, p.Messages, p.SuppressedAlerts, p.Alerts)
+	if err == nil && p.MatchedAlerts > p.SuppressedAlerts {
+		_, err = fmt.Fprintf(out, "Its conditions apply to %d alerts; %d fired outside of its windows.\n", p.MatchedAlerts, p.MatchedAlerts-p.SuppressedAlerts)
+	}
+	if err == nil && len(p.Newest) > 0 {
+		_, err = fmt.Fprintln(out, "The newest alerts to which its conditions apply:")
+	}
 	for _, alert := range p.Newest {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  %s\n", alert.FiredAt.Format(time.RFC3339), shown(alert.RuleName), shown(alert.Title))
 		}
 	}
+	for i, w := range p.Windows {
+		if err == nil && i == 0 {
+			_, err = fmt.Fprintln(out, "Its next windows:")
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(out, "  from %s until %s\n", w.From.Format(time.RFC3339), w.Until.Format(time.RFC3339))
+		}
+	}
 	return err
+}
+
+// byFlag names the flags instead of the fields that the server refuses.
+func (a *silenceAdd) byFlag(err error) error {
+	refused, ok := errors.AsType[*api.Problem](err)
+	if !ok || len(refused.Errors) == 0 {
+		return err
+	}
+	end, lasts := "--until", "--for or --until"
+	if a.For != nil {
+		end, lasts = "--for", "--for"
+	}
+	flags := []struct{ field, flag string }{
+		{"name", "NAME"}, {"reason", "--reason"}, {"startsAt", "--from"}, {"endsAt", end},
+		{"recurrence.weekdays", "--weekdays"}, {"recurrence.from", "--at"}, {"recurrence.durationMinutes", "--window"}, {"recurrence.timeZone", "--time-zone"},
+		{"match.rules", "--rule"}, {"match.labels", "--label"}, {"match.severities", "--severity"},
+		{"match.scope.applications", "--application"}, {"match.scope.routes", "--route"}, {"match.scope.environments", "--environment"},
+		{"match.filter.errorTypes", "--error-type"}, {"match.filter.errorMessageContains", "--message"}, {"match.filter.attributes", "--attribute"},
+	}
+	var errs []error
+	for _, e := range refused.Errors {
+		name, text := e.Field, e.Message
+		for _, f := range flags {
+			if e.Field == f.field || strings.HasPrefix(e.Field, f.field+".") || strings.HasPrefix(e.Field, f.field+"[") {
+				name = f.flag
+			}
+		}
+		switch {
+		case e.Field == "match":
+			name, text = "the conditions are missing", "Give at least one, such as --application or --severity; to silence everything, give --severity critical,warning,info"
+		case e.Field == "endsAt" && e.Code == "required":
+			name = lasts
+		case e.Field == "recurrence.durationMinutes":
+			text = "Must be a time from 1m to 7d"
+		}
+		errs = append(errs, fmt.Errorf("%s: %s", name, text))
+	}
+	return errors.Join(errs...)
 }
 
 // definition returns the silence that the flags describe.
 func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithResponses, now time.Time) (*api.SilenceDefinition, error) {
-	d := &api.SilenceDefinition{Name: a.Name, StartsAt: a.From, EndsAt: a.Until}
+	d := &api.SilenceDefinition{Name: a.Name, StartsAt: (*time.Time)(a.From), EndsAt: (*time.Time)(a.Until)}
 	if a.Reason != "" {
 		d.Reason = &a.Reason
 	}
 	switch {
-	case a.For > 0 && a.Until != nil:
+	case a.For != nil && a.Until != nil:
 		return nil, errors.New("give either --for or --until")
-	case a.For > 0:
+	case a.For != nil && *a.For <= 0:
+		return nil, errors.New("--for: must be longer than 0, such as 2h")
+	case a.For != nil:
 		begins := now
 		if a.From != nil {
-			begins = *a.From
+			begins = time.Time(*a.From)
 		}
-		d.EndsAt = new(begins.Add(time.Duration(a.For)))
+		d.EndsAt = new(begins.Add(time.Duration(*a.For)))
 	}
-	if len(a.Weekdays) > 0 || a.At != "" || a.Window > 0 || a.TimeZone != "" {
-		if len(a.Weekdays) == 0 || a.At == "" || a.Window <= 0 || a.TimeZone == "" {
-			return nil, errors.New("a silence that recurs needs all of --weekdays, --at, --window and --time-zone")
+	if missing := a.missing(); len(missing) < 4 {
+		switch {
+		case len(missing) > 0:
+			return nil, fmt.Errorf("a silence that recurs also needs %s", strings.Join(missing, ", "))
+		case *a.Window <= 0:
+			return nil, errors.New("--window: must be longer than 0, such as 8h")
 		}
-		r := &api.SilenceRecurrence{TimeZone: a.TimeZone, From: a.At, DurationMinutes: int(time.Duration(a.Window).Minutes())}
+		r := &api.SilenceRecurrence{TimeZone: a.TimeZone, From: a.At, DurationMinutes: int(time.Duration(*a.Window).Minutes())}
 		for _, day := range a.Weekdays {
 			full, err := weekday(day)
 			if err != nil {
@@ -125,6 +194,19 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 	return d, err
 }
 
+// missing returns the flags of a recurrence that are not given.
+func (a *silenceAdd) missing() (flags []string) {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"--weekdays", len(a.Weekdays) > 0}, {"--at", a.At != ""}, {"--window", a.Window != nil}, {"--time-zone", a.TimeZone != ""}} {
+		if !f.given {
+			flags = append(flags, f.name)
+		}
+	}
+	return flags
+}
+
 func (a *silenceAdd) match(ctx context.Context, server *api.ClientWithResponses, m *api.AlertMatch) error {
 	if len(a.Rule) > 0 {
 		names, err := ruleNames(ctx, server)
@@ -135,7 +217,7 @@ func (a *silenceAdd) match(ctx context.Context, server *api.ClientWithResponses,
 		for i, name := range a.Rule {
 			id, known := names.ids[name]
 			if !known {
-				return fmt.Errorf("there is no rule named %q", name)
+				return fmt.Errorf("--rule: there is no rule named %q; tocsin export --kind rules shows the names", name)
 			}
 			ids[i] = id
 		}
@@ -178,14 +260,23 @@ func equal(of map[string]string) *[]api.AttributeMatch {
 	return &list
 }
 
-// weekday returns the day whose name begins with a text of at least two letters.
+// weekday returns the day that a text names, also by the first two letters of its name or more.
 func weekday(text string) (api.SilenceRecurrenceWeekdays, error) {
-	for _, day := range []api.SilenceRecurrenceWeekdays{"MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"} {
-		if len(text) >= 2 && strings.HasPrefix(string(day), strings.ToUpper(text)) {
-			return day, nil
+	for i, day := range rules.Weekdays() {
+		if len(text) >= 2 && strings.HasPrefix(strings.ToUpper(time.Weekday(i).String()), strings.ToUpper(text)) {
+			return api.SilenceRecurrenceWeekdays(day), nil
 		}
 	}
-	return "", fmt.Errorf("%q is not a weekday; write mon, tue, wed, thu, fri, sat or sun", text)
+	return "", fmt.Errorf("--weekdays: %q is not a weekday; write mon, tue, wed, thu, fri, sat or sun", text)
+}
+
+// shortDays returns weekdays by their short names, in which a server answers: files may have others.
+func shortDays[D ~string](days []D) []D {
+	short := make([]D, len(days))
+	for i, day := range days {
+		short[i] = D(rules.AsWeekday(string(day)))
+	}
+	return short
 }
 
 // silenceList lists silences.

@@ -16,7 +16,7 @@ webhooks:
     url: https://team.example/hook
     quietHours:
       - {timeZone: Europe/Berlin, weekdays: [MON, TUE, WED, THU], from: "18:00", to: "08:00"}
-      - {timeZone: Europe/Berlin, weekdays: [SAT, SUN], from: "00:00", to: "24:00"}
+      - {timeZone: Europe/Berlin, weekdays: [Saturday, SUNDAY], from: "00:00", to: "24:00"}
 `
 
 // TestQuietHoursInFiles applies quiet hours, exports them, edits and deletes them.
@@ -34,7 +34,7 @@ func TestQuietHoursInFiles(t *testing.T) {
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "webhooks", "-f", out)
 	exported, err := os.ReadFile(out)
-	for _, part := range []string{"quietHours:", "timeZone: Europe/Berlin", "from: 18:00", "to: 24:00", "MON", "SUN"} {
+	for _, part := range []string{"quietHours:", "timeZone: Europe/Berlin", "from: 18:00", "to: 24:00", "[MON, TUE, WED, THU]", "[SAT, SUN]"} {
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(exported), `"`, ""), part) {
 			t.Errorf("exported %s, %v; want %q in it", exported, err, part)
 		}

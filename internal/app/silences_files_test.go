@@ -23,7 +23,7 @@ silences:
       rules: [Orders failed]
       labels: [{key: tier, not: true, op: EQUALS, value: "1"}]
       scope: {applications: [orders]}
-    recurrence: {timeZone: Europe/Berlin, weekdays: [MONDAY, TUESDAY], from: "22:00", durationMinutes: 480}
+    recurrence: {timeZone: Europe/Berlin, weekdays: [MONDAY, tue], from: "22:00", durationMinutes: 480}
   - name: Long ago
     match: {severities: [INFO]}
     endsAt: "2020-01-01T00:00:00Z"
@@ -44,7 +44,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "silences", "-f", out)
 	exported, err := os.ReadFile(out)
-	for _, part := range []string{"name: Nightly batch", "[Orders failed]", "from: 22:00", "durationMinutes: 480"} {
+	for _, part := range []string{"name: Nightly batch", "[Orders failed]", "weekdays: [MON, TUE]", "from: 22:00", "durationMinutes: 480"} {
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(exported), `"`, ""), part) {
 			t.Errorf("exported %s, %v; want %q in it", exported, err, part)
 		}
@@ -77,8 +77,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.wantColumn("match", `select (match->'severities')::text || (match->'labels')::text from silence where name = 'Deployment'`, `["CRITICAL"][{"op": "EQUALS", "key": "team", "value": "a"}]`)
 	silence(0, []string{"ID", "Deployment", "active until", "token operator"}, "list")
 	silence(1, []string{"the duration is missing"}, "add", "For ever", "--application", "orders")
-	silence(1, []string{"match"}, "add", "Everything", "--for", "1h")
-	silence(1, []string{"there is no rule named"}, "add", "x", "--for", "1h", "--rule", "Nobody")
+	f.refusedSilences(silence)
 	silence(0, []string{"Weekend: "}, "add", "Weekend", "--application", "orders", "--weekdays", "sat,sun", "--at", "00:00", "--window", "24h", "--time-zone", "UTC")
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.write("silences.yaml", "silences: []\n")
@@ -86,6 +85,35 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
 	silence(1, []string{"no active or future silence"}, "end", "Deployment")
 	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
+}
+
+// refusedSilences checks that what is wrong is named by its flag, with what to write instead.
+func (f *files) refusedSilences(silence func(code int, parts []string, command string, args ...string)) {
+	f.t.Helper()
+	const misused = 80
+	for _, c := range []struct {
+		code int
+		args string
+		want []string
+	}{
+		{1, "--for 1h", []string{"Give at least one", "--severity critical,warning,info"}},
+		{1, "--for 1h --until 2026-12-01T00:00:00Z", []string{"either --for or --until"}},
+		{1, "--for 0m", []string{"--for: must be longer than 0"}},
+		{misused, "--for", []string{"--for: the value is missing"}},
+		{misused, "--for 30", []string{`--for: "30" is not a duration`, "36h"}},
+		{misused, "--until tomorrow", []string{`--until: "tomorrow" is not an instant`, "2026-12-01T18:00:00Z"}},
+		{1, "--application a --until 2020-01-01T00:00:00Z", []string{"--until: Must be after the start"}},
+		{1, "--application a --for 400d", []string{"--for: Must be at most 366 days"}},
+		{1, "--for 1h --severity high", []string{"--severity: Must be one of"}},
+		{1, "--for 1h --label =x", []string{"--label: Must not be empty"}},
+		{1, "--for 1h --rule Nobody", []string{"--rule: there is no rule named", "tocsin export"}},
+		{1, "--application a --weekdays mon", []string{"also needs --at, --window, --time-zone"}},
+		{1, "--application a --weekdays workday --at 22:00 --window 8h --time-zone UTC", []string{"--weekdays:", "write mon,"}},
+		{1, "--application a --weekdays mon,Monday --at 22:00 --window 8h --time-zone UTC", []string{"--weekdays: Must not contain the same entry twice"}},
+		{1, "--application a --weekdays mon --at 9pm --window 9d --time-zone Berlin", []string{"--window: Must be a time from 1m to 7d", "--time-zone: Must be a time zone such as", "--at: Must be a time of day such as"}},
+	} {
+		silence(c.code, c.want, "add", append([]string{"Wrong"}, strings.Fields(c.args)...)...)
+	}
 }
 
 // startsOfSilences checks that the beginning of a silence moves as long as it is in the future,

@@ -45,8 +45,13 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 			statuses: []notify.Status{notify.Delivered, notify.Failed, notify.Exhausted, notify.Discarded, notify.Suppressed},
 		}
 		done, err := order.apply(ctx, q)
-		if err != nil || done > 0 {
+		switch {
+		case err != nil:
 			return err
+		case done > 0 && target.Quiet:
+			return countFromSent(ctx, q, message)
+		case done > 0:
+			return nil
 		}
 		is, err := q.RetryUnderWay(ctx, message)
 		switch {
@@ -61,6 +66,20 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 	})
 	if err != nil {
 		return fmt.Errorf("retry notification: %w", err)
+	}
+	return nil
+}
+
+// countFromSent makes the steps of an alert count from now, after a person took a message about it out of
+// quiet hours, as at the end of these.
+func countFromSent(ctx context.Context, q *pgq.Queries, message uuid.UUID) error {
+	sent, err := q.QuietSent(ctx, message)
+	if err != nil {
+		return fmt.Errorf("look at message of quiet hours: %w", err)
+	}
+	count := pgq.EscalationCountParams{AlertIds: []uuid.UUID{sent.AlertID}, Firsts: []bool{sent.First}}
+	if err := q.EscalationCount(ctx, count); err != nil {
+		return fmt.Errorf("count minutes of escalation: %w", err)
 	}
 	return nil
 }

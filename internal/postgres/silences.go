@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -163,11 +165,22 @@ func silenceColumns(d *silences.Definition) (matched, recurrence []byte, err err
 		return nil, nil, fmt.Errorf("encode match: %w", err)
 	}
 	if d.Recurrence != nil {
-		if recurrence, err = json.Marshal(d.Recurrence); err != nil {
+		if recurrence, err = json.Marshal(storedRecurrence(d.Recurrence)); err != nil {
 			return nil, nil, fmt.Errorf("encode recurrence: %w", err)
 		}
 	}
 	return matched, recurrence, nil
+}
+
+// storedRecurrence returns a recurrence as it is stored, with full names of weekdays: earlier programs
+// know no others, and may work with the same database.
+func storedRecurrence(r *silences.Recurrence) silences.Recurrence {
+	stored, days := *r, rules.Weekdays()
+	stored.Weekdays = make([]rules.Weekday, len(r.Weekdays))
+	for i, day := range r.Weekdays {
+		stored.Weekdays[i] = rules.Weekday(strings.ToUpper(time.Weekday(slices.Index(days, day)).String()))
+	}
+	return stored
 }
 
 // Update replaces the definition of a silence that has not ended. A silence that has begun keeps

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,7 @@ func TestWhatCannotBeReadSuppressesNothing(t *testing.T) {
 		"no condition":                  `match = '{}'`,
 		"no object":                     `match = '[]'`,
 		"a time zone":                   `recurrence = '{"timeZone": "Nowhere/Never", "weekdays": ["MONDAY"], "from": "00:00", "durationMinutes": 10080}'`,
+		"a weekday":                     `recurrence = '{"timeZone": "UTC", "weekdays": ["MONDAY", "WORKDAY"], "from": "00:00", "durationMinutes": 10080}'`,
 		"a time of day":                 `recurrence = '{"timeZone": "UTC", "weekdays": ["MONDAY"], "from": "25:00", "durationMinutes": 10080}'`,
 	} {
 		made, err := db.Silences().Create(t.Context(), "default", "ada", silence(name, severities(rules.Critical)))
@@ -168,6 +170,22 @@ func TestWhatCannotBeReadSuppressesNothing(t *testing.T) {
 		if _, err := db.Silences().End(t.Context(), "default", "ada", made.ID); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestWeekdaysAreStoredAsEarlierPrograms reads and writes recurrences by full names of weekdays.
+func TestWeekdaysAreStoredAsEarlierPrograms(t *testing.T) {
+	t.Parallel()
+	p := newPersist(t)
+	db := p.opened(t)
+	d := silence("weekend", severities(rules.Critical))
+	d.Recurrence = &silences.Recurrence{TimeZone: "UTC", Weekdays: []rules.Weekday{"SAT", "SUN"}, From: "00:00", DurationMinutes: 60}
+	made, err := db.Silences().Create(t.Context(), "default", "ada", d)
+	if err != nil || !slices.Equal(made.Recurrence.Weekdays, d.Recurrence.Weekdays) {
+		t.Fatalf("made %+v, %v", made.Recurrence, err)
+	}
+	if got := one[string](t, p.conn, `select (recurrence->'weekdays')::text from silence`); got != `["SATURDAY", "SUNDAY"]` {
+		t.Errorf("stored as %s", got)
 	}
 }
 
@@ -303,8 +321,8 @@ func TestAPreviewTellsWhatASilenceWouldHaveDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	elsewhen := &silences.Recurrence{TimeZone: "UTC", Weekdays: silences.Weekdays(), From: now.Add(3 * time.Hour).Format("15:04"), DurationMinutes: 30}
-	always := &silences.Recurrence{TimeZone: "UTC", Weekdays: silences.Weekdays(), From: "00:00", DurationMinutes: 24 * 60}
+	elsewhen := &silences.Recurrence{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: now.Add(3 * time.Hour).Format("15:04"), DurationMinutes: 30}
+	always := &silences.Recurrence{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: "00:00", DurationMinutes: 24 * 60}
 	for name, c := range map[string]struct {
 		recurrence *silences.Recurrence
 		suppressed int64

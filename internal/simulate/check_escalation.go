@@ -201,8 +201,8 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 	if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) {
 		w.violate("P2", "the step of alert %s after %d min is taken before its time", short(a.ID), step.minutes)
 	}
-	if w.truth.holds(a.ID) {
-		w.violate("P2", "the step of alert %s after %d min is taken while quiet hours hold a message about the alert", short(a.ID), step.minutes)
+	if w.holds(a.ID) {
+		w.violate("P2", "the step of alert %s after %d min is taken while quiet hours hold what tells of the alert", short(a.ID), step.minutes)
 	}
 	if at := known.toldAt.Add(step.after()); !known.toldAt.IsZero() && at.After(w.pgNow()) && !step.resumed {
 		w.violate("P2", "the step of alert %s after %d min is taken at %s, and a webhook was told of the alert at %s", short(a.ID), step.minutes, w.instant(w.pgNow().UnixNano()), w.instant(known.toldAt.UnixNano()))

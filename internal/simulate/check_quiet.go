@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/internal/simulate/model"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -72,8 +73,12 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 			was.until = m.Row.QuietUntil
 		case was != nil && (m.Generation > was.generation || t.messages[id].discarded):
 			delete(t.quieted, id) // a person has sent it, or has given it up
+			a, _ := w.db.Alert(was.alert)
+			if known := t.alerts[was.alert]; known != nil && a.State == alerts.Firing && !t.messages[id].discarded && !w.told(was.alert, was.webhook, id) {
+				known.toldAt = w.pgNow()
+			}
 		case was != nil && !t.lostCommits.IsZero() && m.Settlement != nil && m.Settlement.Status == notify.Delivered:
-			delete(t.quieted, id) // it was sent after hours whose end a failover took back
+			delete(t.quieted, id) // a failover took its release back, and the success of the attempt that followed is stored
 		case was != nil:
 			of := target{was.alert, was.webhook}
 			if left[of] == nil {
@@ -87,6 +92,23 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 		w.checkReleased(of.alert, of.webhook, left[of])
 	}
 	maps.Copy(t.quieted, begun)
+}
+
+// told reports whether a webhook is told of an alert by a message that quiet hours do not hold, other than one.
+func (w *world) told(alert, webhook, other uuid.UUID) bool {
+	for _, n := range w.db.NotificationsOf(alert) {
+		if n.WebhookID != webhook || n.About != uuid.Nil || n.ID == other || w.truth.quieted[n.ID] != nil {
+			continue
+		}
+		m, _ := w.db.Message(n.ID)
+		if m.Digest != uuid.Nil {
+			m, _ = w.db.Message(m.Digest)
+		}
+		if m.Settlement == nil || m.Settlement.Status != notify.Suppressed && m.Settlement.Status != notify.Discarded {
+			return true
+		}
+	}
+	return false
 }
 
 func heldOf(m *model.Message) *heldTruth {
@@ -104,16 +126,7 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 	unsure := looked && ago > undoable-time.Millisecond && ago < undoable+time.Millisecond
 	handled := looked && ago > undoable || w.snoozedNow(t.alerts[alert])
 	all := w.db.NotificationsOf(alert)
-	told := false
-	for i := range all {
-		if n := &all[i]; n.WebhookID == webhook && n.About == uuid.Nil && t.quieted[n.ID] == nil {
-			m, _ := w.db.Message(n.ID)
-			if m.Digest != uuid.Nil {
-				m, _ = w.db.Message(m.Digest)
-			}
-			told = told || m.Settlement == nil || m.Settlement.Status != notify.Suppressed && m.Settlement.Status != notify.Discarded
-		}
-	}
+	told := w.told(alert, webhook, uuid.Nil)
 	fires := false
 	for i := range all {
 		n := &all[i]
@@ -159,9 +172,9 @@ func tells(reason notify.Reason) bool {
 }
 
 // holds reports whether quiet hours held a message about an alert when that was last looked at.
-func (t *truth) holds(alert uuid.UUID) bool {
-	for _, h := range t.quieted {
-		if h.alert == alert {
+func (w *world) holds(alert uuid.UUID) bool {
+	for _, h := range w.truth.quieted {
+		if h.alert == alert && !w.told(alert, h.webhook, uuid.Nil) {
 			return true
 		}
 	}

@@ -30,7 +30,7 @@ func (w *world) handleSilence() {
 	d.EndsAt = &ends
 	if w.rand.IntN(3) == 0 {
 		d.Recurrence = &silences.Recurrence{
-			TimeZone: "UTC", Weekdays: silences.Weekdays(), From: starts.Add(time.Minute).Format("15:04"), DurationMinutes: 1 + w.rand.IntN(10),
+			TimeZone: "UTC", Weekdays: rules.Weekdays(), From: starts.Add(time.Minute).Format("15:04"), DurationMinutes: 1 + w.rand.IntN(10),
 		}
 	}
 	tenant := w.tenant()

@@ -414,7 +414,7 @@ type alertTruth struct {
 	// says that nothing but replays raises the alert.
 	resumedSince time.Time
 	onlyReplays  bool
-	// toldAt is when quiet hours ended for a webhook that was not told of the alert before.
+	// toldAt is when quiet hours ended for a webhook that was not told of the alert before, or a person sent what they held.
 	toldAt time.Time
 	// snooze is that which a person set and which has not ended, reminderOf is when that was set of which
 	// each message reminds.

@@ -352,6 +352,8 @@ func laws() map[string]func(l *law) {
 		"quiet hours hold nothing about Tocsin itself":              quietHealth,
 		"a step waits while quiet hours hold a message":             quietWaits,
 		"steps count from when a webhook is told":                   quietCounts,
+		"steps count from when a person sends what is held":         quietSentEarly,
+		"a step does not wait for quiet hours once they are passed": quietSentLate,
 		"a step does not wait for quiet hours that are no more":     quietCutShort,
 		"a silence that recurs suppresses within its windows":       silenceRecurs,
 		"a change of the routing policy makes commits stale":        policyChanges,

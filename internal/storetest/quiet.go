@@ -160,7 +160,7 @@ func quietHealth(l *law) {
 }
 
 // escalatingQuietly raises an alert of which quiet hours hold the message, and which escalates to operators.
-func (l *law) escalatingQuietly(minutes int) {
+func (l *law) escalatingQuietly(minutes int) uuid.UUID {
 	l.Helper()
 	l.quietWebhook()
 	l.hold("a")
@@ -169,6 +169,7 @@ func (l *law) escalatingQuietly(minutes int) {
 		Name: "all", WebhookIDs: []uuid.UUID{l.webhook}, Escalation: []alerts.EscalationStep{{AfterMinutes: minutes, WebhookIDs: []uuid.UUID{l.operators}}},
 	}}}
 	l.equal("raised", len(l.commit(b).Inserted), 1)
+	return b.Instances[0].ID
 }
 
 // quietWaits has a step be due while quiet hours hold the first message.
@@ -199,4 +200,26 @@ func quietCutShort(l *law) {
 	l.endQuiet("without quiet hours", 1)
 	l.escalate("before its minutes", 4*time.Minute, 0, 0)
 	l.escalate("the step", 61*time.Second, 0, 1)
+}
+
+// quietSentEarly has a person send what quiet hours hold before the step is due.
+func quietSentEarly(l *law) {
+	id := l.escalatingQuietly(10)
+	l.Advance(5 * time.Minute)
+	l.must(l.Retry(notify.ID(id, l.webhook, notify.ReasonFired, 0)))
+	l.escalate("ten minutes after it fired", 6*time.Minute, 0, 0)
+	l.escalate("ten minutes after it was sent", 5*time.Minute, 0, 1)
+}
+
+// quietSentLate has a person send what quiet hours hold while the step waits for their end. What else is held
+// for the same webhook says nothing new.
+func quietSentLate(l *law) {
+	id := l.escalatingQuietly(10)
+	l.must(l.Snooze(id, time.Minute))
+	l.remind("a second message is held", 2*time.Minute, 0)
+	l.escalate("within the hours", 10*time.Minute, 0, 0)
+	l.must(l.Retry(notify.ID(id, l.webhook, notify.ReasonFired, 0)))
+	l.escalate("before its minutes", 9*time.Minute, 0, 0)
+	l.escalate("ten minutes after it was sent", 2*time.Minute, 0, 1)
+	l.escalate("once more", time.Minute, 0, 0)
 }

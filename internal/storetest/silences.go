@@ -124,12 +124,12 @@ func silenceRecurs(l *law) {
 	now := l.now.UTC()
 	begins := now.Add(2 * time.Hour)
 	id, err := l.CreateSilence(silences.Definition{Name: "every day", Match: orders(), Recurrence: &silences.Recurrence{
-		TimeZone: "UTC", Weekdays: silences.Weekdays(), From: begins.Format("15:04"), DurationMinutes: 60,
+		TimeZone: "UTC", Weekdays: rules.Weekdays(), From: begins.Format("15:04"), DurationMinutes: 60,
 	}})
 	l.must(err)
 	l.suppressed(uuid.Nil)
 	_, err = l.CreateSilence(silences.Definition{Name: "now", Match: match.Match{Rules: []uuid.UUID{l.rule.ID}}, Recurrence: &silences.Recurrence{
-		TimeZone: "UTC", Weekdays: silences.Weekdays(), From: now.Add(-10 * time.Minute).Format("15:04"), DurationMinutes: 60,
+		TimeZone: "UTC", Weekdays: rules.Weekdays(), From: now.Add(-10 * time.Minute).Format("15:04"), DurationMinutes: 60,
 	}})
 	l.must(err)
 	l.hold("a")

@@ -35,7 +35,7 @@ async function show(stage) {
     name: "ERP maintenance",
     reason: "The ERP is upgraded.",
     match: { scope: { applications: ["erp-of-nobody"] } },
-    recurrence: { timeZone: "Europe/Berlin", weekdays: ["MONDAY"], from: "22:00", durationMinutes: 480 },
+    recurrence: { timeZone: "Europe/Berlin", weekdays: ["MON"], from: "22:00", durationMinutes: 480 },
   });
   await stage.call(
     "PUT",

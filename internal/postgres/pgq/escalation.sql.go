@@ -23,11 +23,11 @@ func (q *Queries) AlertTouchMany(ctx context.Context, alertIds []uuid.UUID) erro
 
 const escalationCount = `-- name: EscalationCount :exec
 update alert_escalation e
-set counts_from = i.now, due_at = i.now + e.after_minutes * interval '1 minute'
+set counts_from = greatest(i.now, a.fired_at), due_at = greatest(i.now, a.fired_at) + e.after_minutes * interval '1 minute'
 from (select unnest($1::uuid[]) as alert_id, unnest($2::boolean[]) as first, coalesce($3::timestamptz, now()) as now) i
 join alert a using (alert_id)
-where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null and (i.first or e.counts_from > i.now)
-  and not exists (select from notification n join outbox o using (notification_id) where n.alert_id = i.alert_id and o.quiet_until is not null)
+where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null
+  and (i.first or e.counts_from > i.now and not exists (select from quiet_unknown u where u.alert_id = i.alert_id))
 `
 
 type EscalationCountParams struct {
@@ -36,9 +36,10 @@ type EscalationCountParams struct {
 	Now      *time.Time
 }
 
-// Has the minutes of firing alerts, which the transaction holds, count from now where a webhook is told of them
-// only now, and where they count from later, because quiet hours were edited. While others hold messages about
-// an alert, its step waits for these.
+// Makes the minutes of firing alerts that the transaction has locked count from now if a webhook is notified of
+// the alert for the first time, or if they count from a later instant, because quiet hours were edited or a
+// person has sent a message. If the step still waits for other webhooks, it does so when it is due.
+// After the clock was put back, an alert may have fired later than now.
 func (q *Queries) EscalationCount(ctx context.Context, arg EscalationCountParams) error {
 	_, err := q.db.Exec(ctx, escalationCount, arg.AlertIds, arg.Firsts, arg.Now)
 	return err
@@ -169,7 +170,7 @@ const escalationSteps = `-- name: EscalationSteps :many
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
        (r.deleted_at is not null
         or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce($1::timestamptz, now())))::boolean as void,
-       exists (select from notification n join outbox o using (notification_id) where n.alert_id = e.alert_id and o.quiet_until is not null)::boolean as waits
+       exists (select from quiet_unknown u where u.alert_id = e.alert_id)::boolean as waits
 from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any($2::uuid[]) and e.due_at <= coalesce($1::timestamptz, now())
 `
@@ -191,7 +192,7 @@ type EscalationStepsRow struct {
 
 // Returns which steps of alerts that the transaction has locked are still due, and which of them
 // are void, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
-// messages about the alert.
+// messages about the alert for webhooks that know nothing of it.
 func (q *Queries) EscalationSteps(ctx context.Context, arg EscalationStepsParams) ([]EscalationStepsRow, error) {
 	rows, err := q.db.Query(ctx, escalationSteps, arg.Now, arg.AlertIds)
 	if err != nil {
@@ -254,10 +255,10 @@ update alert_escalation e
 set counts_from = q.ends_at,
     due_at = greatest(q.ends_at + e.after_minutes * interval '1 minute', coalesce($1::timestamptz, now()) + interval '1 minute')
 from (
-    select n.alert_id, max(o.quiet_until) as ends_at
-    from notification n join outbox o using (notification_id)
-    where n.alert_id = any($2::uuid[]) and o.quiet_until is not null
-    group by n.alert_id
+    select u.alert_id, max(u.quiet_until) as ends_at
+    from quiet_unknown u
+    where u.alert_id = any($2::uuid[])
+    group by u.alert_id
 ) q
 where e.alert_id = q.alert_id
 `
@@ -268,7 +269,7 @@ type EscalationWaitParams struct {
 }
 
 // Makes the minutes of alerts that the transaction has locked count from the end of the quiet hours
-// that hold messages about them.
+// for which they wait.
 func (q *Queries) EscalationWait(ctx context.Context, arg EscalationWaitParams) error {
 	_, err := q.db.Exec(ctx, escalationWait, arg.Now, arg.AlertIds)
 	return err

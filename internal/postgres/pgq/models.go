@@ -300,6 +300,12 @@ type NotificationStatus struct {
 	QuietUntil     *time.Time
 }
 
+type NotifiedOfAlert struct {
+	AlertID        *uuid.UUID
+	WebhookID      uuid.UUID
+	NotificationID uuid.UUID
+}
+
 type Outbox struct {
 	NotificationID uuid.UUID
 	WebhookID      uuid.UUID
@@ -334,6 +340,12 @@ type PartitionRule struct {
 	Partition int32
 	RuleID    uuid.UUID
 	Changed   int64
+}
+
+type QuietUnknown struct {
+	AlertID    *uuid.UUID
+	WebhookID  uuid.UUID
+	QuietUntil *time.Time
 }
 
 type Reader struct {

@@ -173,14 +173,7 @@ select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
         or a.state = 'RESOLVED' and a.resolved_at < coalesce($1::timestamptz, now()) - $2::interval
         or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce($1::timestamptz, now()))
        )::boolean as handled,
-       exists (
-           select from notification e
-           left join digest_member m on m.notification_id = e.notification_id
-           left join settlement s on s.notification_id = coalesce(m.digest_id, e.notification_id)
-           left join outbox x on x.notification_id = e.notification_id
-           where e.alert_id = n.alert_id and e.webhook_id = n.webhook_id and e.about is null and x.quiet_until is null
-             and coalesce(s.status not in ('SUPPRESSED', 'DISCARDED'), true)
-       )::boolean as notified
+       exists (select from notified_of_alert k where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id)::boolean as notified
 from notification n
 join outbox o using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -257,6 +250,29 @@ type QuietReleaseParams struct {
 func (q *Queries) QuietRelease(ctx context.Context, arg QuietReleaseParams) error {
 	_, err := q.db.Exec(ctx, quietRelease, arg.Now, arg.Ids)
 	return err
+}
+
+const quietSent = `-- name: QuietSent :one
+select n.alert_id::uuid as alert_id,
+       (not exists (
+           select from notified_of_alert k
+           where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id and k.notification_id <> n.notification_id
+       ))::boolean as first
+from notification n where n.notification_id = $1
+`
+
+type QuietSentRow struct {
+	AlertID uuid.UUID
+	First   bool
+}
+
+// Returns the alert of a message that a person has taken out of quiet hours, and whether its webhook
+// was not notified of the alert before.
+func (q *Queries) QuietSent(ctx context.Context, notificationID uuid.UUID) (QuietSentRow, error) {
+	row := q.db.QueryRow(ctx, quietSent, notificationID)
+	var i QuietSentRow
+	err := row.Scan(&i.AlertID, &i.First)
+	return i, err
 }
 
 const quietTargets = `-- name: QuietTargets :many

@@ -265,7 +265,7 @@ func (q *Queries) RetrySettled(ctx context.Context, arg RetrySettledParams) (int
 
 const retryTarget = `-- name: RetryTarget :one
 select s.notification_id, s.status, s.digest_id, w.webhook_id, w.name as webhook_name, w.enabled, w.disabled_reason,
-       w.deleted_at is not null as deleted
+       w.deleted_at is not null as deleted, (s.quiet_until is not null)::boolean as quiet
 from notification_status s
 join webhook w using (webhook_id)
 where s.tenant_id = $1 and s.notification_id = $2
@@ -286,6 +286,7 @@ type RetryTargetRow struct {
 	Enabled        bool
 	DisabledReason string
 	Deleted        interface{}
+	Quiet          bool
 }
 
 // Returns a notification that a person wants to send again. Its webhook cannot be deleted before
@@ -302,6 +303,7 @@ func (q *Queries) RetryTarget(ctx context.Context, arg RetryTargetParams) (Retry
 		&i.Enabled,
 		&i.DisabledReason,
 		&i.Deleted,
+		&i.Quiet,
 	)
 	return i, err
 }

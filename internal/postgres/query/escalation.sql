@@ -26,38 +26,39 @@ limit @most;
 -- name: EscalationSteps :many
 -- Returns which steps of alerts that the transaction has locked are still due, and which of them
 -- are void, because the alert is snoozed or its rule is deleted. waits says that quiet hours hold
--- messages about the alert.
+-- messages about the alert for webhooks that know nothing of it.
 select e.alert_id, e.tenant_id, e.after_minutes, a.state, a.routing,
        (r.deleted_at is not null
         or exists (select from alert_snooze z where z.alert_id = e.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())))::boolean as void,
-       exists (select from notification n join outbox o using (notification_id) where n.alert_id = e.alert_id and o.quiet_until is not null)::boolean as waits
+       exists (select from quiet_unknown u where u.alert_id = e.alert_id)::boolean as waits
 from alert_escalation e join alert a using (alert_id) join rule r on r.rule_id = a.rule_id
 where e.alert_id = any(@alert_ids::uuid[]) and e.due_at <= coalesce(sqlc.narg(now)::timestamptz, now());
 
 -- name: EscalationWait :exec
 -- Makes the minutes of alerts that the transaction has locked count from the end of the quiet hours
--- that hold messages about them.
+-- for which they wait.
 update alert_escalation e
 set counts_from = q.ends_at,
     due_at = greatest(q.ends_at + e.after_minutes * interval '1 minute', coalesce(sqlc.narg(now)::timestamptz, now()) + interval '1 minute')
 from (
-    select n.alert_id, max(o.quiet_until) as ends_at
-    from notification n join outbox o using (notification_id)
-    where n.alert_id = any(@alert_ids::uuid[]) and o.quiet_until is not null
-    group by n.alert_id
+    select u.alert_id, max(u.quiet_until) as ends_at
+    from quiet_unknown u
+    where u.alert_id = any(@alert_ids::uuid[])
+    group by u.alert_id
 ) q
 where e.alert_id = q.alert_id;
 
 -- name: EscalationCount :exec
--- Has the minutes of firing alerts, which the transaction holds, count from now where a webhook is told of them
--- only now, and where they count from later, because quiet hours were edited. While others hold messages about
--- an alert, its step waits for these.
+-- Makes the minutes of firing alerts that the transaction has locked count from now if a webhook is notified of
+-- the alert for the first time, or if they count from a later instant, because quiet hours were edited or a
+-- person has sent a message. If the step still waits for other webhooks, it does so when it is due.
+-- After the clock was put back, an alert may have fired later than now.
 update alert_escalation e
-set counts_from = i.now, due_at = i.now + e.after_minutes * interval '1 minute'
+set counts_from = greatest(i.now, a.fired_at), due_at = greatest(i.now, a.fired_at) + e.after_minutes * interval '1 minute'
 from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@firsts::boolean[]) as first, coalesce(sqlc.narg(now)::timestamptz, now()) as now) i
 join alert a using (alert_id)
-where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null and (i.first or e.counts_from > i.now)
-  and not exists (select from notification n join outbox o using (notification_id) where n.alert_id = i.alert_id and o.quiet_until is not null);
+where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null
+  and (i.first or e.counts_from > i.now and not exists (select from quiet_unknown u where u.alert_id = i.alert_id));
 
 -- name: EscalationMove :exec
 -- Moves alerts that the transaction has locked to their next steps. 0 means that there is none; the

@@ -69,14 +69,7 @@ select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
         or a.state = 'RESOLVED' and a.resolved_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
         or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now()))
        )::boolean as handled,
-       exists (
-           select from notification e
-           left join digest_member m on m.notification_id = e.notification_id
-           left join settlement s on s.notification_id = coalesce(m.digest_id, e.notification_id)
-           left join outbox x on x.notification_id = e.notification_id
-           where e.alert_id = n.alert_id and e.webhook_id = n.webhook_id and e.about is null and x.quiet_until is null
-             and coalesce(s.status not in ('SUPPRESSED', 'DISCARDED'), true)
-       )::boolean as notified
+       exists (select from notified_of_alert k where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id)::boolean as notified
 from notification n
 join outbox o using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -104,3 +97,13 @@ set quiet_until = null, since = clock_timestamp(), expires_at = o.expires_at - o
     ready_at = case when p.notification_id is null then clock_timestamp() end, due_at = case when p.notification_id is null then clock_timestamp() end
 from outbox r left join outbox p on p.notification_id = r.after_id
 where r.notification_id = any(@ids::uuid[]) and o.notification_id = r.notification_id;
+
+-- name: QuietSent :one
+-- Returns the alert of a message that a person has taken out of quiet hours, and whether its webhook
+-- was not notified of the alert before.
+select n.alert_id::uuid as alert_id,
+       (not exists (
+           select from notified_of_alert k
+           where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id and k.notification_id <> n.notification_id
+       ))::boolean as first
+from notification n where n.notification_id = @notification_id;

@@ -7,7 +7,7 @@ select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext(@tenant_id::text
 -- Returns a notification that a person wants to send again. Its webhook cannot be deleted before
 -- the transaction ends.
 select s.notification_id, s.status, s.digest_id, w.webhook_id, w.name as webhook_name, w.enabled, w.disabled_reason,
-       w.deleted_at is not null as deleted
+       w.deleted_at is not null as deleted, (s.quiet_until is not null)::boolean as quiet
 from notification_status s
 join webhook w using (webhook_id)
 where s.tenant_id = @tenant_id and s.notification_id = @notification_id

@@ -19,8 +19,8 @@ const undoWithin = 10 * time.Minute
 type Escalation struct {
 	AfterMinutes int
 	DueAt        time.Time
-	// CountsFrom is the end of the quiet hours from which the minutes count, the zero time for when the
-	// alert fired.
+	// CountsFrom is the instant from which the minutes count, because quiet hours held messages until then;
+	// the zero time is when the alert fired.
 	CountsFrom time.Time
 	Void       []VoidStep
 }
@@ -193,12 +193,12 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 	return nil
 }
 
-// quietUntil returns the end of the quiet hours that hold messages about an alert, the zero time where
-// none do.
+// quietUntil returns the end of the quiet hours that hold messages about an alert for webhooks that know nothing
+// of it, the zero time where none do.
 func (db *Postgres) quietUntil(id uuid.UUID) (until time.Time) {
 	of, _ := db.ofAlert.get(id)
 	for _, message := range of {
-		if o, open := db.outbox.get(message); open && o.QuietUntil.After(until) {
+		if o, open := db.outbox.get(message); open && o.QuietUntil.After(until) && !db.notified(id, o.WebhookID) {
 			until = o.QuietUntil
 		}
 	}

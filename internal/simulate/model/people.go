@@ -195,6 +195,7 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 		case o.Attempts <= o.BegunFrom && (o.QuietUntil.IsZero() || db.waits(id)):
 			return nil
 		}
+		quiet, notified := !o.QuietUntil.IsZero(), db.notified(n.AlertID, n.WebhookID)
 		o.QuietUntil = time.Time{}
 		db.unknown(&o)
 		o.Generation++
@@ -204,6 +205,9 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 		db.retries.put(id, o.Generation)
 		if b, rendered := db.bodies.get(id); rendered && b.problem != "" {
 			db.bodies.remove(id)
+		}
+		if a, there := db.alerts.get(n.AlertID); there && quiet {
+			db.countFromNow(&a, !notified, now)
 		}
 		return nil
 	})

@@ -127,7 +127,7 @@ func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
 	since, looked := a.LookedAfter()
 	z, snoozed := db.snoozes.get(a.ID)
 	handled := looked && since.Before(now.Add(-undoWithin)) || snoozed && z.Until.After(now)
-	notified := db.notified(&a, q.Webhook)
+	notified := db.notified(a.ID, q.Webhook)
 	reasons := make([]notify.Reason, len(q.rows))
 	for i := range q.rows {
 		reasons[i] = db.notifications.rows[q.rows[i].ID].Reason
@@ -155,8 +155,8 @@ func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
 }
 
 // notified reports whether a webhook was notified of an alert, by what is not held.
-func (db *Postgres) notified(a *Alert, webhook uuid.UUID) bool {
-	for _, n := range db.NotificationsOf(a.ID) {
+func (db *Postgres) notified(alert, webhook uuid.UUID) bool {
+	for _, n := range db.NotificationsOf(alert) {
 		o, open := db.outbox.get(n.ID)
 		if n.WebhookID != webhook || n.About != uuid.Nil || open && !o.QuietUntil.IsZero() {
 			continue
@@ -173,13 +173,18 @@ func (db *Postgres) notified(a *Alert, webhook uuid.UUID) bool {
 }
 
 // countFromNow has the minutes of an alert's steps count from now where a webhook is told of it only now, and
-// where they would count from a later end of quiet hours that were edited.
+// where they would count from a later end of quiet hours, because these were edited or a person sent a message.
 func (db *Postgres) countFromNow(a *Alert, first bool, now time.Time) {
 	e, there := db.escalations.get(a.ID)
-	if !there || e.DueAt.IsZero() || !first && !e.CountsFrom.After(now) || a.State != alerts.Firing || !db.has(EscalationCounts) || !db.quietUntil(a.ID).IsZero() {
+	later := e.CountsFrom.After(now) && db.quietUntil(a.ID).IsZero()
+	if !there || e.DueAt.IsZero() || !first && !later || a.State != alerts.Firing || !db.has(EscalationCounts) {
 		return
 	}
-	e.CountsFrom, e.DueAt = now, now.Add(minutes(e.AfterMinutes))
+	e.CountsFrom = now
+	if a.FiredAt.After(now) { // by a clock that was put back since
+		e.CountsFrom = a.FiredAt
+	}
+	e.DueAt = e.CountsFrom.Add(minutes(e.AfterMinutes))
 	db.escalations.put(a.ID, e)
 }
 

@@ -2434,6 +2434,7 @@ export interface components {
              * @example 18:00
              */
             to: string;
+            /** @description Answers have these names. A request may also have full ones (MONDAY), and any letter case. */
             weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
         };
         ChangedAlerts: {
@@ -4355,7 +4356,8 @@ export interface components {
             from: string;
             /** @description By its name in the IANA database, such as Europe/Berlin. */
             timeZone: string;
-            weekdays: ("MONDAY" | "TUESDAY" | "WEDNESDAY" | "THURSDAY" | "FRIDAY" | "SATURDAY" | "SUNDAY")[];
+            /** @description Answers have these names. A request may also have full ones (MONDAY), and any letter case. */
+            weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
         };
         /**
          * @description `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.

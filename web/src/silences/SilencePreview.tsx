@@ -36,7 +36,7 @@ export function Preview({ values }: { values: Values }) {
           data && <Suppressed preview={data} recurs={request.recurrence !== undefined} />
         )}
       </div>
-      {sound && data && !error && <Newest preview={data} />}
+      {sound && data && !error && <Newest preview={data} recurs={request.recurrence !== undefined} />}
     </div>
   );
 }
@@ -57,10 +57,23 @@ function Suppressed({ preview, recurs }: { preview: SilencePreview; recurs: bool
   );
 }
 
-/** The matching alerts, and the next windows of a recurring silence. */
-function Newest({ preview: { newest, windows } }: { preview: SilencePreview }) {
+/** The next windows of a recurring silence, and the matching alerts, which may have fired outside of its windows. */
+function Newest({ preview: { newest, windows }, recurs }: { preview: SilencePreview; recurs: boolean }) {
   return (
     <>
+      {windows.length > 0 && (
+        <>
+          <h3>Next windows</h3>
+          <ul className={styles.list}>
+            {windows.map(({ from, until }) => (
+              <li key={from} className={styles.sub}>
+                <ExactTime at={from} /> to <ExactTime at={until} />
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {newest.length > 0 && <h3>{recurs ? "Newest matching alerts, at any hour" : "Newest matching alerts"}</h3>}
       <ul className={styles.list}>
         {newest.map((alert) => (
           <li key={alert.id}>
@@ -74,18 +87,6 @@ function Newest({ preview: { newest, windows } }: { preview: SilencePreview }) {
           </li>
         ))}
       </ul>
-      {windows.length > 0 && (
-        <>
-          <h3>Next windows</h3>
-          <ul className={styles.list}>
-            {windows.map(({ from, until }) => (
-              <li key={from} className={styles.sub}>
-                <ExactTime at={from} /> to <ExactTime at={until} />
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
     </>
   );
 }

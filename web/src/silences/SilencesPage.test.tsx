@@ -147,7 +147,7 @@ test("a recurring silence is made, and what the server refuses is beside its fie
   expect(sent).toMatchObject({
     name: "Nights",
     match: { severities: ["CRITICAL"] },
-    recurrence: { weekdays: ["MONDAY"], from: "22:00", durationMinutes: 480 },
+    recurrence: { weekdays: ["MON"], from: "22:00", durationMinutes: 480 },
   });
   expect(sent.endsAt).toBeUndefined();
 });

@@ -23,7 +23,7 @@ const stored: Silence = {
   },
   startsAt: "2026-11-23T10:00:37.5Z",
   endsAt: "2026-11-24T10:00:00Z",
-  recurrence: { timeZone: "Europe/Berlin", weekdays: ["MONDAY", "FRIDAY"], from: "22:00", durationMinutes: 90 },
+  recurrence: { timeZone: "Europe/Berlin", weekdays: ["MON", "FRI"], from: "22:00", durationMinutes: 90 },
   state: "ACTIVE",
   suppressed: 2,
   createdAt: "2026-11-23T10:00:00Z",

@@ -4,18 +4,10 @@ import { conditionLine, parseConditions } from "./conditions";
 
 export type Weekday = Recurrence["weekdays"][number];
 
-export const weekdays: readonly Weekday[] = [
-  "MONDAY",
-  "TUESDAY",
-  "WEDNESDAY",
-  "THURSDAY",
-  "FRIDAY",
-  "SATURDAY",
-  "SUNDAY",
-];
+export const weekdays: readonly Weekday[] = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
-/** "MONDAY" as "Mon". */
-export const shortDay = (day: Weekday) => `${day[0]}${day.slice(1, 3).toLowerCase()}`;
+/** "MON" as "Mon". */
+export const shortDay = (day: Weekday) => `${day.charAt(0)}${day.slice(1).toLowerCase()}`;
 
 /** The fields of a match in a form. */
 export interface MatchValues {

@@ -38,6 +38,11 @@ export function FormDialog({
       className={wide ? `${styles.dialog} ${styles.wide}` : styles.dialog}
       aria-labelledby={titleId}
       onCancel={onClose}
+      // In a field whose list is open, Escape closes the list alone.
+      onKeyDownCapture={(event) => {
+        const open = event.target instanceof Element && event.target.hasAttribute("data-expanded");
+        if (event.key === "Escape" && open) event.preventDefault();
+      }}
     >
       <h2 id={titleId}>{title}</h2>
       <form

@@ -1,5 +1,6 @@
 import type { Webhook, WebhookDefinition, WebhookEdit, WebhookEvent } from "../api/client";
 import type { Kept, Kind } from "../drafts/draft";
+import { hoursWords } from "../rules/sentence";
 import type { Conflict, Side } from "../ui/ConflictDialog";
 
 /** The content of the form. Numbers are texts: an empty one means the default. */
@@ -270,9 +271,6 @@ const names = {
 } as const;
 
 type Comparable = keyof typeof names;
-
-const hoursWords = ({ weekdays, from, to, timeZone }: Values["quietHours"][number]) =>
-  `${weekdays.join(" ")} ${from}–${to} ${timeZone}`;
 
 /** The fields that can be compared: secrets are never shown. */
 function comparable(values: Values): Record<Comparable, string> {
