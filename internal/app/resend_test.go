@@ -165,15 +165,66 @@ func TestReceiverThatCannotBeAsked(t *testing.T) {
 	if _, err := w.db.Outbox().Answered(t.Context(), hook, "another process"); err != nil {
 		t.Fatal(err)
 	}
+	// What is delivered after the restart is known to the new process, and is not sent again.
+	raised = append(raised, w.raise("later")...)
+	w.deliverAll()
 	var logged log
 	w.resender.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	w.service.Script(presettest.Answer{Status: http.StatusForbidden}, presettest.Answer{Status: http.StatusForbidden})
 	w.resender.Tick(t.Context())
 	w.resender.Tick(t.Context())
 	w.deliverAll()
-	w.wantStates("after it", raised, "open")
+	w.wantStates("after it", raised, "open", "open")
 	w.wantColumn("sent again", `select count(*)::text from retry`, "1")
 	if got := strings.Count(logged.String(), "let Tocsin read it"); got != 1 {
 		t.Errorf("complained %d times: %s", got, logged.String())
 	}
+}
+
+// TestSendingAgainMeetsWhatPeopleDo resolves an alert while its message is about to be sent again: it
+// is not. Of an alert with several messages that say that it is open, the last one is sent again, once.
+func TestSendingAgainMeetsWhatPeopleDo(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a", "b")
+	w.deliverAll()
+	w.undone(alerts.Resolve, raised[1])
+	w.deliverAll()
+	w.service.Restart()
+	hook := w.one(`select webhook_id::text from webhook`)
+	if _, err := w.db.Outbox().Answered(t.Context(), hook, "another process"); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := w.conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `update alert set state = 'RESOLVED', resolved_at = now() where alert_id = $1`, raised[0]); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan error)
+	go func() {
+		_, err := w.db.Outbox().Resend(t.Context(), hook)
+		sent <- err
+	}()
+	var waits int
+	for waits == 0 {
+		if err := tx.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	// Another process does the same again, because this one died before it could say that all is done.
+	w.exec(`update webhook_state set restarted_at = now()`)
+	if resent, err := w.db.Outbox().Resend(t.Context(), hook); err != nil || resent > 0 {
+		t.Errorf("sent %d again, %v", resent, err)
+	}
+	w.wantColumn("sent again", `select n.reason || ' ' || y.generation from retry y join notification n using (notification_id)`, "REOPENED 1")
+	w.deliverAll()
+	w.wantStates("after it", raised, "", "open")
 }
