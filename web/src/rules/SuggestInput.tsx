@@ -33,6 +33,8 @@ export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
       onSearchChange={setTyped}
       onFocus={() => setAsked(true)}
       maxDropdownHeight={260}
+      // Below the field, the list would cover the error.
+      inputWrapperOrder={["label", "description", "error", "input"]}
       renderOption={({ option }) => (
         <span className={styles.suggestion}>
           <span>{option.value}</span>
