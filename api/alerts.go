@@ -191,23 +191,23 @@ func (s *server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAl
 
 // AcknowledgeAlert answers POST /alerts/{id}/acknowledge.
 func (s *server) AcknowledgeAlert(ctx context.Context, req AcknowledgeAlertRequestObject) (AcknowledgeAlertResponseObject, error) {
-	a, err := s.act(ctx, Deed{AlertID: req.ID, Action: alerts.Acknowledge})
+	a, err := s.act(ctx, AlertAction{AlertID: req.ID, Action: alerts.Acknowledge})
 	return AcknowledgeAlert200JSONResponse(a), err
 }
 
 // ResolveAlert answers POST /alerts/{id}/resolve.
 func (s *server) ResolveAlert(ctx context.Context, req ResolveAlertRequestObject) (ResolveAlertResponseObject, error) {
-	a, err := s.act(ctx, Deed{AlertID: req.ID, Action: alerts.Resolve})
+	a, err := s.act(ctx, AlertAction{AlertID: req.ID, Action: alerts.Resolve})
 	return ResolveAlert200JSONResponse(a), err
 }
 
-// act does a deed on behalf of the caller, and notifies open pages at once.
-func (s *server) act(ctx context.Context, deed Deed) (Alert, error) {
+// act acts on behalf of the caller, and notifies open pages at once.
+func (s *server) act(ctx context.Context, act AlertAction) (Alert, error) {
 	who := identityOf(ctx)
-	deed.Actor = who.Actor
-	a, err := s.Inbox.Act(ctx, who.Tenant, deed)
+	act.Actor = who.Actor
+	a, err := s.Inbox.Act(ctx, who.Tenant, act)
 	if err != nil {
-		return Alert{}, fmt.Errorf("%s alert: %w", deed.Action, err)
+		return Alert{}, fmt.Errorf("%s alert: %w", act.Action, err)
 	}
 	s.hub.nudge(who.Tenant)
 	return alertAnswer(&a), nil

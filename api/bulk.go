@@ -27,7 +27,7 @@ func (s *server) ResolveAlerts(ctx context.Context, req ResolveAlertsRequestObje
 	return ResolveAlerts200JSONResponse(result), err
 }
 
-// actOnMany does a deed on behalf of the caller, and notifies open pages at once.
+// actOnMany acts on behalf of the caller, and notifies open pages at once.
 func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSelection) (BulkResult, error) {
 	filter, err := s.selection(ctx, b.Ids, b.Filter, b.UpTo)
 	if err != nil {
@@ -37,16 +37,16 @@ func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSe
 	if err := s.checkHold(action, b.HoldUntil); err != nil {
 		return BulkResult{}, err
 	}
-	deed := BulkDeed{Action: action, Actor: who.Actor, Filter: filter, HoldUntil: b.HoldUntil}
-	if deed.ID, err = actionID(b.ActionID); err != nil {
+	act := BulkAction{Action: action, Actor: who.Actor, Filter: filter, HoldUntil: b.HoldUntil}
+	if act.ID, err = actionID(b.ActionID); err != nil {
 		return BulkResult{}, err
 	}
-	done, err := s.Bulk.ActOnMany(ctx, who.Tenant, deed)
+	done, err := s.Bulk.ActOnMany(ctx, who.Tenant, act)
 	if err != nil {
 		return BulkResult{}, fmt.Errorf("%s alerts: %w", action, err)
 	}
 	s.hub.nudge(who.Tenant)
-	return bulkResult(deed.ID, done), nil
+	return bulkResult(act.ID, done), nil
 }
 
 // AssignAlerts answers POST /alerts/assign.

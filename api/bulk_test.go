@@ -17,7 +17,7 @@ import (
 
 // bulkMemory records its calls, and returns the same each time.
 type bulkMemory struct {
-	deed   api.BulkDeed
+	act    api.BulkAction
 	assign api.BulkAssignment
 	undo   api.Undo
 	mark   api.ReadMark
@@ -27,8 +27,8 @@ type bulkMemory struct {
 	found  []alerts.Group
 }
 
-func (m *bulkMemory) ActOnMany(_ context.Context, _ string, deed api.BulkDeed) (api.BulkCounts, error) {
-	m.deed = deed
+func (m *bulkMemory) ActOnMany(_ context.Context, _ string, act api.BulkAction) (api.BulkCounts, error) {
+	m.act = act
 	return api.BulkCounts{Changed: 3, Already: 2, Refused: 1, Unknown: 4, UndoableUntil: instant().Add(10 * time.Minute)}, nil
 }
 
@@ -78,26 +78,26 @@ func TestManyAlertsAreActedUpon(t *testing.T) {
 	if got.ActionID != action || got.Changed != 3 || got.Already != 2 || got.Refused != 1 || got.Unknown != 4 {
 		t.Errorf("answer %+v", got)
 	}
-	want := api.BulkDeed{ID: action, Action: alerts.Acknowledge, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{a}}}
-	if diff := cmp.Diff(want, b.bulk.deed); diff != "" {
+	want := api.BulkAction{ID: action, Action: alerts.Acknowledge, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{a}}}
+	if diff := cmp.Diff(want, b.bulk.act); diff != "" {
 		t.Error(diff)
 	}
 
 	body := `{"filter":{"severity":["CRITICAL"],"signature":[""],"mine":true,"unread":true},"upTo":"` + instant().Format(time.RFC3339Nano) + `"}`
 	got = into[api.BulkResult](b.do("POST", "/api/v1/alerts/resolve", body).want(200))
 	upTo := instant()
-	want = api.BulkDeed{ID: got.ActionID, Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{
+	want = api.BulkAction{ID: got.ActionID, Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{
 		States:     []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved},
 		Severities: []rules.Severity{rules.Critical}, Signatures: []string{""}, UpTo: &upTo, UnreadBy: "ada",
 		MineOf: []rules.Target{{Kind: rules.TargetUser, Name: "ada"}, {Kind: rules.TargetRole, Name: "admin"}},
 	}}
-	if diff := cmp.Diff(want, b.bulk.deed); diff != "" || got.ActionID == uuid.Nil {
+	if diff := cmp.Diff(want, b.bulk.act); diff != "" || got.ActionID == uuid.Nil {
 		t.Error(diff)
 	}
 
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	b.do("POST", "/api/v1/alerts/resolve", `{"ids":["`+a.String()+`"],"holdUntil":"`+until.Format(time.RFC3339)+`"}`).want(200)
-	if got := b.bulk.deed.HoldUntil; got == nil || !got.Equal(until) {
+	if got := b.bulk.act.HoldUntil; got == nil || !got.Equal(until) {
 		t.Errorf("held until %v, want %v", got, until)
 	}
 	for _, wrong := range []time.Time{time.Now().Add(-time.Minute), time.Now().Add(31 * 24 * time.Hour)} {

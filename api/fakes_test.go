@@ -302,18 +302,18 @@ func (m *inboxMemory) Get(_ context.Context, tenant string, id uuid.UUID) (alert
 	return m.get(tenant, id)
 }
 
-func (m *inboxMemory) Act(_ context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
-	return m.change(tenant, deed.AlertID, func(a *alerts.Instance) error {
-		state, err := a.State.After(deed.Action)
+func (m *inboxMemory) Act(_ context.Context, tenant string, act api.AlertAction) (alerts.Instance, error) {
+	return m.change(tenant, act.AlertID, func(a *alerts.Instance) error {
+		state, err := a.State.After(act.Action)
 		if err != nil {
 			return err
 		}
 		now := instant()
 		a.State = state
 		if state == alerts.Acknowledged {
-			a.AcknowledgedAt, a.AcknowledgedBy = &now, deed.Actor
+			a.AcknowledgedAt, a.AcknowledgedBy = &now, act.Actor
 		} else {
-			a.ResolvedAt, a.ResolvedBy = &now, deed.Actor
+			a.ResolvedAt, a.ResolvedBy = &now, act.Actor
 		}
 		return nil
 	})

@@ -19,11 +19,11 @@ type Inbox interface {
 	Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error)
 	// Act does what [alerts.State.After] allows and returns the whole alert after the action. An
 	// alert that already has the state keeps the name of the person who was first.
-	Act(ctx context.Context, tenant string, deed Deed) (alerts.Instance, error)
+	Act(ctx context.Context, tenant string, act AlertAction) (alerts.Instance, error)
 }
 
-// Deed is an action of a person on an alert.
-type Deed struct {
+// AlertAction is an action of a person on an alert.
+type AlertAction struct {
 	AlertID uuid.UUID
 	Action  alerts.Action
 	// Actor is the person, as alerts show them.
@@ -60,9 +60,9 @@ type Snooze struct {
 
 // Bulk acts on many alerts at once.
 type Bulk interface {
-	// ActOnMany does a deed on every alert of its filter, or on none. If the id of the deed is
+	// ActOnMany does an action on every alert of its filter, or on none. If the id of the action is
 	// known, it was done before: the answer is the same, and nothing is done again.
-	ActOnMany(ctx context.Context, tenant string, deed BulkDeed) (BulkCounts, error)
+	ActOnMany(ctx context.Context, tenant string, act BulkAction) (BulkCounts, error)
 	// AssignMany assigns the alerts of a filter, with the same guarantees as ActOnMany.
 	AssignMany(ctx context.Context, tenant string, of BulkAssignment) (BulkCounts, error)
 	// Undo reverts the changes of an action that have not been changed again since. An action that
@@ -71,9 +71,9 @@ type Bulk interface {
 	Undo(ctx context.Context, tenant string, u Undo) (UndoCounts, error)
 }
 
-// BulkDeed is an action of a person on many alerts.
-type BulkDeed struct {
-	// ID identifies the deed.
+// BulkAction is an action of a person on many alerts.
+type BulkAction struct {
+	// ID identifies the action.
 	ID     uuid.UUID
 	Action alerts.Action
 	Actor  string

@@ -28,7 +28,7 @@ const (
 func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
 	actor, refusal, err := s.presser(ctx, webhook, press)
 	if err != nil {
-		return fmt.Errorf("%s alert from slack: %w", press.Deed, err)
+		return fmt.Errorf("%s alert from slack: %w", press.Action, err)
 	}
 	if refusal != "" {
 		return s.tell(ctx, webhook, press, refusal)
@@ -39,7 +39,7 @@ func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack
 	})
 	said, err := s.doPressed(acting, webhook.TenantID, actor, press)
 	if err != nil {
-		return fmt.Errorf("%s alert from slack: %w", press.Deed, err)
+		return fmt.Errorf("%s alert from slack: %w", press.Action, err)
 	}
 	s.hub.nudge(webhook.TenantID)
 	if press.Message.Channel != "" && press.Message.TS != "" {
@@ -68,7 +68,7 @@ func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press sla
 	if press.User.Team != "" && member.Team != press.User.Team {
 		email = ""
 	}
-	assigns := press.Deed == slack.DeedAssign
+	assigns := press.Action == slack.ActionAssign
 	if email == "" {
 		if assigns {
 			return "", slackUnseen, nil
@@ -96,25 +96,25 @@ func (s *server) presser(ctx context.Context, webhook *notify.Webhook, press sla
 func (s *server) doPressed(ctx context.Context, tenant, actor string, press slack.Press) (said string, err error) {
 	before, err := s.Inbox.Get(ctx, tenant, press.AlertID)
 	if err == nil {
-		switch press.Deed {
-		case slack.DeedAcknowledge, slack.DeedResolve:
-			_, err = s.Inbox.Act(ctx, tenant, Deed{AlertID: press.AlertID, Action: alerts.Action(press.Deed), Actor: actor})
-		case slack.DeedAssign:
+		switch press.Action {
+		case slack.ActionAcknowledge, slack.ActionResolve:
+			_, err = s.Inbox.Act(ctx, tenant, AlertAction{AlertID: press.AlertID, Action: alerts.Action(press.Action), Actor: actor})
+		case slack.ActionAssign:
 			_, err = s.Handling.Assign(ctx, tenant, Assignment{AlertID: press.AlertID, Was: press.Was, Assignee: actor, Actor: actor})
-		case slack.DeedSnooze:
+		case slack.ActionSnooze:
 			// Counted from the press, so that a repeated request means the same instant.
 			until := press.At.Add(press.For)
 			if before.SnoozedUntil != nil && before.SnoozedUntil.Equal(until) && before.SnoozedBy == actor {
 				break
 			}
 			_, err = s.Handling.Snooze(ctx, tenant, Snooze{AlertID: press.AlertID, Until: &until, Actor: actor})
-		case slack.DeedUnsnooze:
+		case slack.ActionUnsnooze:
 			_, err = s.Handling.Snooze(ctx, tenant, Snooze{AlertID: press.AlertID, Actor: actor})
 		}
 	}
 	switch f, isFault := errors.AsType[*fault.Error](err); {
 	case err == nil:
-		return alreadySo(&before, actor, press.Deed), nil
+		return alreadySo(&before, actor, press.Action), nil
 	case isFault && f.Kind == fault.NotFound:
 		return slackGone, nil
 	case isFault && (f.Kind == fault.Conflict || f.Kind == fault.Invalid):
@@ -124,7 +124,7 @@ func (s *server) doPressed(ctx context.Context, tenant, actor string, press slac
 }
 
 // alreadySo says what had been done before a press; empty if the press did it.
-func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
+func alreadySo(before *alerts.Instance, actor string, act slack.Action) string {
 	by := func(what, who string) string {
 		if who = strings.TrimPrefix(who, "slack:"); who != "" {
 			return fmt.Sprintf("The alert was already %s by %s.", what, who)
@@ -132,13 +132,13 @@ func alreadySo(before *alerts.Instance, actor string, deed slack.Deed) string {
 		return fmt.Sprintf("The alert was already %s by Tocsin.", what)
 	}
 	switch {
-	case deed == slack.DeedAcknowledge && before.State == alerts.Acknowledged:
+	case act == slack.ActionAcknowledge && before.State == alerts.Acknowledged:
 		return by("acknowledged", before.AcknowledgedBy)
-	case deed == slack.DeedResolve && before.State == alerts.Resolved:
+	case act == slack.ActionResolve && before.State == alerts.Resolved:
 		return by("resolved", before.ResolvedBy)
-	case deed == slack.DeedAssign && before.Assignee == actor:
+	case act == slack.ActionAssign && before.Assignee == actor:
 		return "The alert is already assigned to you."
-	case deed == slack.DeedUnsnooze && before.SnoozedUntil == nil:
+	case act == slack.ActionUnsnooze && before.SnoozedUntil == nil:
 		return "The alert is no longer snoozed."
 	}
 	return ""

@@ -39,7 +39,7 @@ func open() alerts.Filter {
 func (w *world) act(a alerts.Action, f alerts.Filter) (uuid.UUID, api.BulkCounts) {
 	w.t.Helper()
 	id := w.newID()
-	done, err := w.db.Inbox().ActOnMany(w.t.Context(), tenant, api.BulkDeed{ID: id, Action: a, Actor: "ada", Filter: f})
+	done, err := w.db.Inbox().ActOnMany(w.t.Context(), tenant, api.BulkAction{ID: id, Action: a, Actor: "ada", Filter: f})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -172,17 +172,17 @@ func (w *world) tickUntil(n int) {
 	}
 }
 
-func TestADeedThatIsRepeatedIsDoneOnce(t *testing.T) {
+func TestActionThatIsRepeatedIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.plenty(w.rule(), 1000)
-	deed := api.BulkDeed{ID: w.newID(), Action: alerts.Acknowledge, Actor: "ada", Filter: open()}
+	act := api.BulkAction{ID: w.newID(), Action: alerts.Acknowledge, Actor: "ada", Filter: open()}
 	var all sync.WaitGroup
 	answers := make([]api.BulkCounts, 8)
 	for i := range answers {
 		all.Go(func() {
 			var err error
-			if answers[i], err = w.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil {
+			if answers[i], err = w.db.Inbox().ActOnMany(t.Context(), tenant, act); err != nil {
 				t.Error(err)
 			}
 		})
@@ -194,9 +194,9 @@ func TestADeedThatIsRepeatedIsDoneOnce(t *testing.T) {
 		}
 	}
 	w.wantColumn("changes", `select count(distinct change)::text from alert where state = 'ACKNOWLEDGED'`, "1")
-	deed.Action = alerts.Resolve
-	if _, err := w.db.Inbox().ActOnMany(t.Context(), tenant, deed); fault.KindOf(err) != fault.Conflict {
-		t.Errorf("another deed under the same id: %v", err)
+	act.Action = alerts.Resolve
+	if _, err := w.db.Inbox().ActOnMany(t.Context(), tenant, act); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("another act under the same id: %v", err)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestManyAtOnceFinish(t *testing.T) {
 				f.Applications = []string{"app-1", "app-2", "app-3"}
 			}
 			action := []alerts.Action{alerts.Acknowledge, alerts.Resolve}[i/3]
-			if _, err := w.db.Inbox().ActOnMany(t.Context(), tenant, api.BulkDeed{ID: uuid.New(), Action: action, Actor: "ada", Filter: f}); err != nil {
+			if _, err := w.db.Inbox().ActOnMany(t.Context(), tenant, api.BulkAction{ID: uuid.New(), Action: action, Actor: "ada", Filter: f}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -242,8 +242,8 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 		w.pass()
 	}
 	w.wantColumn("owed", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
-	deed := api.Deed{AlertID: w.firing()[0].ID, Action: alerts.Acknowledge, Actor: "anna"}
-	if _, err := w.db.Inbox().Act(t.Context(), tenant, deed); err != nil {
+	act := api.AlertAction{AlertID: w.firing()[0].ID, Action: alerts.Acknowledge, Actor: "anna"}
+	if _, err := w.db.Inbox().Act(t.Context(), tenant, act); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update alert set notified_at = now() - interval '1 day'`)
@@ -262,8 +262,8 @@ func TestResolvedCountIsHeld(t *testing.T) {
 	w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b", "c")
 	w.pass()
-	deed := api.Deed{AlertID: w.firing()[0].ID, Action: alerts.Resolve, Actor: "anna"}
-	if _, err := w.db.Inbox().Act(t.Context(), tenant, deed); err != nil {
+	act := api.AlertAction{AlertID: w.firing()[0].ID, Action: alerts.Resolve, Actor: "anna"}
+	if _, err := w.db.Inbox().Act(t.Context(), tenant, act); err != nil {
 		t.Fatal(err)
 	}
 	w.failIn("r", "d")
@@ -286,24 +286,24 @@ func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
 	w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})
 	w.failIn("r", "a", "b", "c")
 	w.pass()
-	resolve := func() api.BulkDeed {
+	resolve := func() api.BulkAction {
 		t.Helper()
-		deed := api.BulkDeed{
+		act := api.BulkAction{
 			ID: w.newID(), Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, HoldUntil: new(time.Now().Add(time.Hour)),
 		}
-		if done, err := w.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil || done.Changed != 1 {
+		if done, err := w.db.Inbox().ActOnMany(t.Context(), tenant, act); err != nil || done.Changed != 1 {
 			t.Fatalf("resolved %+v, %v", done, err)
 		}
-		return deed
+		return act
 	}
 	w.undo(resolve().ID)
 	w.wantColumn("undone", `select state || ' ' || held || ' ' || coalesce(held_until::text, '-') from alert`, "FIRING false -")
-	deed := resolve()
+	act := resolve()
 	if shown, err := w.db.Inbox().Get(t.Context(), tenant, uuid.MustParse(w.column(`select alert_id::text from alert`)[0])); err != nil ||
-		shown.HeldUntil == nil || shown.HeldUntil.Sub(*deed.HoldUntil).Abs() > time.Millisecond {
+		shown.HeldUntil == nil || shown.HeldUntil.Sub(*act.HoldUntil).Abs() > time.Millisecond {
 		t.Errorf("shown as %+v, %v", shown, err)
 	}
-	other := deed
+	other := act
 	other.HoldUntil = nil
 	if _, err := w.db.Inbox().ActOnMany(t.Context(), tenant, other); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the same action without a time: %v", err)

@@ -122,7 +122,7 @@ func (w *world) raise(ids ...string) []uuid.UUID {
 
 func (w *world) doTo(alert uuid.UUID, action alerts.Action) {
 	w.t.Helper()
-	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.Deed{AlertID: alert, Action: action, Actor: "ada"}); err != nil {
+	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.AlertAction{AlertID: alert, Action: action, Actor: "ada"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -401,7 +401,7 @@ func TestEventsAreWrittenWithTheState(t *testing.T) {
 	alert := w.raise("a")[0]
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
 		create trigger refuse before insert on outbox for each row execute function refuse()`)
-	if _, err := w.db.Inbox().Act(t.Context(), tenant, api.Deed{AlertID: alert, Action: alerts.Acknowledge, Actor: "ada"}); err == nil {
+	if _, err := w.db.Inbox().Act(t.Context(), tenant, api.AlertAction{AlertID: alert, Action: alerts.Acknowledge, Actor: "ada"}); err == nil {
 		t.Error("acknowledged, although its message cannot be written")
 	}
 	w.wantColumn("state", alertStates, "FIRING 1")
@@ -429,7 +429,7 @@ func TestActionThatEndsInADeadlockIsRepeated(t *testing.T) {
 	}
 	acted := make(chan error, 1)
 	go func() {
-		_, err := w.db.Inbox().Act(t.Context(), tenant, api.Deed{AlertID: alert, Action: alerts.Resolve, Actor: "ada"})
+		_, err := w.db.Inbox().Act(t.Context(), tenant, api.AlertAction{AlertID: alert, Action: alerts.Resolve, Actor: "ada"})
 		acted <- err
 	}()
 	w.until("the action waits for the message", func() bool {
@@ -478,15 +478,15 @@ func TestEventsArriveInOrderUnderRetries(t *testing.T) {
 	for i, alert := range raised {
 		people.Go(func() {
 			for _, action := range []alerts.Action{alerts.Acknowledge, alerts.Resolve} {
-				deed := api.BulkDeed{ID: w.newID(), Action: action, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{alert, raised[(i+1)%len(raised)]}}}
-				if _, err := inbox.ActOnMany(ctx, tenant, deed); err != nil {
+				act := api.BulkAction{ID: w.newID(), Action: action, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{alert, raised[(i+1)%len(raised)]}}}
+				if _, err := inbox.ActOnMany(ctx, tenant, act); err != nil {
 					t.Errorf("%s: %v", action, err)
 				}
-				if _, err := inbox.Undo(ctx, tenant, api.Undo{ActionID: deed.ID, Actor: "ada"}); err != nil {
+				if _, err := inbox.Undo(ctx, tenant, api.Undo{ActionID: act.ID, Actor: "ada"}); err != nil {
 					t.Errorf("undo: %v", err)
 				}
 			}
-			if _, err := inbox.Act(ctx, tenant, api.Deed{AlertID: alert, Action: alerts.Resolve, Actor: "ada"}); err != nil {
+			if _, err := inbox.Act(ctx, tenant, api.AlertAction{AlertID: alert, Action: alerts.Resolve, Actor: "ada"}); err != nil {
 				t.Errorf("resolve: %v", err)
 			}
 		})

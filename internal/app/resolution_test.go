@@ -247,8 +247,8 @@ func TestAlertsAreResolvedOnce(t *testing.T) {
 	}
 	all.Go(func() {
 		for _, id := range byHand {
-			deed := api.Deed{AlertID: uuid.MustParse(id), Action: alerts.Resolve, Actor: "ada"}
-			if _, err := w.db.Inbox().Act(t.Context(), tenant, deed); err != nil {
+			act := api.AlertAction{AlertID: uuid.MustParse(id), Action: alerts.Resolve, Actor: "ada"}
+			if _, err := w.db.Inbox().Act(t.Context(), tenant, act); err != nil {
 				t.Error(err)
 			}
 		}

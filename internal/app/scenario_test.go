@@ -112,8 +112,8 @@ func TestThreeAndTwo(t *testing.T) {
 	if len(firing) != 5 {
 		t.Fatalf("%d alerts fire, want 5", len(firing))
 	}
-	deed := api.Deed{AlertID: firing[2].ID, Action: alerts.Acknowledge, Actor: "anna"}
-	acknowledged, err := w.db.Inbox().Act(t.Context(), tenant, deed)
+	act := api.AlertAction{AlertID: firing[2].ID, Action: alerts.Acknowledge, Actor: "anna"}
+	acknowledged, err := w.db.Inbox().Act(t.Context(), tenant, act)
 	if err != nil || acknowledged.State != alerts.Acknowledged || acknowledged.AcknowledgedBy != "anna" {
 		t.Fatalf("Act = %+v, %v", acknowledged, err)
 	}

@@ -281,7 +281,7 @@ func (w *slackWorld) update() int {
 // act acts on an alert as a user does in the browser.
 func (w *slackWorld) act(alert uuid.UUID, action alerts.Action) {
 	w.t.Helper()
-	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.Deed{AlertID: alert, Action: action, Actor: "ann"}); err != nil {
+	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.AlertAction{AlertID: alert, Action: action, Actor: "ann"}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -50,22 +50,22 @@ where %s`
 
 // ActOnMany acts on many alerts in one statement. If the action was done before, by its id, it
 // returns the same answer and does nothing.
-func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed) (api.BulkCounts, error) {
-	c, err := s.selects(ctx, tenant, deed.Filter)
+func (s *Inbox) ActOnMany(ctx context.Context, tenant string, act api.BulkAction) (api.BulkCounts, error) {
+	c, err := s.selects(ctx, tenant, act.Filter)
 	if err != nil {
-		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
+		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", act.Action, err)
 	}
-	set, from, to, err := stepOf(deed.Action)
+	set, from, to, err := stepOf(act.Action)
 	if err != nil {
 		return api.BulkCounts{}, err
 	}
-	selection, err := digestOf(deed.Filter, chosen{HoldUntil: inUTC(deed.HoldUntil)})
+	selection, err := digestOf(act.Filter, chosen{HoldUntil: inUTC(act.HoldUntil)})
 	if err != nil {
-		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
+		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", act.Action, err)
 	}
-	c.args["from_states"], c.args["to_state"], c.args["actor"], c.args["held_until"] = from, to, deed.Actor, deed.HoldUntil
+	c.args["from_states"], c.args["to_state"], c.args["actor"], c.args["held_until"] = from, to, act.Actor, act.HoldUntil
 	var notified written
-	of := action{tenant: tenant, id: deed.ID, actor: deed.Actor, deed: string(deed.Action), selection: selection}
+	of := action{tenant: tenant, id: act.ID, actor: act.Actor, act: string(act.Action), selection: selection}
 	done, err := s.once(ctx, of, func(tx pgx.Tx, q *pgq.Queries, change int64) (others pgq.ActionDoneParams, err error) {
 		notified = written{}
 		c.args["change"] = change
@@ -73,15 +73,15 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 		if err != nil {
 			return others, err
 		}
-		if others, err = c.others(ctx, tx, countOthers, deed.Filter.IDs); err != nil {
+		if others, err = c.others(ctx, tx, countOthers, act.Filter.IDs); err != nil {
 			return others, err
 		}
 		others.Changed = int64(len(moved))
-		notified, err = notifyEvent(ctx, q, changed{tenant, deed.Actor, eventOf(to), moved})
+		notified, err = notifyEvent(ctx, q, changed{tenant, act.Actor, eventOf(to), moved})
 		return others, err
 	})
 	if err != nil {
-		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
+		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", act.Action, err)
 	}
 	s.notified(ctx, notified)
 	return done, nil
@@ -92,7 +92,7 @@ type action struct {
 	tenant    string
 	id        uuid.UUID
 	actor     string
-	deed      string
+	act       string
 	selection []byte
 }
 
@@ -103,7 +103,7 @@ func (s *Inbox) once(ctx context.Context, of action, do func(tx pgx.Tx, q *pgq.Q
 	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
-			TenantID: of.tenant, ActionID: of.id, Actor: of.actor, Deed: of.deed, Selection: of.selection,
+			TenantID: of.tenant, ActionID: of.id, Actor: of.actor, Deed: of.act, Selection: of.selection,
 		})
 		if errors.Is(err, pgx.ErrNoRows) {
 			done, err = sameAction(ctx, q, of)
@@ -245,7 +245,7 @@ func sameAction(ctx context.Context, q *pgq.Queries, of action) (pgq.AlertAction
 		return pgq.AlertAction{}, err
 	}
 	a := row.AlertAction
-	if a.Actor != of.actor || a.Action != of.deed || a.Selection != nil && !bytes.Equal(a.Selection, of.selection) {
+	if a.Actor != of.actor || a.Action != of.act || a.Selection != nil && !bytes.Equal(a.Selection, of.selection) {
 		return a, fault.New(fault.Conflict, "the action id belongs to another action; choose a new one")
 	}
 	return a, nil

@@ -66,7 +66,7 @@ func (s *Inbox) AssignMany(ctx context.Context, tenant string, of api.BulkAssign
 	}
 	c.args["from_states"] = []alerts.State{alerts.Firing, alerts.Acknowledged}
 	c.args["actor"], c.args["reassign"], c.args["action"] = of.Actor, of.Reassign, of.ID
-	under := action{tenant: tenant, id: of.ID, actor: of.Actor, deed: deedAssign, selection: selection}
+	under := action{tenant: tenant, id: of.ID, actor: of.Actor, act: deedAssign, selection: selection}
 	done, err := s.once(ctx, under, func(tx pgx.Tx, q *pgq.Queries, _ int64) (others pgq.ActionDoneParams, err error) {
 		to, err := assigneeOf(ctx, q, tenant, api.Assignment{Assignee: of.Assignee, Actor: of.Actor})
 		if err != nil {

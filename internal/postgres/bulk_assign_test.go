@@ -52,7 +52,7 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 	if _, err := inbox.Assign(t.Context(), tenant, api.Assignment{AlertID: first, Assignee: "bo@x", Actor: "bo@x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inbox.Act(t.Context(), tenant, api.Deed{AlertID: third, Action: alerts.Resolve, Actor: "bo@x"}); err != nil {
+	if _, err := inbox.Act(t.Context(), tenant, api.AlertAction{AlertID: third, Action: alerts.Resolve, Actor: "bo@x"}); err != nil {
 		t.Fatal(err)
 	}
 	all := alerts.Filter{IDs: []uuid.UUID{first, second, third, uuid.New()}}
@@ -76,8 +76,8 @@ func TestManyAlertsAreAssignedAndGivenBack(t *testing.T) {
 			t.Errorf("%+v: %v", of, err)
 		}
 	}
-	deed := api.BulkDeed{ID: take.ID, Action: alerts.Acknowledge, Actor: "ada@x", Filter: all}
-	if _, err := inbox.ActOnMany(t.Context(), tenant, deed); fault.KindOf(err) != fault.Conflict {
+	act := api.BulkAction{ID: take.ID, Action: alerts.Acknowledge, Actor: "ada@x", Filter: all}
+	if _, err := inbox.ActOnMany(t.Context(), tenant, act); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("an acknowledgement under the id of an assignment: %v", err)
 	}
 
@@ -139,8 +139,8 @@ func TestAFilterSaysWhichAlertsAreAssigned(t *testing.T) {
 		t.Errorf("by another tenant: %s, %v", handlers(t, conn), err)
 	}
 	// Acknowledgements use the filter as well.
-	deed := api.BulkDeed{ID: uuid.New(), Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{From: &from}}
-	if done, err := inbox.ActOnMany(t.Context(), tenant, deed); err != nil || done.Changed != 3 {
+	act := api.BulkAction{ID: uuid.New(), Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{From: &from}}
+	if done, err := inbox.ActOnMany(t.Context(), tenant, act); err != nil || done.Changed != 3 {
 		t.Errorf("acknowledged %+v, %v", done, err)
 	}
 }

@@ -139,7 +139,7 @@ func (w *windowAlerts) open() []evaluator.OpenAlert {
 
 func (w *windowAlerts) act(id uuid.UUID, action alerts.Action) {
 	w.t.Helper()
-	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.Deed{AlertID: id, Action: action, Actor: "p"}); err != nil {
+	if _, err := w.db.Inbox().Act(w.t.Context(), tenant, api.AlertAction{AlertID: id, Action: action, Actor: "p"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -197,7 +197,7 @@ func TestResolvedWindowAlertsAreHeld(t *testing.T) {
 	w := newWindowAlerts(t)
 	raised := w.apply(2, 0, 2, w.change(alerts.Raise, uuid.Nil, "a", notify.ReasonFired), w.change(alerts.Raise, uuid.Nil, "b", notify.ReasonFired))
 	a, b := raised[0].Instance.ID, raised[1].Instance.ID
-	bulk := api.BulkDeed{ID: uuid.New(), Action: alerts.Resolve, Actor: "p", Filter: alerts.Filter{IDs: []uuid.UUID{b}}}
+	bulk := api.BulkAction{ID: uuid.New(), Action: alerts.Resolve, Actor: "p", Filter: alerts.Filter{IDs: []uuid.UUID{b}}}
 	w.act(a, alerts.Resolve)
 	if done, err := w.db.Inbox().ActOnMany(t.Context(), tenant, bulk); err != nil || done.Changed != 1 {
 		t.Fatalf("%+v, %v", done, err)

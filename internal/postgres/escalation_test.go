@@ -175,8 +175,8 @@ func TestAStepIsVoidWhereSomebodyLooksAfterTheAlert(t *testing.T) {
 		"snoozed for the first one": {func(e *escalatingAlert) { _, _ = e.snooze(8 * time.Minute) }, sum{}, both},
 		"acknowledged and undone": {func(e *escalatingAlert) {
 			id := uuid.New()
-			deed := api.BulkDeed{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
-			if _, err := e.db.Inbox().ActOnMany(e.t.Context(), tenant, deed); err != nil {
+			act := api.BulkAction{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+			if _, err := e.db.Inbox().ActOnMany(e.t.Context(), tenant, act); err != nil {
 				e.t.Error(err)
 			}
 			e.want("while it is acknowledged", 6, 0, 0, 0)
@@ -222,8 +222,8 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 	act := func(action alerts.Action) func(*escalatingAlert) func() error {
 		return func(e *escalatingAlert) func() error {
 			id := uuid.New()
-			deed := api.BulkDeed{ID: id, Action: action, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
-			if _, err := e.db.Inbox().ActOnMany(e.t.Context(), tenant, deed); err != nil {
+			act := api.BulkAction{ID: id, Action: action, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+			if _, err := e.db.Inbox().ActOnMany(e.t.Context(), tenant, act); err != nil {
 				e.t.Error(err)
 			}
 			return func() error {
@@ -300,8 +300,8 @@ func TestAStepThatWasLateIsResumed(t *testing.T) {
 			e.exec(t, `update alert set fired_at = now() - interval '8 minutes'`)
 			e.exec(t, `update alert_escalation set due_at = now() - interval '3 minutes'`)
 			id := uuid.New()
-			deed := api.BulkDeed{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
-			if _, err := e.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil {
+			act := api.BulkAction{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+			if _, err := e.db.Inbox().ActOnMany(t.Context(), tenant, act); err != nil {
 				t.Fatal(err)
 			}
 			if look {
@@ -326,8 +326,8 @@ func TestAnUndoResumesWhatItMadeVoid(t *testing.T) {
 	e.exec(t, `delete from alert_snooze`)
 	e.exec(t, `update alert_escalation set void_at = array[now() - interval '1 minute']`)
 	id := uuid.New()
-	deed := api.BulkDeed{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
-	if _, err := e.db.Inbox().ActOnMany(t.Context(), tenant, deed); err != nil {
+	act := api.BulkAction{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{e.alert}}}
+	if _, err := e.db.Inbox().ActOnMany(t.Context(), tenant, act); err != nil {
 		t.Fatal(err)
 	}
 	e.want("while it is acknowledged", 16, 0, 0, 0)

@@ -216,43 +216,43 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 
 // Act changes the state of an alert. If two people do the same at once, the alert names the first
 // one.
-func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
+func (s *Inbox) Act(ctx context.Context, tenant string, act api.AlertAction) (alerts.Instance, error) {
 	var alert alerts.Instance
 	var notified written
 	err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		notified = written{}
-		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})
+		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: act.AlertID})
 		if err != nil {
 			return notFound(err, "alert")
 		}
 		from := alerts.State(state)
-		to, err := from.After(deed.Action)
+		to, err := from.After(act.Action)
 		if err != nil {
 			return err
 		}
 		if to != from {
 			switch to {
 			case alerts.Acknowledged:
-				err = q.AlertAcknowledge(ctx, pgq.AlertAcknowledgeParams{Actor: deed.Actor, AlertID: deed.AlertID})
+				err = q.AlertAcknowledge(ctx, pgq.AlertAcknowledgeParams{Actor: act.Actor, AlertID: act.AlertID})
 			case alerts.Resolved:
-				err = q.AlertResolve(ctx, pgq.AlertResolveParams{Actor: deed.Actor, AlertID: deed.AlertID})
+				err = q.AlertResolve(ctx, pgq.AlertResolveParams{Actor: act.Actor, AlertID: act.AlertID})
 			case alerts.Firing, alerts.Pending:
 				err = fault.New(fault.Conflict, "no action leads back to %s", to)
 			}
 			if err != nil {
 				return err
 			}
-			notified, err = notifyEvent(ctx, q, changed{tenant, deed.Actor, eventOf(to), []uuid.UUID{deed.AlertID}})
+			notified, err = notifyEvent(ctx, q, changed{tenant, act.Actor, eventOf(to), []uuid.UUID{act.AlertID}})
 			if err != nil {
 				return err
 			}
 		}
-		alert, err = getAlert(ctx, q, tenant, deed.AlertID)
+		alert, err = getAlert(ctx, q, tenant, act.AlertID)
 		return err
 	})
 	if err != nil {
-		return alerts.Instance{}, fmt.Errorf("%s alert: %w", deed.Action, err)
+		return alerts.Instance{}, fmt.Errorf("%s alert: %w", act.Action, err)
 	}
 	s.notified(ctx, notified)
 	return alert, nil

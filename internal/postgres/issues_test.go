@@ -79,7 +79,7 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 		raised{id: "5", severity: "WARNING", application: "billing", route: "import", error: "Timeout", ago: 2 * time.Minute},
 	)
 	inbox := db.Inbox()
-	if _, err := inbox.ActOnMany(t.Context(), tenant, api.BulkDeed{
+	if _, err := inbox.ActOnMany(t.Context(), tenant, api.BulkAction{
 		ID: uuid.New(), Action: alerts.Acknowledge, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{alertID("1")}},
 	}); err != nil {
 		t.Fatal(err)
@@ -134,8 +134,8 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 		t.Errorf("without perExchange there are %d alerts, %v", len(page.Alerts), err)
 	}
 	issue.PerExchange = true
-	deed := api.BulkDeed{ID: uuid.New(), Action: alerts.Resolve, Actor: "ada", Filter: issue}
-	done, err := inbox.ActOnMany(t.Context(), tenant, deed)
+	act := api.BulkAction{ID: uuid.New(), Action: alerts.Resolve, Actor: "ada", Filter: issue}
+	done, err := inbox.ActOnMany(t.Context(), tenant, act)
 	if err != nil || done.Changed != 1 {
 		t.Errorf("%+v, %v", done, err)
 	}
@@ -148,13 +148,13 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 		"attribute":    func(f *alerts.Filter) { f.Attributes = map[string]string{"region": "eu"} },
 		"from":         func(f *alerts.Filter) { f.From = &now },
 	} {
-		other := deed
+		other := act
 		change(&other.Filter)
 		if _, err := inbox.ActOnMany(t.Context(), tenant, other); fault.KindOf(err) != fault.Conflict {
 			t.Errorf("the same id with another %s: %v", part, err)
 		}
 	}
-	if again, err := inbox.ActOnMany(t.Context(), tenant, deed); err != nil || again.Changed != 1 {
+	if again, err := inbox.ActOnMany(t.Context(), tenant, act); err != nil || again.Changed != 1 {
 		t.Errorf("the same again: %+v, %v", again, err)
 	}
 }

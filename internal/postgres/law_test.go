@@ -85,7 +85,7 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			return db.Rules().SetEnabled(ctx, storetest.Tenant, id, enabled)
 		},
 		Resolve: func(id uuid.UUID) error {
-			_, err := db.Inbox().Act(ctx, storetest.Tenant, api.Deed{AlertID: id, Action: alerts.Resolve, Actor: "somebody"})
+			_, err := db.Inbox().Act(ctx, storetest.Tenant, api.AlertAction{AlertID: id, Action: alerts.Resolve, Actor: "somebody"})
 			return err
 		},
 		Retry:   func(id uuid.UUID) error { return record.Retry(ctx, storetest.Tenant, id, "somebody") },
@@ -110,12 +110,12 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			return err
 		},
 		ExpireHeld: func(after time.Duration) (int, error) { return db.Outbox().ExpireHeld(ctx, after) },
-		Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
-			done, err := db.Inbox().ActOnMany(ctx, storetest.Tenant, api.BulkDeed{ID: deed, Action: action, Actor: "somebody", Filter: alerts.Filter{IDs: ids}})
+		Act: func(act uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
+			done, err := db.Inbox().ActOnMany(ctx, storetest.Tenant, api.BulkAction{ID: act, Action: action, Actor: "somebody", Filter: alerts.Filter{IDs: ids}})
 			return int(done.Changed), err
 		},
-		Undo: func(deed uuid.UUID) (int, error) {
-			done, err := db.Inbox().Undo(ctx, storetest.Tenant, api.Undo{ActionID: deed, Actor: "somebody"})
+		Undo: func(act uuid.UUID) (int, error) {
+			done, err := db.Inbox().Undo(ctx, storetest.Tenant, api.Undo{ActionID: act, Actor: "somebody"})
 			return int(done.Restored), err
 		},
 		Snooze: func(id uuid.UUID, d time.Duration) error {

@@ -143,8 +143,8 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 		"resolved by the engine": {func(n *quiet) { n.exec(n.t, `update alert set state = 'RESOLVED', resolved_at = now()`) }, []string{"FIRED DISCARDED"}},
 		"resolved and opened again": {func(n *quiet) {
 			id := uuid.New()
-			deed := api.BulkDeed{ID: id, Action: alerts.Resolve, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
-			if _, err := n.db.Inbox().ActOnMany(n.t.Context(), tenant, deed); err != nil {
+			act := api.BulkAction{ID: id, Action: alerts.Resolve, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
+			if _, err := n.db.Inbox().ActOnMany(n.t.Context(), tenant, act); err != nil {
 				n.t.Error(err)
 			}
 			if _, err := n.db.Inbox().Undo(n.t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {

@@ -58,7 +58,7 @@ func (n *napping) snoozed() {
 
 func (n *napping) act(action alerts.Action) {
 	n.t.Helper()
-	if _, err := n.db.Inbox().Act(n.t.Context(), tenant, api.Deed{AlertID: n.alert, Action: action, Actor: "ada@x"}); err != nil {
+	if _, err := n.db.Inbox().Act(n.t.Context(), tenant, api.AlertAction{AlertID: n.alert, Action: action, Actor: "ada@x"}); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -159,8 +159,8 @@ func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 		}, 0, 0},
 		"resolved and reopened": {func(n *napping) {
 			id := uuid.New()
-			deed := api.BulkDeed{ID: id, Action: alerts.Resolve, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
-			if _, err := n.db.Inbox().ActOnMany(n.t.Context(), tenant, deed); err != nil {
+			act := api.BulkAction{ID: id, Action: alerts.Resolve, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
+			if _, err := n.db.Inbox().ActOnMany(n.t.Context(), tenant, act); err != nil {
 				n.t.Error(err)
 			}
 			if _, err := n.db.Inbox().Undo(n.t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {

@@ -102,9 +102,9 @@ func (w *world) lookAfter() {
 	soon := time.Duration(20+w.rand.IntN(300)) * time.Second
 	switch w.rand.IntN(9) {
 	case 0, 1:
-		w.deed(alerts.Acknowledged, id, ids[w.rand.IntN(len(ids))])
+		w.actOn(alerts.Acknowledged, id, ids[w.rand.IntN(len(ids))])
 	case 2:
-		w.deed(alerts.Resolved, id)
+		w.actOn(alerts.Resolved, id)
 	case 3, 4:
 		w.snooze(id, soon)
 	case 5:
@@ -112,7 +112,7 @@ func (w *world) lookAfter() {
 	case 6:
 		w.undo(3)
 	case 7: // in error, which is seen later
-		w.deed(alerts.Acknowledged, id)
+		w.actOn(alerts.Acknowledged, id)
 		w.check()
 		w.run(soon)
 		w.undo(1)
@@ -124,7 +124,7 @@ func (w *world) lookAfter() {
 	}
 }
 
-func (w *world) deed(to alerts.State, ids ...uuid.UUID) {
+func (w *world) actOn(to alerts.State, ids ...uuid.UUID) {
 	w.people.acted++
 	d := deedTruth{id: uuid.UUID{5, 14: byte(w.people.acted >> 8), 15: byte(w.people.acted)}, before: map[uuid.UUID]string{}}
 	for _, id := range ids {
@@ -140,16 +140,16 @@ func (w *world) deed(to alerts.State, ids ...uuid.UUID) {
 		w.truth.alerts[id].state = string(to)
 		w.note("a person makes alert %s %s, as %s", short(id), to, short(d.id))
 	}
-	w.truth.deeds = append(w.truth.deeds, d)
+	w.truth.acts = append(w.truth.acts, d)
 }
 
-// undo takes one of the last deeds back, of so many.
+// undo takes one of the last acts back, of so many.
 func (w *world) undo(last int) {
-	n := len(w.truth.deeds)
+	n := len(w.truth.acts)
 	if n == 0 {
 		return
 	}
-	d := w.truth.deeds[n-1-w.rand.IntN(min(n, last))]
+	d := w.truth.acts[n-1-w.rand.IntN(min(n, last))]
 	done, _ := w.db.Action(d.id)
 	restored, err := w.db.Undo(d.id)
 	if err != nil {

@@ -54,8 +54,8 @@ type truth struct {
 	hours   map[uuid.UUID][]hoursTruth
 	quieted map[uuid.UUID]*heldTruth
 	stepIDs map[uuid.UUID]int
-	// deeds are what people did with alerts and may take back.
-	deeds []deedTruth
+	// acts are what people did with alerts and may take back.
+	acts []deedTruth
 	// replays are those that people began.
 	replays []*replayTruth
 	// hooks is when a person last changed each webhook; checked when each claim was last

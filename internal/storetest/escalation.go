@@ -92,13 +92,13 @@ func escalationResumes(l *law) {
 	l.escalating()
 	first := l.escalating()
 	l.Advance(4 * time.Minute)
-	deed := l.act(alerts.Acknowledge, first)
+	act := l.act(alerts.Acknowledge, first)
 	l.escalate("while one is acknowledged", 2*time.Minute, 1, 0)
-	l.equal("undone", l.undo(deed), 1)
+	l.equal("undone", l.undo(act), 1)
 	l.escalate("undone", 0, 1, 0)
 	l.escalate("and not again", time.Minute, 0, 0)
-	deed = l.act(alerts.Resolve, first)
-	l.equal("undone before the next step", l.undo(deed), 1)
+	act = l.act(alerts.Resolve, first)
+	l.equal("undone before the next step", l.undo(act), 1)
 	l.escalate("the next step", 9*time.Minute, 0, 2)
 
 	second := l.escalating()
@@ -114,18 +114,18 @@ func escalationResumes(l *law) {
 
 func escalationUndone(l *law) {
 	id := l.escalating()
-	deed := l.act(alerts.Acknowledge, id)
+	act := l.act(alerts.Acknowledge, id)
 	l.act(alerts.Resolve, id)
-	l.equal("what has changed since is undone", l.undo(deed), 0)
+	l.equal("what has changed since is undone", l.undo(act), 0)
 	l.equal("state", l.Alert(id), alerts.Resolved)
 	other := l.escalating()
 	l.act(alerts.Acknowledge, other)
-	deed = l.act(alerts.Resolve, other)
-	l.equal("undone", l.undo(deed), 1)
+	act = l.act(alerts.Resolve, other)
+	l.equal("undone", l.undo(act), 1)
 	l.equal("state", l.Alert(other), alerts.Acknowledged)
-	deed = l.act(alerts.Resolve, other)
+	act = l.act(alerts.Resolve, other)
 	l.Advance(11 * time.Minute)
-	if _, err := l.Undo(deed); err == nil {
+	if _, err := l.Undo(act); err == nil {
 		l.Error("what was done long ago is undone")
 	}
 	l.equal("state", l.Alert(other), alerts.Resolved)
@@ -137,8 +137,8 @@ func escalationReplayed(l *law) {
 	b.Instances[0].Routing = l.escalatingRouting()
 	l.equal("raised", len(l.commit(b).Inserted), 1)
 	l.escalate("what a replay raised", 2*time.Hour, 0, 0)
-	deed := l.act(alerts.Acknowledge, b.Instances[0].ID)
-	l.equal("undone", l.undo(deed), 1)
+	act := l.act(alerts.Acknowledge, b.Instances[0].ID)
+	l.equal("undone", l.undo(act), 1)
 	l.escalate("nor what is undone of it", 2*time.Hour, 0, 0)
 }
 
@@ -240,16 +240,16 @@ func snoozeQuiet(l *law) {
 func (l *law) act(action alerts.Action, ids ...uuid.UUID) uuid.UUID {
 	l.Helper()
 	l.next++
-	deed := uuid.UUID{6, 6: 0x80, 8: 0x80, 15: byte(l.next)}
-	changed, err := l.Act(deed, action, ids...)
+	act := uuid.UUID{6, 6: 0x80, 8: 0x80, 15: byte(l.next)}
+	changed, err := l.Act(act, action, ids...)
 	l.must(err)
 	l.equal("changed", changed, len(ids))
-	return deed
+	return act
 }
 
-func (l *law) undo(deed uuid.UUID) int {
+func (l *law) undo(act uuid.UUID) int {
 	l.Helper()
-	restored, err := l.Undo(deed)
+	restored, err := l.Undo(act)
 	l.must(err)
 	return restored
 }

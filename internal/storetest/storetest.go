@@ -43,10 +43,10 @@ type Store struct {
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
 	EndSilence    func(id uuid.UUID) error
-	// Act acts on alerts as one deed, and returns how many it has changed; Undo takes that back, and
+	// Act acts on alerts as one act, and returns how many it has changed; Undo takes that back, and
 	// returns how many it has restored.
-	Act  func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (changed int, err error)
-	Undo func(deed uuid.UUID) (restored int, err error)
+	Act  func(act uuid.UUID, action alerts.Action, ids ...uuid.UUID) (changed int, err error)
+	Undo func(act uuid.UUID) (restored int, err error)
 	// Snooze lets an alert be quiet for a while.
 	Snooze       func(alert uuid.UUID, d time.Duration) error
 	CancelSnooze func(alert uuid.UUID) error

@@ -72,10 +72,10 @@ const (
 // Press is a button press, or a choice from the menu.
 type Press struct {
 	AlertID uuid.UUID
-	Deed    Deed
-	// Was is who handled the alert according to the message, for [DeedAssign].
+	Action  Action
+	// Was is who handled the alert according to the message, for [ActionAssign].
 	Was string
-	// For is how long to snooze, from At, for [DeedSnooze].
+	// For is how long to snooze, from At, for [ActionSnooze].
 	For time.Duration
 	// At is when the button was pressed, by Slack's clock.
 	At   time.Time
@@ -85,16 +85,16 @@ type Press struct {
 	Thread  string
 }
 
-// Deed is the action that a press requests.
-type Deed string
+// Action is the action that a press requests.
+type Action string
 
 // The actions.
 const (
-	DeedAcknowledge Deed = "acknowledge"
-	DeedResolve     Deed = "resolve"
-	DeedAssign      Deed = "assign"
-	DeedSnooze      Deed = "snooze"
-	DeedUnsnooze    Deed = "unsnooze"
+	ActionAcknowledge Action = "acknowledge"
+	ActionResolve     Action = "resolve"
+	ActionAssign      Action = "assign"
+	ActionSnooze      Action = "snooze"
+	ActionUnsnooze    Action = "unsnooze"
 )
 
 // User is who pressed the button.
@@ -180,20 +180,20 @@ func (p *Press) read(action pressedAction) (bool, error) {
 	value := action.Value
 	switch action.ActionID {
 	case actionAcknowledge:
-		p.Deed = DeedAcknowledge
+		p.Action = ActionAcknowledge
 	case actionResolve:
-		p.Deed = DeedResolve
+		p.Action = ActionResolve
 	case actionAssign:
-		p.Deed = DeedAssign
+		p.Action = ActionAssign
 		value, p.Was, _ = strings.Cut(value, " ")
 	case actionSnooze:
 		alert, chosen, _ := strings.Cut(action.Selected.Value, " ")
 		value = alert
 		if chosen == snoozeEnd {
-			p.Deed = DeedUnsnooze
+			p.Action = ActionUnsnooze
 			break
 		}
-		p.Deed = DeedSnooze
+		p.Action = ActionSnooze
 		var err error
 		if p.For, err = time.ParseDuration(chosen); err != nil || p.For <= 0 {
 			return false, errors.New("the choice is not a duration of a snooze")

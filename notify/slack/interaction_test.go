@@ -89,12 +89,12 @@ func TestReadPress(t *testing.T) {
 		return p
 	}
 	for payload, want := range map[string]slack.Press{
-		action(`"action_id":"tocsin_acknowledge","value":"` + id + `"`):      {Deed: slack.DeedAcknowledge},
-		action(`"action_id":"tocsin_resolve","value":"` + id + `"`):          {Deed: slack.DeedResolve},
-		action(`"action_id":"tocsin_assign","value":"` + id + `"`):           {Deed: slack.DeedAssign},
-		action(`"action_id":"tocsin_assign","value":"` + id + ` bo@x.test"`): {Deed: slack.DeedAssign, Was: "bo@x.test"},
-		chosen(id+" 4h", "1795244520.25"):                                    {Deed: slack.DeedSnooze, For: 4 * time.Hour, At: time.Unix(1795244520, 250_000_000).UTC()},
-		chosen(id+" end", ""):                                                {Deed: slack.DeedUnsnooze},
+		action(`"action_id":"tocsin_acknowledge","value":"` + id + `"`):      {Action: slack.ActionAcknowledge},
+		action(`"action_id":"tocsin_resolve","value":"` + id + `"`):          {Action: slack.ActionResolve},
+		action(`"action_id":"tocsin_assign","value":"` + id + `"`):           {Action: slack.ActionAssign},
+		action(`"action_id":"tocsin_assign","value":"` + id + ` bo@x.test"`): {Action: slack.ActionAssign, Was: "bo@x.test"},
+		chosen(id+" 4h", "1795244520.25"):                                    {Action: slack.ActionSnooze, For: 4 * time.Hour, At: time.Unix(1795244520, 250_000_000).UTC()},
+		chosen(id+" end", ""):                                                {Action: slack.ActionUnsnooze},
 	} {
 		if got, found, err := read(payload); err != nil || !found || got != here(want) {
 			t.Errorf("%s: %+v, %v, %v", payload, got, found, err)

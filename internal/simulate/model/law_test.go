@@ -45,13 +45,13 @@ func TestLaw(t *testing.T) {
 			EndSilence: db.EndSilence,
 			ExpireHeld: db.ExpireHeld,
 			EndQuiet:   db.EndQuiet, EditQuietHours: db.EditQuietHours,
-			Act: func(deed uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
+			Act: func(act uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {
 				to := map[alerts.Action]alerts.State{alerts.Acknowledge: alerts.Acknowledged, alerts.Resolve: alerts.Resolved}[action]
-				changed, err := db.Act(deed, to, ids...)
+				changed, err := db.Act(act, to, ids...)
 				return len(changed), err
 			},
-			Undo: func(deed uuid.UUID) (int, error) {
-				restored, err := db.Undo(deed)
+			Undo: func(act uuid.UUID) (int, error) {
+				restored, err := db.Undo(act)
 				return len(restored), err
 			},
 			Snooze: func(id uuid.UUID, d time.Duration) error { return db.Snooze(id, now.Add(d)) },

@@ -196,7 +196,7 @@ func TestTocsinsBot(t *testing.T) {
 	b.SetRequestURL(app.URL)
 	b.must(t, 200, "POST", "/control/press", press(1, "tocsin_acknowledge"))
 	mu.Lock()
-	if len(pressed) != 1 || pressed[0].AlertID != d.Alert.ID || pressed[0].Deed != slack.DeedAcknowledge ||
+	if len(pressed) != 1 || pressed[0].AlertID != d.Alert.ID || pressed[0].Action != slack.ActionAcknowledge ||
 		pressed[0].Message != *outcome.Posted || pressed[0].User != (slack.User{ID: "U0YOU", Team: team, Name: "slack:you"}) {
 		t.Errorf("pressed %+v", pressed)
 	}

@@ -42,9 +42,9 @@ func (o *operator) handle(ctx context.Context) error {
 			continue
 		}
 		for _, event := range ways[nth%len(ways)] {
-			deed := map[string]string{anAcknowledging: "acknowledge", aResolution: "resolve"}[event]
-			if _, err := o.call(ctx, http.MethodPost, "/alerts/"+id+"/"+deed, "", nil); err != nil {
-				return fmt.Errorf("%s alert %s: %w", deed, id, err)
+			act := map[string]string{anAcknowledging: "acknowledge", aResolution: "resolve"}[event]
+			if _, err := o.call(ctx, http.MethodPost, "/alerts/"+id+"/"+act, "", nil); err != nil {
+				return fmt.Errorf("%s alert %s: %w", act, id, err)
 			}
 			o.w.truth.mu.Lock()
 			o.w.truth.handled[id] = append(o.w.truth.handled[id], event)

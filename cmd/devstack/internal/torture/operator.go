@@ -177,9 +177,9 @@ func (o *operator) work(ctx context.Context) error {
 		if !pause(ctx.Done(), time.Duration(e.atNS)-o.w.elapsed()) {
 			return ctx.Err()
 		}
-		o.w.tell("operator: %v %s", e.deed, e.rule)
+		o.w.tell("operator: %v %s", e.act, e.rule)
 		if err := o.do(ctx, e); err != nil {
-			return fmt.Errorf("%v rule %s: %w", e.deed, e.rule, err)
+			return fmt.Errorf("%v rule %s: %w", e.act, e.rule, err)
 		}
 	}
 	return nil
@@ -187,12 +187,12 @@ func (o *operator) work(ctx context.Context) error {
 
 func (o *operator) do(ctx context.Context, e edit) error {
 	l := o.w.truth.find(e.rule)
-	if e.deed == disable || e.deed == remove {
-		return o.end(ctx, l, e.deed)
+	if e.act == disable || e.act == remove {
+		return o.end(ctx, l, e.act)
 	}
 	o.w.editing.Lock()
 	defer o.w.editing.Unlock()
-	switch e.deed {
+	switch e.act {
 	case create:
 		var r rule
 		e.change(&r)
@@ -203,7 +203,7 @@ func (o *operator) do(ctx context.Context, e edit) error {
 	case enable:
 		return o.enable(ctx, l)
 	}
-	return fmt.Errorf("unknown deed %d", e.deed)
+	return fmt.Errorf("unknown act %d", e.act)
 }
 
 func (o *operator) create(ctx context.Context, r rule) error {
@@ -261,7 +261,7 @@ func (o *operator) update(ctx context.Context, l *life, change func(*rule)) erro
 }
 
 // end disables or removes a rule after it has alerted all that is visible now.
-func (o *operator) end(ctx context.Context, l *life, d deed) error {
+func (o *operator) end(ctx context.Context, l *life, d act) error {
 	sealed, seen := time.Now().UnixNano(), o.w.losses()
 	defer o.w.editing.Unlock()
 	for {

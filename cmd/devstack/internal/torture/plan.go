@@ -109,22 +109,22 @@ func startingRules(o *Options) []rule {
 type edit struct {
 	atNS int64
 	rule string
-	deed deed
+	act  act
 	// change is applied to the rule before it is created or updated.
 	change func(*rule)
 }
 
-type deed int
+type act int
 
 const (
-	create deed = iota
+	create act = iota
 	update
 	disable
 	enable
 	remove
 )
 
-func (d deed) String() string {
+func (d act) String() string {
 	return [...]string{"create", "update", "disable", "enable", "remove"}[d]
 }
 

@@ -369,7 +369,7 @@ func TestSeedsRepeat(t *testing.T) {
 func describePlan(p *plan) []any {
 	var edits []string
 	for _, e := range p.edits {
-		edits = append(edits, fmt.Sprint(e.atNS, e.rule, e.deed))
+		edits = append(edits, fmt.Sprint(e.atNS, e.rule, e.act))
 	}
 	return []any{p.exchanges, p.writes, edits, p.faults}
 }
