@@ -28,7 +28,7 @@ func (sinceTen) ChangedSince(_ context.Context, _, fingerprint string, limit int
 }
 
 func TestAReturningPageIsToldWhatItMissed(t *testing.T) {
-	b := newBench(t, func(o *api.Options) { o.PulseInterval, o.Missed = 5*time.Millisecond, sinceTen{} })
+	b := newBench(t, func(o *api.Options) { o.InboxInterval, o.Missed = 5*time.Millisecond, sinceTen{} })
 	b.beat.set("13-0")
 	address := b.serve()
 	const counts = `"counts":{"acknowledged":0,"firing":1,"pending":0,"resolved":0}`
@@ -49,7 +49,7 @@ func TestAReturningPageIsToldWhatItMissed(t *testing.T) {
 // changes.
 func TestAThousandPages(t *testing.T) {
 	const pages, changes = 1000, 10
-	b := newBench(t, func(o *api.Options) { o.PulseInterval = 20 * time.Millisecond })
+	b := newBench(t, func(o *api.Options) { o.InboxInterval = 20 * time.Millisecond })
 	b.beat.set("0")
 	address := b.serveWithin(time.Minute)
 	// Both ends of the connections are in this process.

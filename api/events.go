@@ -16,10 +16,10 @@ import (
 	"tocsin/alerts"
 )
 
-// Pulse says whether an inbox has changed.
-type Pulse interface {
-	// Pulse returns the present state of an inbox.
-	Pulse(ctx context.Context, tenant string) (InboxState, error)
+// InboxStates says whether an inbox has changed.
+type InboxStates interface {
+	// InboxState returns the present state of an inbox.
+	InboxState(ctx context.Context, tenant string) (InboxState, error)
 }
 
 // InboxState is the state of an inbox, and what has changed in it.
@@ -116,7 +116,7 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 // stillMay returns why the caller may not follow a stream any more. If this cannot be found out in
 // time, it returns nil, so that no beat is delayed for long.
 func stillMay(ctx context.Context) error {
-	asking, cancel := context.WithTimeout(ctx, pulseTimeout)
+	asking, cancel := context.WithTimeout(ctx, inboxTimeout)
 	defer cancel()
 	err := callOf(ctx).holds(asking)
 	if status := statusOfHTTP(err); status == http.StatusUnauthorized || status == http.StatusForbidden {
@@ -154,7 +154,7 @@ func (s *server) missed(ctx context.Context, id string) *MissedAlerts {
 	if s.Missed == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inboxTimeout)
 	defer cancel()
 	n, known, err := s.Missed.ChangedSince(ctx, tenantOf(ctx), id, maxMissed+1)
 	if err != nil || !known {

@@ -81,7 +81,7 @@ func (p *page) want(want string) {
 const began = `retry: 2000|event: beat|data: {"intervalSeconds":15}`
 
 func TestEventsReachEveryOpenPage(t *testing.T) {
-	b := newBench(t, func(o *api.Options) { o.PulseInterval = 5 * time.Millisecond })
+	b := newBench(t, func(o *api.Options) { o.InboxInterval = 5 * time.Millisecond })
 	address := b.serve()
 	const event = `|event: alerts|data: {"counts":{"acknowledged":0,"firing":1,"pending":0,"resolved":0}}`
 
@@ -108,7 +108,7 @@ func TestEventsReachEveryOpenPage(t *testing.T) {
 }
 
 func TestEventsNameWhatChangedSinceTheEventBefore(t *testing.T) {
-	b := newBench(t, func(o *api.Options) { o.PulseInterval = 5 * time.Millisecond })
+	b := newBench(t, func(o *api.Options) { o.InboxInterval = 5 * time.Millisecond })
 	address := b.serve()
 	const counts = `{"acknowledged":0,"firing":1,"pending":0,"resolved":0}`
 	id := uuid.MustParse("00000000-0000-7000-8000-000000000001")

@@ -487,7 +487,7 @@ func (b *beat) set(fingerprint string, changed ...uuid.UUID) {
 	b.fingerprint, b.changed = fingerprint, changed
 }
 
-func (b *beat) Pulse(context.Context, string) (api.InboxState, error) {
+func (b *beat) InboxState(context.Context, string) (api.InboxState, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return api.InboxState{Fingerprint: b.fingerprint, Counts: alerts.Counts{Firing: 1}, Changed: b.changed}, nil

@@ -16,8 +16,8 @@ import (
 const (
 	// streamBuffer is how many events a page may be behind before it is cut off.
 	streamBuffer = 16
-	// pulseTimeout bounds one look at an inbox.
-	pulseTimeout = 5 * time.Second
+	// inboxTimeout bounds one look at an inbox.
+	inboxTimeout = 5 * time.Second
 )
 
 var (
@@ -36,7 +36,7 @@ type event struct {
 // hub notifies pages when an inbox has changed. It has one poller for each tenant that has
 // listeners; the poller ends with its last listener.
 type hub struct {
-	pulse    Pulse
+	states   InboxStates
 	log      *slog.Logger
 	interval time.Duration
 	limit    int
@@ -65,8 +65,8 @@ type listener struct {
 	topic  *topic
 }
 
-func newHub(pulse Pulse, log *slog.Logger, interval time.Duration, limit int) *hub {
-	return &hub{pulse: pulse, log: log, interval: interval, limit: limit, topics: map[string]*topic{}}
+func newHub(states InboxStates, log *slog.Logger, interval time.Duration, limit int) *hub {
+	return &hub{states: states, log: log, interval: interval, limit: limit, topics: map[string]*topic{}}
 }
 
 // join begins to listen to a tenant's inbox. The listener first gets the known state. The caller
@@ -158,9 +158,9 @@ func (h *hub) poll(ctx context.Context, t *topic) {
 }
 
 func (h *hub) look(ctx context.Context, tenant string) (InboxState, error) {
-	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inboxTimeout)
 	defer cancel()
-	return h.pulse.Pulse(ctx, tenant)
+	return h.states.InboxState(ctx, tenant)
 }
 
 // publish sends ev, if it is new, to every listener of t, and cuts off listeners whose buffers are

@@ -20,7 +20,7 @@ type counter struct {
 	broken       atomic.Bool
 }
 
-func (c *counter) Pulse(_ context.Context, tenant string) (InboxState, error) {
+func (c *counter) InboxState(_ context.Context, tenant string) (InboxState, error) {
 	if tenant != "acme" {
 		return InboxState{Fingerprint: "quiet"}, nil
 	}
@@ -185,7 +185,7 @@ func TestHubRefusesWhatItCannotServe(t *testing.T) {
 // stuck is an inbox whose read never ends, even if its context does.
 type stuck struct{ release chan struct{} }
 
-func (s stuck) Pulse(context.Context, string) (InboxState, error) {
+func (s stuck) InboxState(context.Context, string) (InboxState, error) {
 	<-s.release
 	return InboxState{Fingerprint: "1"}, nil
 }

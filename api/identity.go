@@ -53,7 +53,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 		if !strings.EqualFold(scheme, "Bearer") {
 			return Identity{}, unauthorized("Send a token as Authorization: Bearer tcn_…")
 		}
-		t, err := s.Door.Token(r.Context(), strings.TrimSpace(secret))
+		t, err := s.Authenticator.Token(r.Context(), strings.TrimSpace(secret))
 		if err != nil {
 			return Identity{}, notIdentified(err, "This token is not valid: it was revoked, it has expired, or it never existed. Use another one")
 		}
@@ -66,7 +66,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 	if access.PlausibleToken(secret) {
 		return s.display(r.Context(), secret)
 	}
-	session, err := s.Door.Session(r.Context(), secret)
+	session, err := s.Authenticator.Session(r.Context(), secret)
 	if err != nil {
 		return Identity{}, notIdentified(err, "The session has ended; sign in again")
 	}
@@ -78,7 +78,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 // browser send its cookie, and anybody in front of the screen can use it, so the token must be
 // read-only.
 func (s *server) display(ctx context.Context, secret string) (Identity, error) {
-	t, err := s.Door.Token(ctx, secret)
+	t, err := s.Authenticator.Token(ctx, secret)
 	if err != nil {
 		return Identity{}, notIdentified(err, "The token of this screen is no longer valid: it was revoked or has expired. Open the screen with a new one")
 	}

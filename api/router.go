@@ -42,7 +42,7 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	if s.Slack != nil {
 		e.POST(prefixInteractions+":webhook", s.interact)
 	}
-	if s.Elsewhere != nil {
+	if s.SingleSignOn != nil {
 		e.GET(pathProviderStart, s.beginElsewhere)
 		e.GET(PathProviderCallback, s.endElsewhere)
 	}

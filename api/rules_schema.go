@@ -50,7 +50,7 @@ func RulesSchema() ([]byte, error) {
 // addSections adds the other sections of a file, which are optional like the rules. Secrets may be
 // given as references.
 func addSections(root, definitions map[string]any, refer func(name string)) {
-	const webhook, slack, elsewhere = "WebhookDefinition", "SlackAppDefinition", "Elsewhere"
+	const webhook, slack, elsewhere = "WebhookDefinition", "SlackAppDefinition", "SingleSignOn"
 	refer(webhook)
 	refer("Role")
 	list := func(items any) map[string]any { return map[string]any{"type": "array", "items": items} }

@@ -83,7 +83,7 @@ type Options struct {
 	Replicas      Replicas
 	Keys          Keys
 	Reconciler    Reconciler
-	Pulse         Pulse
+	InboxStates   InboxStates
 	// Missed finds what reconnecting pages have missed. Without it, they are not told.
 	Missed Missed
 	// Receivers are the receivers that webhooks can be for; nil means none.
@@ -106,15 +106,15 @@ type Options struct {
 	// Web answers everything outside the API.
 	Web http.Handler
 
-	// Door lets people and programs in. Users, Tokens and Audit are its stores for administrators.
-	Door   *access.Door
-	Users  UserStore
-	Tokens TokenStore
-	Audit  AuditReader
-	// Elsewhere is the sign-in through a provider; nil means that there is none.
-	Elsewhere *Elsewhere
+	// Authenticator lets people and programs in. Users, Tokens and Audit are its stores for administrators.
+	Authenticator *access.Authenticator
+	Users         UserStore
+	Tokens        TokenStore
+	Audit         AuditReader
+	// SingleSignOn is the sign-in through a provider; nil means that there is none.
+	SingleSignOn *SingleSignOn
 	// Identify returns who makes a request. Its error is a fault or an [echo.HTTPError]. By default
-	// it asks the Door for the request's token or session.
+	// it asks the Authenticator for the request's token or session.
 	Identify func(*http.Request) (Identity, error)
 	// Open says that nobody has to sign in, because Identify lets everybody in.
 	Open bool
@@ -141,8 +141,8 @@ type Options struct {
 
 	// RequestTimeout bounds every call except streams; 15 s by default.
 	RequestTimeout time.Duration
-	// PulseInterval is the time between two looks at an inbox; 1 s by default.
-	PulseInterval time.Duration
+	// InboxInterval is the time between two looks at an inbox; 1 s by default.
+	InboxInterval time.Duration
 	// Heartbeat is the time between two beats of a stream; 15 s by default.
 	Heartbeat time.Duration
 	// MaxStreams bounds the streams of this process; 1,000 by default.
@@ -169,8 +169,8 @@ func (o *Options) applyDefaults() {
 	if o.RequestTimeout == 0 {
 		o.RequestTimeout = 15 * time.Second
 	}
-	if o.PulseInterval == 0 {
-		o.PulseInterval = time.Second
+	if o.InboxInterval == 0 {
+		o.InboxInterval = time.Second
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 15 * time.Second
@@ -184,11 +184,11 @@ func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Silences": o.Silences == nil, "Routing": o.Routing == nil, "Inbox": o.Inbox == nil, "Handling": o.Handling == nil, "Teams": o.Teams == nil,
 		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Issues": o.Issues == nil, "Views": o.Views == nil, "Activity": o.Activity == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Explainer": o.Explainer == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
-		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "Pulse": o.Pulse == nil,
+		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Past": o.Past == nil, "InboxStates": o.InboxStates == nil,
 		"Replicas": o.Replicas == nil, "Keys": o.Keys == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
-		"SlackCaller": o.Slack != nil && o.SlackCaller == nil,
-		"Door":        o.Door == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
+		"SlackCaller":   o.Slack != nil && o.SlackCaller == nil,
+		"Authenticator": o.Authenticator == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
 	}
 	var errs []error
@@ -197,7 +197,7 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("api: Options.%s is required", name))
 		}
 	}
-	if o.RequestTimeout < 0 || o.PulseInterval < 0 || o.Heartbeat < 0 || o.MaxStreams < 0 {
+	if o.RequestTimeout < 0 || o.InboxInterval < 0 || o.Heartbeat < 0 || o.MaxStreams < 0 {
 		errs = append(errs, errors.New("api: no duration or bound in Options may be negative"))
 	}
 	return errors.Join(errs...)
@@ -245,7 +245,7 @@ func New(o Options) (*Server, error) {
 		Options:   o,
 		validator: rules.NewValidator(),
 		previews:  make(chan struct{}, maxPreviews),
-		hub:       newHub(o.Pulse, o.Log, o.PulseInterval, o.MaxStreams),
+		hub:       newHub(o.InboxStates, o.Log, o.InboxInterval, o.MaxStreams),
 		health:    newHealth(o.Checks, o.Log, o.Now),
 		startedAt: o.Now(),
 		secure:    public != nil && public.Scheme == "https",

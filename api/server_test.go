@@ -61,7 +61,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		t.Fatal(err)
 	}
 	o := api.Options{
-		Rules: b.rules, Webhooks: b.webhooks, Silences: struct{ api.SilenceStore }{}, Routing: struct{ api.RoutingStore }{}, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
+		Rules: b.rules, Webhooks: b.webhooks, Silences: struct{ api.SilenceStore }{}, Routing: struct{ api.RoutingStore }{}, Inbox: b.inbox, Notifications: b.records, InboxStates: b.beat,
 		Bulk: b.bulk, Handling: b.inbox, Teams: &teamMemory{api.TeamRecord{Version: 1}}, Reading: b.bulk, Folder: b.bulk, Issues: b.bulk, Views: b.views, Activity: b.inbox, Renderer: renderer, Sender: b.sender,
 		Previewer: b.past, Exchanges: b.past, Explainer: b.past, Texts: texts,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
@@ -77,7 +77,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 			}
 			_, _ = io.WriteString(w, "the application")
 		}),
-		Door:          access.NewDoor(access.DoorOptions{}),
+		Authenticator: access.NewAuthenticator(access.AuthenticatorOptions{}),
 		Users:         struct{ api.UserStore }{},
 		Tokens:        struct{ api.TokenStore }{},
 		Audit:         struct{ api.AuditReader }{},
@@ -224,7 +224,7 @@ const ruleBody = `{"name":"Failed orders","fireMode":"PER_EXCHANGE","severity":"
 
 func TestNewNamesEveryMissingOption(t *testing.T) {
 	_, err := api.New(api.Options{})
-	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Issues", "Activity", "Previewer", "Exchanges", "Explainer", "Texts", "Renderer", "Sender", "Notifications", "Status", "Past", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
+	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Issues", "Activity", "Previewer", "Exchanges", "Explainer", "Texts", "Renderer", "Sender", "Notifications", "Status", "Past", "InboxStates", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+name+" ") {
 			t.Errorf("error %v does not name %s", err, name)
 		}

@@ -55,7 +55,7 @@ func (s *server) GetSession(ctx context.Context, _ GetSessionRequestObject) (Get
 	if statusOfHTTP(err) != http.StatusUnauthorized {
 		return nil, err
 	}
-	if answer.SetupNeeded, err = s.Door.Store.SetUpNeeded(ctx); err != nil {
+	if answer.SetupNeeded, err = s.Authenticator.Store.SetUpNeeded(ctx); err != nil {
 		return nil, notChecked(fmt.Errorf("look for administrators: %w", err))
 	}
 	return answer, nil
@@ -63,7 +63,7 @@ func (s *server) GetSession(ctx context.Context, _ GetSessionRequestObject) (Get
 
 // CreateSession answers POST /session.
 func (s *server) CreateSession(ctx context.Context, req CreateSessionRequestObject) (CreateSessionResponseObject, error) {
-	entry, err := s.Door.SignIn(ctx, callOf(ctx).from, req.Body.Email, req.Body.Password)
+	entry, err := s.Authenticator.SignIn(ctx, callOf(ctx).from, req.Body.Email, req.Body.Password)
 	if errors.Is(err, access.ErrRefused) {
 		return nil, unauthorized("The e-mail address or the password is wrong")
 	}
@@ -78,7 +78,7 @@ const displayFor = 400 * 24 * time.Hour
 // BeginDisplay answers POST /session/display.
 func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject) (BeginDisplayResponseObject, error) {
 	secret := req.Body.Token
-	if s.Door == nil || !access.PlausibleToken(secret) {
+	if s.Authenticator == nil || !access.PlausibleToken(secret) {
 		return nil, unauthorized("Must be a token, which begins with " + access.TokenPrefix)
 	}
 	// A link sent by somebody else must not replace a person's session.
@@ -95,7 +95,7 @@ func (s *server) BeginDisplay(ctx context.Context, req BeginDisplayRequestObject
 
 // RedeemLink answers POST /session/link.
 func (s *server) RedeemLink(ctx context.Context, req RedeemLinkRequestObject) (RedeemLinkResponseObject, error) {
-	entry, err := s.Door.Redeem(ctx, callOf(ctx).from, req.Body.Secret)
+	entry, err := s.Authenticator.Redeem(ctx, callOf(ctx).from, req.Body.Secret)
 	if errors.Is(err, access.ErrRefused) {
 		return nil, unauthorized("This link has already been used, or has expired; ask for another one")
 	}
@@ -110,7 +110,7 @@ func (s *server) SetUp(ctx context.Context, req SetUpRequestObject) (SetUpRespon
 	if err := fault.InvalidFields("the administrator", fields); err != nil {
 		return nil, err
 	}
-	entry, err := s.Door.SetUp(ctx, callOf(ctx).from, b.Code, b.Password, access.NewAccount{TenantID: s.Tenant, Email: b.Email, Name: b.Name})
+	entry, err := s.Authenticator.SetUp(ctx, callOf(ctx).from, b.Code, b.Password, access.NewAccount{TenantID: s.Tenant, Email: b.Email, Name: b.Name})
 	if errors.Is(err, access.ErrRefused) {
 		return nil, invalidField("code", "refused", "Not a valid code; use the newest one in Tocsin's log")
 	}
@@ -131,7 +131,7 @@ func (s *server) ChangePassword(ctx context.Context, req ChangePasswordRequestOb
 	if err := fault.InvalidFields("the password", access.CheckPassword("newPassword", req.Body.NewPassword, account.Email)); err != nil {
 		return nil, err
 	}
-	entry, err := s.Door.ChangePassword(ctx, callOf(ctx).from, account, req.Body.CurrentPassword, req.Body.NewPassword)
+	entry, err := s.Authenticator.ChangePassword(ctx, callOf(ctx).from, account, req.Body.CurrentPassword, req.Body.NewPassword)
 	if errors.Is(err, access.ErrRefused) {
 		return nil, invalidField("currentPassword", "refused", "This is not your password")
 	}
@@ -150,10 +150,10 @@ func (s *server) DeleteSession(ctx context.Context, _ DeleteSessionRequestObject
 // signOut ends the session that the browser sent, on behalf of its user.
 func (s *server) signOut(ctx context.Context) error {
 	this := callOf(ctx)
-	if this.secret == "" || s.Door == nil {
+	if this.secret == "" || s.Authenticator == nil {
 		return nil
 	}
-	session, err := s.Door.Session(ctx, this.secret)
+	session, err := s.Authenticator.Session(ctx, this.secret)
 	if errors.Is(err, access.ErrRefused) {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (s *server) signOut(ctx context.Context) error {
 	who := Identity{Tenant: session.Account.TenantID, Actor: session.Account.Email, Kind: kindUser, ID: session.Account.ID, Session: &session}
 	from := this.from
 	from.Operation, from.ObjectKind, from.ObjectID = "deleteSession", "session", session.ID.String()
-	if err := s.Door.SignOut(access.As(ctx, who.acting(from)), this.secret); err != nil {
+	if err := s.Authenticator.SignOut(access.As(ctx, who.acting(from)), this.secret); err != nil {
 		return notChecked(fmt.Errorf("sign out: %w", err))
 	}
 	return nil

@@ -48,7 +48,7 @@ func TestWhoCannotBeAskedAfterInTimeMayStillFollow(t *testing.T) {
 		if err := stillMay(context.WithValue(t.Context(), callKey{}, call{holds: hangs})); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(before); took != pulseTimeout {
+		if took := time.Since(before); took != inboxTimeout {
 			t.Errorf("the beat was held up for %v", took)
 		}
 	})

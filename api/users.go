@@ -99,7 +99,7 @@ func (s *server) CreateUser(ctx context.Context, req CreateUserRequestObject) (C
 	wanted := access.NewAccount{TenantID: tenantOf(ctx), Email: b.Email, Name: b.Name, Role: b.Role}
 	var err error
 	if b.Password != "" {
-		if wanted.PasswordHash, err = s.Door.Hasher.Hash(ctx, b.Password); err != nil {
+		if wanted.PasswordHash, err = s.Authenticator.Hasher.Hash(ctx, b.Password); err != nil {
 			return nil, err
 		}
 	}
@@ -156,7 +156,7 @@ func (s *server) SetUserPassword(ctx context.Context, req SetUserPasswordRequest
 	if err := fault.InvalidFields("the password", access.CheckPassword("password", req.Body.Password, user.Email)); err != nil {
 		return nil, err
 	}
-	hash, err := s.Door.Hasher.Hash(ctx, req.Body.Password)
+	hash, err := s.Authenticator.Hasher.Hash(ctx, req.Body.Password)
 	if err != nil {
 		return nil, err
 	}

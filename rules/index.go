@@ -13,14 +13,14 @@ import (
 // the next exchange from the same place costs one look-up, however many rules there are.
 type Index struct {
 	judges  []*Judge
-	shelves map[shelf][]int32
+	buckets map[bucket][]int32
 	places  map[place][]int32
 	// held is the total number of judges in places.
 	held int
 }
 
-// shelf is where judges are filed.
-type shelf struct {
+// bucket is where judges are filed.
+type bucket struct {
 	status             Status
 	application, route string
 	anyApplication     bool
@@ -43,7 +43,7 @@ const (
 
 // NewIndex files judges under their indexes in the slice, which the index keeps.
 func NewIndex(judges []*Judge) *Index {
-	x := &Index{judges: judges, shelves: map[shelf][]int32{}, places: map[place][]int32{}}
+	x := &Index{judges: judges, buckets: map[bucket][]int32{}, places: map[place][]int32{}}
 	for i, j := range judges {
 		x.file(int32(i), j.present)
 		for _, f := range j.former {
@@ -62,8 +62,8 @@ func (x *Index) file(number int32, m *Matcher) {
 	for _, status := range m.statuses {
 		for _, application := range applications {
 			for _, route := range routes {
-				s := shelf{status, application, route, anyApplication, anyRoute}
-				x.shelves[s] = append(x.shelves[s], number)
+				s := bucket{status, application, route, anyApplication, anyRoute}
+				x.buckets[s] = append(x.buckets[s], number)
 			}
 		}
 	}
@@ -89,13 +89,13 @@ func (x *Index) Candidates(e *Exchange) []int32 {
 		return known
 	}
 	var found []int32
-	for _, s := range []shelf{
+	for _, s := range []bucket{
 		{e.Status, e.Application, e.Route, false, false},
 		{e.Status, e.Application, "", false, true},
 		{e.Status, "", e.Route, true, false},
 		{e.Status, "", "", true, true},
 	} {
-		for _, number := range x.shelves[s] {
+		for _, number := range x.buckets[s] {
 			if x.judges[number].looksAt(e) {
 				found = append(found, number)
 			}

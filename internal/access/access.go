@@ -8,7 +8,7 @@
 // everything that lower roles may.
 //
 //	password ──┐
-//	link ──────┼─▶ Door ─▶ session ─┐
+//	link ──────┼─▶ Authenticator ─▶ session ─┐
 //	OIDC ──────┘                    ├─▶ who: tenant, role, name
 //	                       token ───┘
 //

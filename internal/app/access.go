@@ -42,7 +42,7 @@ type AccessOptions struct {
 	AdminEmail, AdminPassword string
 	// PasswordCost is the cost of a password hash, [access.DefaultCost] by default.
 	PasswordCost access.Cost
-	// SessionIdle and SessionLifetime bound a session; see [access.DoorOptions].
+	// SessionIdle and SessionLifetime bound a session; see [access.AuthenticatorOptions].
 	SessionIdle, SessionLifetime time.Duration
 	// TrustedProxies are the proxies whose X-Forwarded-For is trusted to name the client.
 	TrustedProxies []netip.Prefix
@@ -72,7 +72,7 @@ func (o *OIDCOptions) set() bool {
 }
 
 // openElsewhere returns the sign-in through a provider; nil if none is configured.
-func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, error) {
+func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.SingleSignOn, error) {
 	o := a.options.Access.OIDC
 	if o.Issuer == "" {
 		return nil, nil //nolint:nilnil // most do without
@@ -82,7 +82,7 @@ func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, err
 		return nil, err
 	}
 	provision := o.DefaultRole != "" || len(o.RoleMap) > 0
-	return &api.Elsewhere{Provider: provider, Name: provider.Name, Accounts: db.Accounts().Recognition(provision, o.RoleClaim != "", o.GroupsClaim != "")}, nil
+	return &api.SingleSignOn{Provider: provider, Name: provider.Name, Accounts: db.Accounts().Recognition(provision, o.RoleClaim != "", o.GroupsClaim != "")}, nil
 }
 
 // provider returns the one that the settings name, or what is wrong with them. It connects to nothing yet.
@@ -160,9 +160,9 @@ func (o *Options) checkOpen(listen string, ip netip.Addr) error {
 	return nil
 }
 
-// openDoor makes the door. If there is no administrator, it also provides a way to create the first
+// openAuthenticator returns the authenticator. If there is no administrator, it also provides a way to create the first
 // one.
-func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, error) {
+func (a *App) openAuthenticator(ctx context.Context, db *postgres.DB) (*access.Authenticator, error) {
 	o := a.options.Access
 	logger := a.options.Logger.With(slog.String("part", "access"))
 	store := db.Access()
@@ -170,20 +170,20 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 	if cost == (access.Cost{}) {
 		cost = access.DefaultCost()
 	}
-	door := access.NewDoor(access.DoorOptions{
+	authenticator := access.NewAuthenticator(access.AuthenticatorOptions{
 		Store: store, Hasher: access.NewHasher(cost, hashesAtOnce), Idle: o.SessionIdle, Lifetime: o.SessionLifetime, Logger: logger,
 	})
 	needed, err := store.SetUpNeeded(ctx)
 	if err != nil || !needed {
-		return door, err
+		return authenticator, err
 	}
 	if o.AdminEmail != "" {
-		if err := addFirst(ctx, door, store, o, logger); err != nil {
+		if err := addFirst(ctx, authenticator, store, o, logger); err != nil {
 			return nil, err
 		}
 	}
 	if o.Mode == AccessOpen {
-		return door, nil
+		return authenticator, nil
 	}
 	code := access.NewCode()
 	added, err := store.AddSetUpCode(ctx, access.HashOf(code))
@@ -194,12 +194,12 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 		logger.WarnContext(ctx, "there is no administrator yet: open the web application and create the first one with this code; it is valid for a day, and each start prints a new one",
 			slog.String("set_up_code", code))
 	}
-	return door, nil
+	return authenticator, nil
 }
 
 // addFirst makes the first user, an administrator. Of several replicas, one succeeds.
-func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o AccessOptions, logger *slog.Logger) error {
-	hash, err := door.Hasher.Hash(ctx, o.AdminPassword)
+func addFirst(ctx context.Context, authenticator *access.Authenticator, store *postgres.Access, o AccessOptions, logger *slog.Logger) error {
+	hash, err := authenticator.Hasher.Hash(ctx, o.AdminPassword)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o 
 	return err
 }
 
-// identify returns how requests are identified; nil means by the door.
+// identify returns how requests are identified; nil means by the authenticator.
 func (o *AccessOptions) identify() func(*http.Request) (api.Identity, error) {
 	if o.Mode != AccessOpen {
 		return nil

@@ -68,13 +68,13 @@ type App struct {
 	receivers   *preset.Set
 	metrics     *metrics
 	// tracer is nil if tracing is off.
-	tracer    *tracing.Tracer
-	watch     *watch
-	resolver  *resolution.Resolver
-	sweeper   *retention.Sweeper
-	samples   *postgres.Samples
-	door      *access.Door
-	lifecycle lifecycle
+	tracer        *tracing.Tracer
+	watch         *watch
+	resolver      *resolution.Resolver
+	sweeper       *retention.Sweeper
+	samples       *postgres.Samples
+	authenticator *access.Authenticator
+	lifecycle     lifecycle
 }
 
 // New opens everything that the roles need and starts nothing. The database must be migrated. The
@@ -316,7 +316,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	if err := a.options.checkOpen(at.String(), at.Addr()); err != nil {
 		return err
 	}
-	if a.door, err = a.openDoor(ctx, db); err != nil {
+	if a.authenticator, err = a.openAuthenticator(ctx, db); err != nil {
 		return err
 	}
 	elsewhere, err := a.openElsewhere(db, box)
@@ -334,12 +334,12 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	o.Rules, o.Webhooks, o.Silences, o.Routing = db.Rules(), webhooks{db.Webhooks(), a.dispatchers}, db.Silences(), db.Routing()
 	o.Inbox, o.Handling, o.Bulk, o.Reading, o.Folder, o.Issues, o.Activity, o.Missed = inbox, inbox, inbox, inbox, inbox, inbox, inbox, inbox
 	o.Teams, o.Views = db.Teams(), db.Views()
-	o.Pulse, o.Notifications, o.Status, o.Past = db.Pulse(a.options.Clock), record, record, a.samples
+	o.InboxStates, o.Notifications, o.Status, o.Past = db.InboxStates(a.options.Clock), record, record, a.samples
 	o.Previewer = &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock}
 	o.Exchanges, o.Explainer, o.Texts, o.Renderer, o.ExchangeURL = source, db.Rules(), texts, a.renderer, a.renderer.ExchangeURL
 	o.Sender, o.Slack, o.SlackCaller, o.Receivers = a.sender, db.Slack(), a.sender, a.receivers
 	o.Reconciler = newReconciler(db.Reconciliation(), source, 0, a.options.Keep.Alerts)
-	o.Door, o.Users, o.Tokens, o.Audit, o.Elsewhere = a.door, db.Accounts(), db.Tokens(), db.Audit(), elsewhere
+	o.Authenticator, o.Users, o.Tokens, o.Audit, o.SingleSignOn = a.authenticator, db.Accounts(), db.Tokens(), db.Audit(), elsewhere
 	o.Tenant, o.Identify, o.Open = who.Tenant, who.identify(), who.Mode == AccessOpen
 	o.Replicas, o.Keys, o.DeadAfter, o.ReplicaID, o.Version = db.Replicas(), db, a.options.heartbeat().DeadAfter, a.replica, a.options.Version
 	o.CheckRule, o.CheckWebhook, o.Web = a.checkRule, a.checkWebhook, web.Handler()
@@ -397,8 +397,8 @@ func (a *App) Run(ctx context.Context) error {
 		parts.Go(func() { a.refresher.Run(ctx) })
 		parts.Go(func() { a.resender.Run(ctx) })
 	}
-	if a.door != nil {
-		parts.Go(func() { a.door.Purge(ctx, a.options.Access.AuditRetention) })
+	if a.authenticator != nil {
+		parts.Go(func() { a.authenticator.Purge(ctx, a.options.Access.AuditRetention) })
 	}
 	var serveErr error
 	parts.Go(func() {

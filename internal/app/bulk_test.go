@@ -587,9 +587,9 @@ func TestWhatChangedSinceAnEventIsCounted(t *testing.T) {
 	w := newWorld(t)
 	w.plenty(w.rule(), 10)
 	inbox := w.db.Inbox()
-	pulse := func() string {
+	states := func() string {
 		t.Helper()
-		state, err := w.db.Pulse(time.Now).Pulse(t.Context(), tenant)
+		state, err := w.db.InboxStates(time.Now).InboxState(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -601,13 +601,13 @@ func TestWhatChangedSinceAnEventIsCounted(t *testing.T) {
 			t.Errorf("since %q: %d, %v, %v, want %d, %v", since, got, ok, err, n, known)
 		}
 	}
-	seen := pulse()
+	seen := states()
 	want(seen, 0, true)
 	w.act(alerts.Acknowledge, alerts.Filter{Applications: []string{"app-1"}})
 	want(seen, 2, true)
 	w.act(alerts.Resolve, open())
 	want(seen, 7, true)
-	want(pulse(), 0, true)
+	want(states(), 0, true)
 	for _, odd := range []string{"", "x", "-1", "99999999999999999999-0", "1;select"} {
 		want(odd, 0, false)
 	}

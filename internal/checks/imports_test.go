@@ -84,15 +84,15 @@ func layers() []layer {
 	}
 }
 
-// A door is a library that only a few packages may use.
-type door struct {
+// A restriction is a library that only a few packages may use.
+type restriction struct {
 	library string
 	behind  []string
 }
 
-func doors() []door {
+func restrictions() []restriction {
 	postgres := []string{"internal/postgres/...", "internal/pgtest", "internal/app/...", "cmd/devstack/..."}
-	return []door{
+	return []restriction{
 		// LISTEN needs a connection of its own, and no table: the bus has its own client, like the
 		// other buses.
 		{library: "github.com/jackc/", behind: append([]string{"notify/bus/postgres"}, postgres...)},
@@ -236,9 +236,9 @@ func violations(pkg goPackage) []string {
 		if to, own := strings.CutPrefix(imported, module+"/"); own && to != from && !matches(all[at].may, to) {
 			found = append(found, fmt.Sprintf("%s imports %s, which it may not know", from, to))
 		}
-		for _, door := range doors() {
-			if matchesLibrary([]string{door.library}, imported) && !matches(door.behind, from) {
-				found = append(found, fmt.Sprintf("%s imports %s, which belongs to %s", from, imported, strings.Join(door.behind, ", ")))
+		for _, restriction := range restrictions() {
+			if matchesLibrary([]string{restriction.library}, imported) && !matches(restriction.behind, from) {
+				found = append(found, fmt.Sprintf("%s imports %s, which belongs to %s", from, imported, strings.Join(restriction.behind, ", ")))
 			}
 		}
 	}

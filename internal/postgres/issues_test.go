@@ -200,14 +200,14 @@ func TestAlertsAreFoundByTheirExchanges(t *testing.T) {
 	}
 }
 
-func TestAPulseNamesWhatChanged(t *testing.T) {
+func TestInboxStateNamesWhatChanged(t *testing.T) {
 	db, conn := inboxOf(t)
 	now := time.Now()
-	pulse := db.Pulse(func() time.Time { return now })
+	states := db.InboxStates(func() time.Time { return now })
 	look := func() api.InboxState {
 		t.Helper()
 		now = now.Add(4 * time.Second)
-		state, err := pulse.Pulse(t.Context(), tenant)
+		state, err := states.InboxState(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"tocsin/internal/retention"
 )
 
-// shelf is a store in memory of resolved alerts, with whether each can be deleted.
-type shelf struct {
+// memoryStore is a store in memory of resolved alerts, with whether each can be deleted.
+type memoryStore struct {
 	trails, alerts int
 	// took is the cost of a row.
 	took      time.Duration
@@ -28,7 +28,7 @@ type shelf struct {
 	width           time.Duration
 }
 
-func (s *shelf) Bodies(_ context.Context, _, width time.Duration, _ int) (more bool, err error) {
+func (s *memoryStore) Bodies(_ context.Context, _, width time.Duration, _ int) (more bool, err error) {
 	if s.partitionsInUse {
 		return false, errors.New("lock timeout")
 	}
@@ -37,7 +37,7 @@ func (s *shelf) Bodies(_ context.Context, _, width time.Duration, _ int) (more b
 	return s.partitions > 0, nil
 }
 
-func (s *shelf) Trails(_ context.Context, _ time.Duration, most int) (int, error) {
+func (s *memoryStore) Trails(_ context.Context, _ time.Duration, most int) (int, error) {
 	if s.busy {
 		return 0, retention.ErrBusy
 	}
@@ -48,7 +48,7 @@ func (s *shelf) Trails(_ context.Context, _ time.Duration, most int) (int, error
 	return n, nil
 }
 
-func (s *shelf) Alerts(_ context.Context, b retention.Batch) (retention.Swept, error) {
+func (s *memoryStore) Alerts(_ context.Context, b retention.Batch) (retention.Swept, error) {
 	n := min(b.Most, s.alerts)
 	next := retention.Mark{ResolvedAt: time.Unix(1, 0), AlertID: uuid.UUID{1}}
 	if s.failTimes > 0 {
@@ -59,14 +59,14 @@ func (s *shelf) Alerts(_ context.Context, b retention.Batch) (retention.Swept, e
 	return retention.Swept{Looked: n, Deleted: n, Next: next}, nil
 }
 
-func (s *shelf) Done(context.Context, time.Duration) error { s.done++; return nil }
+func (s *memoryStore) Done(context.Context, time.Duration) error { s.done++; return nil }
 
-type told struct{ alerts, trails, failures int }
+type observer struct{ alerts, trails, failures int }
 
-func (o *told) Swept(alerts, trails int) { o.alerts += alerts; o.trails += trails }
-func (o *told) SweepFailed()             { o.failures++ }
+func (o *observer) Swept(alerts, trails int) { o.alerts += alerts; o.trails += trails }
+func (o *observer) SweepFailed()             { o.failures++ }
 
-func sweeper(t *testing.T, s *shelf, o *told) *retention.Sweeper {
+func sweeper(t *testing.T, s *memoryStore, o *observer) *retention.Sweeper {
 	t.Helper()
 	sweeper, err := retention.New(retention.Options{
 		Store: s, Observer: o, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
@@ -85,9 +85,9 @@ func TestBatchesAdapt(t *testing.T) {
 		least, most int
 	}{{10 * time.Microsecond, 2000, 2000}, {time.Millisecond, 100, 400}, {20 * time.Millisecond, 6, 20}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &shelf{trails: 20_000, took: c.took}
+			s := &memoryStore{trails: 20_000, took: c.took}
 			began := time.Now()
-			if _, err := sweeper(t, s, &told{}).Pass(t.Context()); err != nil {
+			if _, err := sweeper(t, s, &observer{}).Pass(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if last := s.sizes[len(s.sizes)-1]; last < c.least || last > c.most || s.trails > 0 || s.done != 1 {
@@ -102,31 +102,31 @@ func TestBatchesAdapt(t *testing.T) {
 
 func TestFailuresPassBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, o := &shelf{alerts: 1000, failTimes: 7}, &told{}
+		s, o := &memoryStore{alerts: 1000, failTimes: 7}, &observer{}
 		result, err := sweeper(t, s, o).Pass(t.Context())
 		if err != nil || result.Alerts != 1000 || o.alerts != 1000 {
 			t.Errorf("%+v, %v after batches that were too large", result, err)
 		}
-		s, o = &shelf{alerts: 1000, failTimes: 8}, &told{}
+		s, o = &memoryStore{alerts: 1000, failTimes: 8}, &observer{}
 		if result, err = sweeper(t, s, o).Pass(t.Context()); err == nil || o.failures != 1 || result.Alerts != 1000 {
-			t.Errorf("%+v, %v, told %+v; want one failure told and the rest swept", result, err, o)
+			t.Errorf("%+v, %v, observer %+v; want one failure observer and the rest swept", result, err, o)
 		}
 	})
 }
 
 func TestOnlyOneSweeps(t *testing.T) {
-	o := &told{}
-	if _, err := sweeper(t, &shelf{busy: true}, o).Pass(t.Context()); !errors.Is(err, retention.ErrBusy) || o.failures > 0 {
-		t.Errorf("err = %v, told %+v", err, o)
+	o := &observer{}
+	if _, err := sweeper(t, &memoryStore{busy: true}, o).Pass(t.Context()); !errors.Is(err, retention.ErrBusy) || o.failures > 0 {
+		t.Errorf("err = %v, observer %+v", err, o)
 	}
 }
 
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{trails: 10}
+		s := &memoryStore{trails: 10}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
-		sweeper(t, s, &told{}).Run(ctx)
+		sweeper(t, s, &observer{}).Run(ctx)
 		if s.done != 2 || s.trails > 0 {
 			t.Errorf("%d passes in two and a half minutes", s.done)
 		}
@@ -148,11 +148,11 @@ func TestReach(t *testing.T) {
 // anything else from being swept.
 func TestPartitionsOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{partitions: 3, trails: 1, alerts: 1}
-		if _, err := sweeper(t, s, &told{}).Pass(t.Context()); err != nil || s.partitions != 0 || s.width != 72*time.Hour {
+		s := &memoryStore{partitions: 3, trails: 1, alerts: 1}
+		if _, err := sweeper(t, s, &observer{}).Pass(t.Context()); err != nil || s.partitions != 0 || s.width != 72*time.Hour {
 			t.Errorf("%v, %d left, width %v", err, s.partitions, s.width)
 		}
-		s, o := &shelf{partitionsInUse: true, trails: 1, alerts: 1}, &told{}
+		s, o := &memoryStore{partitionsInUse: true, trails: 1, alerts: 1}, &observer{}
 		if got, err := sweeper(t, s, o).Pass(t.Context()); err == nil || got.Trails != 1 || got.Alerts != 1 || o.failures != 1 {
 			t.Errorf("swept %+v, %v, %+v", got, err, o)
 		}

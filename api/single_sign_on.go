@@ -31,8 +31,8 @@ type Recogniser interface {
 	Recognise(ctx context.Context, who access.NewAccount) (access.Account, error)
 }
 
-// Elsewhere lets people sign in through a provider.
-type Elsewhere struct {
+// SingleSignOn lets people sign in through a provider.
+type SingleSignOn struct {
 	Provider Provider
 	Accounts Recogniser
 	// Name is the text of the button.
@@ -49,10 +49,10 @@ const (
 
 // provider returns the provider that people can sign in through, or nil.
 func (s *server) provider() *SignInProvider {
-	if s.Elsewhere == nil {
+	if s.SingleSignOn == nil {
 		return nil
 	}
-	return &SignInProvider{Name: s.Elsewhere.Name, URL: pathProviderStart}
+	return &SignInProvider{Name: s.SingleSignOn.Name, URL: pathProviderStart}
 }
 
 func (s *server) attemptCookie(value string) *http.Cookie {
@@ -68,7 +68,7 @@ func (s *server) attemptCookie(value string) *http.Cookie {
 
 // beginElsewhere sends a browser to the provider.
 func (s *server) beginElsewhere(c echo.Context) error {
-	target, cookie, err := s.Elsewhere.Provider.Begin(c.Request().Context(), c.QueryParam("return"))
+	target, cookie, err := s.SingleSignOn.Provider.Begin(c.Request().Context(), c.QueryParam("return"))
 	if err != nil {
 		return s.backWith(c, "/", err)
 	}
@@ -84,7 +84,7 @@ func (s *server) endElsewhere(c echo.Context) error {
 		kept = cookie.Value
 	}
 	c.SetCookie(s.attemptCookie(""))
-	who, returnTo, err := s.Elsewhere.Provider.Finish(ctx, kept, c.QueryParams())
+	who, returnTo, err := s.SingleSignOn.Provider.Finish(ctx, kept, c.QueryParams())
 	if err != nil {
 		return s.backWith(c, returnTo, err)
 	}
@@ -92,12 +92,12 @@ func (s *server) endElsewhere(c echo.Context) error {
 		Tenant: who.TenantID, Kind: kindUser, Name: who.Email, Via: "oidc", Address: c.RealIP(),
 		RequestID: c.Response().Header().Get(echo.HeaderXRequestID), ObjectKind: "user",
 	}
-	account, err := s.Elsewhere.Accounts.Recognise(access.As(ctx, from), who)
+	account, err := s.SingleSignOn.Accounts.Recognise(access.As(ctx, from), who)
 	if err != nil {
 		return s.backWith(c, returnTo, err)
 	}
 	from.Operation = "createSession"
-	entry, err := s.Door.Admit(ctx, from, account, "oidc")
+	entry, err := s.Authenticator.Admit(ctx, from, account, "oidc")
 	if err != nil {
 		return s.backWith(c, returnTo, err)
 	}

@@ -13,7 +13,7 @@ import (
 // ErrRefused says that what was shown lets nobody in. It never says why.
 var ErrRefused = errors.New("the credentials are not valid")
 
-// Store is what a [Door] needs to store. Errors other than [ErrRefused], [*ThrottledError] and
+// Store is what a [Authenticator] needs to store. Errors other than [ErrRefused], [*ThrottledError] and
 // faults are internal. Instants are by the store's clock.
 type Store interface {
 	Attempts
@@ -103,8 +103,8 @@ type Entry struct {
 	Secret  string
 }
 
-// DoorOptions say how people sign in.
-type DoorOptions struct {
+// AuthenticatorOptions say how people sign in.
+type AuthenticatorOptions struct {
 	Store  Store
 	Hasher *Hasher
 	// Idle and Lifetime bound a session: 12 hours without a request, and 7 days,
@@ -113,23 +113,23 @@ type DoorOptions struct {
 	Logger         *slog.Logger
 }
 
-// Door lets people and programs in. It is safe for concurrent use.
-type Door struct{ DoorOptions }
+// Authenticator lets people and programs in. It is safe for concurrent use.
+type Authenticator struct{ AuthenticatorOptions }
 
-// NewDoor returns a door.
-func NewDoor(o DoorOptions) *Door {
+// NewAuthenticator returns a authenticator.
+func NewAuthenticator(o AuthenticatorOptions) *Authenticator {
 	if o.Idle == 0 {
 		o.Idle = 12 * time.Hour
 	}
 	if o.Lifetime == 0 {
 		o.Lifetime = 7 * 24 * time.Hour
 	}
-	return &Door{o}
+	return &Authenticator{o}
 }
 
 // SignIn begins a session if the password of the account is right. An unknown account gets the same
 // answer as a wrong password, and after the same time. from says where the request comes from.
-func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (Entry, error) {
+func (d *Authenticator) SignIn(ctx context.Context, from Actor, email, password string) (Entry, error) {
 	subjects := []Subject{AccountSubject(email), AddressSubject(from.Address)}
 	if err := d.Store.CountAttempt(ctx, subjects...); err != nil {
 		return Entry{}, err
@@ -166,7 +166,7 @@ func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (
 }
 
 // Redeem begins a session for the holder of a one-time link.
-func (d *Door) Redeem(ctx context.Context, from Actor, secret string) (Entry, error) {
+func (d *Authenticator) Redeem(ctx context.Context, from Actor, secret string) (Entry, error) {
 	if !PlausibleSecret(secret) {
 		return Entry{}, ErrRefused
 	}
@@ -178,7 +178,7 @@ func (d *Door) Redeem(ctx context.Context, from Actor, secret string) (Entry, er
 }
 
 // SetUp makes the first administrator and begins a session.
-func (d *Door) SetUp(ctx context.Context, from Actor, code, password string, first NewAccount) (Entry, error) {
+func (d *Authenticator) SetUp(ctx context.Context, from Actor, code, password string, first NewAccount) (Entry, error) {
 	address := AddressSubject(from.Address)
 	if err := d.Store.CountAttempt(ctx, address); err != nil {
 		return Entry{}, err
@@ -201,13 +201,13 @@ func (d *Door) SetUp(ctx context.Context, from Actor, code, password string, fir
 }
 
 // Admit begins a session for an account that an identity provider has confirmed.
-func (d *Door) Admit(ctx context.Context, from Actor, account Account, via string) (Entry, error) {
+func (d *Authenticator) Admit(ctx context.Context, from Actor, account Account, via string) (Entry, error) {
 	return d.open(ctx, from.of(account, via), account.ID, "", "")
 }
 
 // ChangePassword sets an account's password, ends all of its sessions, and begins another one. If
 // there is a password, the present one is required.
-func (d *Door) ChangePassword(ctx context.Context, from Actor, account Account, present, password string) (Entry, error) {
+func (d *Authenticator) ChangePassword(ctx context.Context, from Actor, account Account, present, password string) (Entry, error) {
 	if account.HasPassword {
 		subject := AccountSubject(account.Email)
 		if err := d.Store.CountAttempt(ctx, subject); err != nil {
@@ -238,7 +238,7 @@ func (d *Door) ChangePassword(ctx context.Context, from Actor, account Account, 
 	return d.open(ctx, from.of(account, "password"), account.ID, hash, "")
 }
 
-func (d *Door) open(ctx context.Context, as Actor, account uuid.UUID, verified, rehashed string) (Entry, error) {
+func (d *Authenticator) open(ctx context.Context, as Actor, account uuid.UUID, verified, rehashed string) (Entry, error) {
 	secret := NewSecret()
 	s, err := d.Store.Open(As(ctx, as), Opening{
 		Account: account, Secret: HashOf(secret), Address: as.Address, Lifetime: d.Lifetime, Verified: verified, Rehashed: rehashed,
@@ -250,7 +250,7 @@ func (d *Door) open(ctx context.Context, as Actor, account uuid.UUID, verified, 
 }
 
 // Session returns the session of a secret, or [ErrRefused].
-func (d *Door) Session(ctx context.Context, secret string) (Session, error) {
+func (d *Authenticator) Session(ctx context.Context, secret string) (Session, error) {
 	if !PlausibleSecret(secret) {
 		return Session{}, ErrRefused
 	}
@@ -258,7 +258,7 @@ func (d *Door) Session(ctx context.Context, secret string) (Session, error) {
 }
 
 // Token returns the token of a secret, or [ErrRefused].
-func (d *Door) Token(ctx context.Context, secret string) (Token, error) {
+func (d *Authenticator) Token(ctx context.Context, secret string) (Token, error) {
 	if !PlausibleToken(secret) {
 		return Token{}, ErrRefused
 	}
@@ -266,7 +266,7 @@ func (d *Door) Token(ctx context.Context, secret string) (Token, error) {
 }
 
 // SignOut ends the session of a secret.
-func (d *Door) SignOut(ctx context.Context, secret string) error {
+func (d *Authenticator) SignOut(ctx context.Context, secret string) error {
 	if !PlausibleSecret(secret) {
 		return nil
 	}
@@ -280,7 +280,7 @@ const (
 )
 
 // Purge removes what has expired until ctx ends, first after a minute, then every ten.
-func (d *Door) Purge(ctx context.Context, auditRetention time.Duration) {
+func (d *Authenticator) Purge(ctx context.Context, auditRetention time.Duration) {
 	pause := time.NewTimer(firstPurge)
 	defer pause.Stop()
 	for {

@@ -14,7 +14,7 @@ import (
 	"tocsin/api"
 )
 
-// Pulse reports whether inboxes have changed, and counts their alerts. Each look reads the number
+// InboxStates reports whether inboxes have changed, and counts their alerts. Each look reads the number
 // of the newest change, which is cheap with an index. Counting reads the alerts, which takes half a
 // second for a million. So the alerts are counted when there is a new change, and also from time to
 // time, because a transaction may commit after one that began later and has a greater number. If
@@ -24,7 +24,7 @@ import (
 // previous look, so that a transaction that commits late is not missed. If the counts differ
 // without a new change, a transaction took longer than that or alerts were deleted. Then it is
 // unknown what changed.
-type Pulse struct {
+type InboxStates struct {
 	db    *DB
 	clock func() time.Time
 
@@ -32,9 +32,9 @@ type Pulse struct {
 	inboxes map[string]counted
 }
 
-// Pulse returns the watch on inboxes for the API. The clock measures how long counting takes.
-func (db *DB) Pulse(clock func() time.Time) *Pulse {
-	return &Pulse{db: db, clock: clock, inboxes: map[string]counted{}}
+// InboxStates returns the watch on inboxes for the API. The clock measures how long counting takes.
+func (db *DB) InboxStates(clock func() time.Time) *InboxStates {
+	return &InboxStates{db: db, clock: clock, inboxes: map[string]counted{}}
 }
 
 // counted is the last count of an inbox.
@@ -87,8 +87,8 @@ func (c *counted) due(newest int64, now time.Time) bool {
 	return newest != c.newest || since >= countAgain
 }
 
-// Pulse returns the state of an inbox, with its counts as of a moment ago.
-func (p *Pulse) Pulse(ctx context.Context, tenant string) (api.InboxState, error) {
+// InboxState returns the state of an inbox, with its counts as of a moment ago.
+func (p *InboxStates) InboxState(ctx context.Context, tenant string) (api.InboxState, error) {
 	newest, err := p.db.queries.AlertNewestChange(ctx, tenant)
 	if err != nil {
 		return api.InboxState{}, fmt.Errorf("read newest change: %w", err)
@@ -122,7 +122,7 @@ func (p *Pulse) Pulse(ctx context.Context, tenant string) (api.InboxState, error
 }
 
 // changed returns the alerts that changed after a change; nil if there are too many.
-func (p *Pulse) changed(ctx context.Context, tenant string, since int64) ([]uuid.UUID, error) {
+func (p *InboxStates) changed(ctx context.Context, tenant string, since int64) ([]uuid.UUID, error) {
 	rows, err := p.db.pool.Query(ctx, `
 select a.alert_id from alert a
 where a.tenant_id = $1 and a.change > $2
