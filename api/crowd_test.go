@@ -27,7 +27,7 @@ func (sinceTen) ChangedSince(_ context.Context, _, fingerprint string, limit int
 	return 0, false, nil
 }
 
-func TestAReturningPageIsToldWhatItMissed(t *testing.T) {
+func TestReturningPageGetsWhatItMissed(t *testing.T) {
 	b := newBench(t, func(o *api.Options) { o.InboxInterval, o.Missed = 5*time.Millisecond, sinceTen{} })
 	b.beat.set("13-0")
 	address := b.serve()

@@ -107,7 +107,7 @@ func TestHubLooksOnlyWhileSomebodyListens(t *testing.T) {
 	})
 }
 
-func TestHubTellsNewsOnceToEveryPage(t *testing.T) {
+func TestHubSendsNewsOnceToEveryPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		h := testHub(c, 10)

@@ -38,7 +38,7 @@ func (m *bulkMemory) Issue(_ context.Context, _ string, key api.IssueKey) (api.I
 	return record, nil
 }
 
-func TestAnIssueIsToldAsAWhole(t *testing.T) {
+func TestIssueIsShownAsAWhole(t *testing.T) {
 	b := newBench(t)
 	got := into[api.Issue](b.do("GET", "/api/v1/alerts/issue?application=orders&route=import&signature=T%3A+refused", "").want(200))
 	if want := (api.IssueKey{Application: "orders", Route: "import", Signature: "T: refused"}); b.bulk.issue != want {

@@ -36,7 +36,7 @@ func TestASearchForMessagesGoesOnWhereItFoundNothing(t *testing.T) {
 	}
 }
 
-func TestAListTellsTheLastResponse(t *testing.T) {
+func TestListShowsTheLastResponse(t *testing.T) {
 	b := newBench(t)
 	item := into[api.NotificationPage](b.do("GET", "/api/v1/notifications", "").want(200)).Items[0]
 	if item.LastStatusCode == nil || *item.LastStatusCode != 503 || item.LastDurationMs == nil || *item.LastDurationMs != 12 {

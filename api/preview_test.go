@@ -287,7 +287,7 @@ func TestFacetsAreListed(t *testing.T) {
 	b.do("GET", "/api/v1/exchanges/facets", "").problem(400, "invalid")
 }
 
-func TestASourceThatDoesNotAnswerIsToldAsSuch(t *testing.T) {
+func TestSourceThatDoesNotAnswerIsReported(t *testing.T) {
 	b := newBench(t)
 	b.past.err = errors.New("clickhouse: no route to secret-host")
 	for _, p := range []api.Problem{

@@ -9,7 +9,7 @@ import (
 	"tocsin/internal/fault"
 )
 
-func TestReconcileTellsWhatIsMissing(t *testing.T) {
+func TestReconcileReportsWhatIsMissing(t *testing.T) {
 	var asked time.Duration
 	b := newBench(t, func(o *api.Options) {
 		o.Reconciler = reconcilerFunc(func(last time.Duration) (reconcile.Reconciliation, error) {

@@ -506,7 +506,7 @@ func TestAlertsOfCounts(t *testing.T) {
 	b.do("POST", "/api/v1/alerts/"+bare.ID.String()+"/acknowledge", "").problem(409, "conflict")
 }
 
-func TestActivityIsToldByRuleAndTogether(t *testing.T) {
+func TestActivityByRuleAndInTotal(t *testing.T) {
 	b := newBench(t)
 	got := into[api.AlertActivity](b.do("GET", "/api/v1/alerts/activity", "").want(200))
 	if len(got.Buckets) != 60 || got.Buckets[0] != 1 || got.Buckets[1] != 0 || got.Buckets[59] != 42 || !got.Complete || got.BucketSeconds != 60 {
@@ -517,7 +517,7 @@ func TestActivityIsToldByRuleAndTogether(t *testing.T) {
 	}
 }
 
-func TestAListTellsTheLatestVerdicts(t *testing.T) {
+func TestListShowsLatestVerdicts(t *testing.T) {
 	b := newBench(t)
 	n := &b.records.records[0]
 	n.History = nil

@@ -24,7 +24,7 @@ func (b *bench) hook(name string, enabled bool) notify.Webhook {
 	return w
 }
 
-func TestApplyTellsWhatIsWrongByItsPlace(t *testing.T) {
+func TestApplyNamesTheLineOfAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.hook("ops", true)

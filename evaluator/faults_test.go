@@ -337,7 +337,7 @@ func TestWindowRulesAloneHaveNoBacklog(t *testing.T) {
 }
 
 // How far a partition lags is told by passes that fail as well.
-func TestPassThatFailsTellsItsLag(t *testing.T) {
+func TestFailedPassReportsItsLag(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.mute = true
 	s.fail("tenant-0", "x", 0)

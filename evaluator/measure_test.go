@@ -21,7 +21,7 @@ func (r results) Committed(evaluator.Timing) {}
 
 // A pass that observes and then fails tells how far behind it is as one that succeeds does:
 // with figures of zero nobody would see that it fails each time.
-func TestPassThatFailsTellsHowFarBehindItIs(t *testing.T) {
+func TestFailedPassReportsHowFarBehindItIs(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.free("")
 	told := results{}

@@ -27,7 +27,7 @@ func TestIDIsDerived(t *testing.T) {
 	}
 }
 
-func TestIDTellsNotificationsApart(t *testing.T) {
+func TestIDsDistinguishNotifications(t *testing.T) {
 	alert, webhook := uuid.New(), uuid.New()
 	otherAlert := alert
 	otherAlert[15]++

@@ -234,7 +234,7 @@ func TestAPolicyIsChecked(t *testing.T) {
 	}
 }
 
-func TestWhoNamesAWebhookIsTold(t *testing.T) {
+func TestRulesThatNameAWebhookAreListed(t *testing.T) {
 	t.Parallel()
 	p := routing.Policy{Routes: []routing.Route{{Name: "a", WebhookIDs: ids(one)}, {Name: "b", WebhookIDs: ids(two, one)}}, DefaultWebhookIDs: ids(one)}
 	if got, want := p.Naming(one), []string{`the route "a"`, `the route "b"`, "the default"}; !slices.Equal(got, want) {

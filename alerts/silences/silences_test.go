@@ -129,7 +129,7 @@ func TestWindowsAgreeWithAClock(t *testing.T) {
 	})
 }
 
-func TestASilenceStandsBetweenItsEnds(t *testing.T) {
+func TestSilenceIsInForceBetweenItsEnds(t *testing.T) {
 	t.Parallel()
 	at := instant(t, "2026-11-23T12:00:00Z")
 	hour := func(n int) *time.Time { return new(at.Add(time.Duration(n) * time.Hour)) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAMisspeltVariableIsTold(t *testing.T) {
+func TestMisspeltVariableIsReported(t *testing.T) {
 	known := variables(newParser(&cli{}).Model.Node)
 	for _, name := range []string{"TOCSIN_LOG_LEVEL", "TOCSIN_TICK_INTERVAL", "TOCSIN_OIDC_CLIENT_SECRET", "TOCSIN_TOKEN", "TOCSIN_TENANT"} {
 		if !slices.Contains(known, name) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestExplainTellsOfEachRule checks the request, and what is printed of the response.
-func TestExplainTellsOfEachRule(t *testing.T) {
+// TestExplainListsEachRule checks the request, and what is printed of the response.
+func TestExplainListsEachRule(t *testing.T) {
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.String()

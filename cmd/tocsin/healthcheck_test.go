@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestHealthcheckTellsWhatTheReplicaAnswers(t *testing.T) {
+func TestHealthcheckReportsTheAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		live   bool
 		path   string

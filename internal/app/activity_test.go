@@ -96,7 +96,7 @@ func TestActivityOfAStormIsBounded(t *testing.T) {
 	}
 }
 
-func TestAListTellsHowAttemptsEnded(t *testing.T) {
+func TestListShowsHowAttemptsEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")

@@ -135,7 +135,7 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-func TestEachBoundWebhookIsTold(t *testing.T) {
+func TestEachBoundWebhookIsNotified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	rule := w.rule(w.webhook("one"), w.webhook("two"))

@@ -387,8 +387,8 @@ func TestKilledWhileGathering(t *testing.T) {
 	}
 }
 
-// TestOutageTellsOperatorsOnce lets many rules fail at once.
-func TestOutageTellsOperatorsOnce(t *testing.T) {
+// TestOutageNotifiesOperatorsOnce lets many rules fail at once.
+func TestOutageNotifiesOperatorsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := w.judging()

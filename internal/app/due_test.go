@@ -9,7 +9,7 @@ import (
 )
 
 // A claim returns when to look again, by Postgres's clock.
-func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
+func TestClaimReturnsWhatBecomesDueNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	want := func(what string, claims int, next time.Duration) {

@@ -184,9 +184,9 @@ func TestFormerConditionsAreKept(t *testing.T) {
 	}
 }
 
-// TestAnotherFireModeArmsAnew has a rule that counts, then raises an alert for each exchange, and
+// TestAnotherFireModeArmsTheRuleAgain has a rule that counts, then raises an alert for each exchange, and
 // counts again: each time, what failed before the edit is ignored.
-func TestAnotherFireModeArmsAnew(t *testing.T) {
+func TestAnotherFireModeArmsTheRuleAgain(t *testing.T) {
 	t.Parallel()
 	const all = `select coalesce(execution_id, 'count') || ' ' || state from alert order by fired_at, execution_id`
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"tocsin/notify"
 )
 
-func TestSwitchingOffIsToldToOperators(t *testing.T) {
+func TestSwitchingOffNotifiesOperators(t *testing.T) {
 	t.Parallel()
 	for name, self := range map[string]bool{"another webhook": false, "the operators' own": true} {
 		t.Run(name, func(t *testing.T) {

@@ -47,9 +47,9 @@ func (w *world) replayedInTheEnd(e *evaluator.Evaluator, rule uuid.UUID) api.Rep
 	return api.Replay{}
 }
 
-// TestReplayIsWhatItsPreviewTells replays ranges of random history, some of which has alerts, with
+// TestReplayIsWhatItsPreviewShows replays ranges of random history, some of which has alerts, with
 // rules with all kinds of filters.
-func TestReplayIsWhatItsPreviewTells(t *testing.T) {
+func TestReplayIsWhatItsPreviewShows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	seed := rand.Uint64()

@@ -258,9 +258,9 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestOwedAnewWhileSwept queues a message again while its alert is being deleted: one of the two
+// TestMessageRetriedDuringSweepSurvives queues a message again while its alert is being deleted: one of the two
 // comes first, and the other sees it.
-func TestOwedAnewWhileSwept(t *testing.T) {
+func TestMessageRetriedDuringSweepSurvives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.oldRule("a")

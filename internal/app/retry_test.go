@@ -105,7 +105,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 	}
 }
 
-func TestRetryBeginsTheScheduleAnew(t *testing.T) {
+func TestRetryRestartsTheSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadGateway)
@@ -140,10 +140,10 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 	w.wantColumn("attempts", `select count(*)::text from attempt_history`, "15")
 }
 
-// TestAFallbackIsWrittenAnew lets a user send again what waits with a fallback for its body: the
+// TestFallbackIsRenderedAgain lets a user send again what waits with a fallback for its body: the
 // next body is a new one, with an instant of its own, and retention deletes it when it is old
 // itself.
-func TestAFallbackIsWrittenAnew(t *testing.T) {
+func TestFallbackIsRenderedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadGateway)
@@ -160,7 +160,7 @@ func TestAFallbackIsWrittenAnew(t *testing.T) {
 	w.wantColumn("written with its attempt", `select (b.written_at = s.started_at)::text from notification_body b join settlement s using (notification_id)`, "true")
 }
 
-func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
+func TestRefusedBodyIsRenderedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var bodies []string

@@ -169,8 +169,8 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 	h.wantColumn("snoozes", snoozes)
 }
 
-// TestWhoMayNotActInSlackIsToldSo presses every button as users without permission.
-func TestWhoMayNotActInSlackIsToldSo(t *testing.T) {
+// TestSlackUsersWithoutPermissionAreInformed presses every button as users without permission.
+func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 	t.Parallel()
 	h := newHandled(t)
 	everything := []choice{

@@ -125,9 +125,9 @@ func TestABrokenSchemaEndsNoMessage(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
 
-// TestOutcomesThatAreNotJudgedAreTold makes recording the effect of an outcome on its webhook fail:
+// TestOutcomesThatAreNotJudgedAreReported makes recording the effect of an outcome on its webhook fail:
 // the outcome is stored all the same, and that is reported.
-func TestOutcomesThatAreNotJudgedAreTold(t *testing.T) {
+func TestOutcomesThatAreNotJudgedAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.status(http.StatusServiceUnavailable)

@@ -70,9 +70,9 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 	}
 }
 
-// TestABreakerOpenForLongIsToldOnce looks, from several replicas at once, for webhooks that have
+// TestOpenBreakerIsAnnouncedOnce looks, from several replicas at once, for webhooks that have
 // failed for ten minutes.
-func TestABreakerOpenForLongIsToldOnce(t *testing.T) {
+func TestOpenBreakerIsAnnouncedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.open(9)

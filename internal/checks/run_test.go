@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-func TestCommandsAreToldApart(t *testing.T) {
+func TestCommandsAreDistinguished(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want [][]string

@@ -204,9 +204,9 @@ func TestDelayByWatching(t *testing.T) {
 	}
 }
 
-// TestCheckTellsAnotherTimeZoneFromQuiet watches a table whose times are behind or ahead of the
+// TestCheckDistinguishesTimeZonesFromSilence watches a table whose times are behind or ahead of the
 // clock, with and without exchanges arriving.
-func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
+func TestCheckDistinguishesTimeZonesFromSilence(t *testing.T) {
 	t.Parallel()
 	const hour = int64(3600e9)
 	for name, c := range map[string]struct {

@@ -108,9 +108,9 @@ func (q *queue) claims(o *postgres.Outbox) int {
 	return one[int](q.tb, q.conn, claimed) - before
 }
 
-// TestBoundsHideNothingThatIsOwed lets looks begin at bounds, and then something become due. It is
+// TestBoundsHideNoWaitingMessage lets looks begin at bounds, and then something become due. It is
 // claimed by the next look.
-func TestBoundsHideNothingThatIsOwed(t *testing.T) {
+func TestBoundsHideNoWaitingMessage(t *testing.T) {
 	t.Parallel()
 	const old = `update outbox set ready_at = now() - interval '1 hour', due_at = now() - interval '1 hour'`
 	for name, c := range map[string]struct {

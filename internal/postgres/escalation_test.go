@@ -352,9 +352,9 @@ func (e *escalatingAlert) policy(version int64, p routing.Policy) {
 	}
 }
 
-// TestWhoeverActsFirstIsNotEscalated lets a replica wait for a user who acts at the instant at
+// TestActionBeforeTheStepPreventsIt lets a replica wait for a user who acts at the instant at
 // which the step is due, and another one die while it waits.
-func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
+func TestActionBeforeTheStepPreventsIt(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]string{
 		"acknowledged":     `update alert set state = 'ACKNOWLEDGED', acknowledged_at = now()`,
@@ -407,8 +407,8 @@ func TestWhoeverActsFirstIsNotEscalated(t *testing.T) {
 	}
 }
 
-// TestAStepThatNotifiesNobodyIsTold deletes the webhook of the first step and the team of the last.
-func TestAStepThatNotifiesNobodyIsTold(t *testing.T) {
+// TestStepThatNotifiesNobodyIsReported deletes the webhook of the first step and the team of the last.
+func TestStepThatNotifiesNobodyIsReported(t *testing.T) {
 	t.Parallel()
 	e := newEscalating(t)
 	want := func(minutes int, empty ...postgres.EmptyStep) {

@@ -12,7 +12,7 @@ import (
 	"tocsin/rules"
 )
 
-func TestAnIssueTellsWhatItsAlertsDo(t *testing.T) {
+func TestIssueShowsStatesOfItsAlerts(t *testing.T) {
 	db, conn := inboxOf(t)
 	insert(t, conn,
 		raised{id: "1", severity: "WARNING", application: "orders", route: "import", error: "Refused", ago: 50 * time.Hour},

@@ -16,9 +16,9 @@ import (
 	"tocsin/rules"
 )
 
-// TestHealthTellsProgress reads rules that progress with their partition, by themselves, and not at
+// TestHealthReportsProgress reads rules that progress with their partition, by themselves, and not at
 // all.
-func TestHealthTellsProgress(t *testing.T) {
+func TestHealthReportsProgress(t *testing.T) {
 	e := newEditor(t)
 	together, alone, behind, disabled := e.create(definition("together")), e.create(definition("alone")), e.create(definition("behind")), e.create(definition("disabled"))
 	window := e.create(rules.Definition{

@@ -308,8 +308,8 @@ func TestSilencesAreKept(t *testing.T) {
 	}
 }
 
-// TestAPreviewTellsWhatASilenceWouldHaveDone counts alerts of the last day.
-func TestAPreviewTellsWhatASilenceWouldHaveDone(t *testing.T) {
+// TestPreviewShowsWhatASilenceWouldHaveDone counts alerts of the last day.
+func TestPreviewShowsWhatASilenceWouldHaveDone(t *testing.T) {
 	t.Parallel()
 	w := newWindowAlerts(t)
 	for _, group := range []string{"a", "b", "a2"} {

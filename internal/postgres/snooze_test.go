@@ -223,9 +223,9 @@ func TestASnoozeEndsAfterASilence(t *testing.T) {
 	}
 }
 
-// TestWhoeverActsFirstIsNotReminded lets a replica wait for a user who acts at the instant at which
+// TestActionBeforeTheReminderPreventsIt lets a replica wait for a user who acts at the instant at which
 // the snooze ends, and another one die while it waits.
-func TestWhoeverActsFirstIsNotReminded(t *testing.T) {
+func TestActionBeforeTheReminderPreventsIt(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]string{
 		"resolved":         `update alert set state = 'RESOLVED', resolved_at = now()`,

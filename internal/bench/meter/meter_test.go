@@ -56,7 +56,7 @@ func TestChildrenCount(t *testing.T) {
 	}
 }
 
-func TestEndedProcessesAreToldOf(t *testing.T) {
+func TestEndedProcessesAreReported(t *testing.T) {
 	gone := exec.CommandContext(t.Context(), "true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)

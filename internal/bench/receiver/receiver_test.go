@@ -35,7 +35,7 @@ func post(ctx context.Context, url, id, body string) error {
 	return got.Body.Close()
 }
 
-func TestRepeatsAreTold(t *testing.T) {
+func TestRepeatsAreReported(t *testing.T) {
 	c := start(t)
 	for _, id := range []string{"a", "b", "a", "", "a"} {
 		if err := post(t.Context(), c.URL("one"), id, "{}"); err != nil {

@@ -20,7 +20,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-func TestOneMessageStandsForMany(t *testing.T) {
+func TestDigestStandsForItsMessages(t *testing.T) {
 	driver := memory.New()
 	for _, payload := range []string{"1", "2", "3"} {
 		if err := driver.Publish(t.Context(), []byte(payload)); err != nil {

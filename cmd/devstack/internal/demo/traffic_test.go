@@ -158,7 +158,7 @@ func TestRunBoundsWhatItKeeps(t *testing.T) {
 	})
 }
 
-func TestTickBeginsAnewAfterALeap(t *testing.T) {
+func TestTickRestartsAfterALeap(t *testing.T) {
 	t.Parallel()
 	s := &sink{}
 	now := start()

@@ -207,7 +207,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-func TestUnfinishedClusterIsMadeAnew(t *testing.T) {
+func TestUnfinishedClusterIsRecreated(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
 	draft := opts.DataDir + ".new"

@@ -86,7 +86,7 @@ func TestStartReportsMissingProgram(t *testing.T) {
 	}
 }
 
-func TestStopEndsWhoeverIgnoresTheDemand(t *testing.T) {
+func TestStopKillsProcessesThatIgnoreIt(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
 	child := shell(t, `trap "echo asked" TERM; echo ready; while :; do sleep 1000 & wait $!; done`, write)
