@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tocsin/rules"
@@ -40,6 +41,11 @@ func (q QuietHours) Check() error {
 	}
 	// In this week no clocks change.
 	at := time.Date(2026, time.January, 12, 0, 0, 0, 0, time.UTC)
+	for i := range q {
+		if _, err := rules.Until(at, quietDays, q[i:i+1]); err != nil {
+			return fmt.Errorf("entry %d: %s", i+1, strings.TrimPrefix(err.Error(), "calendar: "))
+		}
+	}
 	until, err := rules.Until(at, quietDays, q)
 	if err != nil {
 		return err

@@ -94,10 +94,10 @@ func timeOfDay(text string) (seconds int, ok bool) {
 func (c *Calendar) hours() (from, to int, err error) {
 	from, ok := timeOfDay(c.From)
 	if !ok || from == daySeconds {
-		return 0, 0, fmt.Errorf("%q is not a time of day", c.From)
+		return 0, 0, fmt.Errorf("%q is not a time of day such as 08:00", c.From)
 	}
 	if to, ok = timeOfDay(c.To); !ok {
-		return 0, 0, fmt.Errorf("%q is not a time of day", c.To)
+		return 0, 0, fmt.Errorf("%q is not a time of day such as 08:00", c.To)
 	}
 	if to <= from {
 		to += daySeconds
@@ -108,11 +108,11 @@ func (c *Calendar) hours() (from, to int, err error) {
 // location returns the time zone. The local zone of this process is not accepted.
 func (c *Calendar) location() (*time.Location, error) {
 	if c.TimeZone == "" || strings.EqualFold(c.TimeZone, "local") {
-		return nil, fmt.Errorf("%q is not a time zone", c.TimeZone)
+		return nil, fmt.Errorf("%q is not a time zone such as Europe/Berlin", c.TimeZone)
 	}
 	zone, err := time.LoadLocation(c.TimeZone)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a time zone", c.TimeZone)
+		return nil, fmt.Errorf("%q is not a time zone such as Europe/Berlin", c.TimeZone)
 	}
 	return zone, nil
 }

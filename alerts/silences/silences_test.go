@@ -48,20 +48,20 @@ func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 		r               silences.Recurrence
 		at, from, until string
 	}{
-		"an ordinary night":               {night("Europe/Berlin", "22:00", 480, "SATURDAY"), "2026-10-17T23:00:00Z", "2026-10-17T20:00:00Z", "2026-10-18T04:00:00Z"},
-		"clocks go back":                  {night("Europe/Berlin", "22:00", 480, "SATURDAY"), "2026-10-24T23:00:00Z", "2026-10-24T20:00:00Z", "2026-10-25T04:00:00Z"},
-		"clocks go forward":               {night("Europe/Berlin", "22:00", 480, "SATURDAY"), "2026-03-28T23:00:00Z", "2026-03-28T21:00:00Z", "2026-03-29T05:00:00Z"},
-		"the time of day comes twice":     {night("Europe/Berlin", "02:30", 10, "SUNDAY"), "2026-10-25T00:31:00Z", "2026-10-25T00:30:00Z", "2026-10-25T00:40:00Z"},
-		"the second time is no window":    {night("Europe/Berlin", "02:30", 10, "SUNDAY"), "2026-10-25T01:31:00Z", "2026-11-01T01:30:00Z", "2026-11-01T01:40:00Z"},
-		"the time of day is skipped":      {night("Europe/Berlin", "02:30", 10, "SUNDAY"), "2026-03-29T01:31:00Z", "2026-03-29T01:30:00Z", "2026-03-29T01:40:00Z"},
-		"the week after":                  {night("Europe/Berlin", "02:30", 10, "SUNDAY"), "2026-03-29T01:40:00Z", "2026-04-05T00:30:00Z", "2026-04-05T00:40:00Z"},
-		"half an hour, Lord Howe":         {night("Australia/Lord_Howe", "02:15", 60, "SUNDAY"), "2026-10-03T15:50:00Z", "2026-10-03T15:45:00Z", "2026-10-03T16:45:00Z"},
+		"an ordinary night":               {night("Europe/Berlin", "22:00", 480, "SAT"), "2026-10-17T23:00:00Z", "2026-10-17T20:00:00Z", "2026-10-18T04:00:00Z"},
+		"clocks go back":                  {night("Europe/Berlin", "22:00", 480, "SAT"), "2026-10-24T23:00:00Z", "2026-10-24T20:00:00Z", "2026-10-25T04:00:00Z"},
+		"clocks go forward":               {night("Europe/Berlin", "22:00", 480, "SAT"), "2026-03-28T23:00:00Z", "2026-03-28T21:00:00Z", "2026-03-29T05:00:00Z"},
+		"the time of day comes twice":     {night("Europe/Berlin", "02:30", 10, "SUN"), "2026-10-25T00:31:00Z", "2026-10-25T00:30:00Z", "2026-10-25T00:40:00Z"},
+		"the second time is no window":    {night("Europe/Berlin", "02:30", 10, "SUN"), "2026-10-25T01:31:00Z", "2026-11-01T01:30:00Z", "2026-11-01T01:40:00Z"},
+		"the time of day is skipped":      {night("Europe/Berlin", "02:30", 10, "SUN"), "2026-03-29T01:31:00Z", "2026-03-29T01:30:00Z", "2026-03-29T01:40:00Z"},
+		"the week after":                  {night("Europe/Berlin", "02:30", 10, "SUN"), "2026-03-29T01:40:00Z", "2026-04-05T00:30:00Z", "2026-04-05T00:40:00Z"},
+		"half an hour, Lord Howe":         {night("Australia/Lord_Howe", "02:15", 60, "SUN"), "2026-10-03T15:50:00Z", "2026-10-03T15:45:00Z", "2026-10-03T16:45:00Z"},
 		"the day of the zone, not of UTC": {night("Pacific/Auckland", "08:00", 60, "MON"), "2026-11-22T19:30:00Z", "2026-11-22T19:00:00Z", "2026-11-22T20:00:00Z"},
 		"a week without a pause":          {night("UTC", "00:00", 1440, rules.Weekdays()...), "2026-11-23T12:00:00Z", "2026-11-23T00:00:00Z", "2026-12-09T00:00:00Z"},
 		"the end is not within":           {night("UTC", "10:00", 60, "MON"), "2026-11-23T11:00:00Z", "2026-11-30T10:00:00Z", "2026-11-30T11:00:00Z"},
 		"the beginning is":                {night("UTC", "10:00", 60, "MON"), "2026-11-23T10:00:00Z", "2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"},
 		"a window that began days ago":    {night("UTC", "10:00", 7*24*60, "MON"), "2026-11-29T10:00:00Z", "", ""},
-		"midnight that Beirut skips":      {night("Asia/Beirut", "00:00", 30, "SUNDAY"), "2026-03-28T22:10:00Z", "2026-03-28T22:00:00Z", "2026-03-28T22:30:00Z"},
+		"midnight that Beirut skips":      {night("Asia/Beirut", "00:00", 30, "SUN"), "2026-03-28T22:10:00Z", "2026-03-28T22:00:00Z", "2026-03-28T22:30:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

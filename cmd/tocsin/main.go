@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"strings"
 	"syscall"
@@ -244,9 +245,9 @@ func main() {
 		if exit, ok := errors.AsType[exitError](err); ok {
 			code, err = exit.code, exit.err
 		}
-		_, asks := k.Selected().Target.Addr().Interface().(interface {
+		_, asks := reflect.TypeAssert[interface {
 			open() (*api.ClientWithResponses, error)
-		})
+		}](k.Selected().Target.Addr())
 		switch {
 		case err == nil:
 		case asks && c.LogFormat == "text": // a command for people

@@ -48,7 +48,7 @@ type silenceAdd struct {
 }
 
 // Help shows examples.
-func (silenceAdd) Help() string {
+func (*silenceAdd) Help() string {
 	return `A silence has at least one condition, and all its conditions must hold. It
 suppresses messages, never alerts.
 
@@ -126,11 +126,23 @@ func (a *silenceAdd) byFlag(err error) error {
 		end, lasts = "--for", "--for"
 	}
 	flags := []struct{ field, flag string }{
-		{"name", "NAME"}, {"reason", "--reason"}, {"startsAt", "--from"}, {"endsAt", end},
-		{"recurrence.weekdays", "--weekdays"}, {"recurrence.from", "--at"}, {"recurrence.durationMinutes", "--window"}, {"recurrence.timeZone", "--time-zone"},
-		{"match.rules", "--rule"}, {"match.labels", "--label"}, {"match.severities", "--severity"},
-		{"match.scope.applications", "--application"}, {"match.scope.routes", "--route"}, {"match.scope.environments", "--environment"},
-		{"match.filter.errorTypes", "--error-type"}, {"match.filter.errorMessageContains", "--message"}, {"match.filter.attributes", "--attribute"},
+		{"name", "NAME"},
+		{"reason", "--reason"},
+		{"startsAt", "--from"},
+		{"endsAt", end},
+		{"recurrence.weekdays", "--weekdays"},
+		{"recurrence.from", "--at"},
+		{"recurrence.durationMinutes", "--window"},
+		{"recurrence.timeZone", "--time-zone"},
+		{"match.rules", "--rule"},
+		{"match.labels", "--label"},
+		{"match.severities", "--severity"},
+		{"match.scope.applications", "--application"},
+		{"match.scope.routes", "--route"},
+		{"match.scope.environments", "--environment"},
+		{"match.filter.errorTypes", "--error-type"},
+		{"match.filter.errorMessageContains", "--message"},
+		{"match.filter.attributes", "--attribute"},
 	}
 	var errs []error
 	for _, e := range refused.Errors {

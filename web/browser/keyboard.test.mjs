@@ -151,6 +151,20 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await focusIsOnRow(ids[2]);
   });
 
+  test("Escape closes an open list alone, and then the dialog", async () => {
+    await stage.webhook();
+    await enter("/teams");
+    await page.getByRole("button", { name: "New team" }).click();
+    const dialog = page.getByRole("dialog", { name: "New team" });
+    await dialog.getByLabel("Webhooks").click();
+    await page.getByRole("option").first().waitFor(visible);
+    await press("Escape");
+    await page.getByRole("option").first().waitFor({ state: "detached" });
+    assert.equal(await dialog.isVisible(), true);
+    await press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+
   test("a dialog gives the focus back to where it came from", async () => {
     const { application, rule } = await stage.rule();
     await stage.fail(application, ["first"]);
