@@ -160,7 +160,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
               Open the issue
             </Link>
           )}
-          <Owner of={alert} stop />
+          <Owner of={alert} inFull />
           <SnoozedMark alert={alert} by />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
