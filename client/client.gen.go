@@ -1207,6 +1207,9 @@ type AlertGroup struct {
 	// RuleName Of groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
+	// Severity Of groups by issue: the highest severity of its alerts, by which they are ordered.
+	Severity *Severity `json:"severity,omitempty"`
+
 	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
 

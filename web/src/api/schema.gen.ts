@@ -2149,6 +2149,8 @@ export interface components {
             ruleId?: string;
             /** @description Of groups by rule. */
             ruleName?: string;
+            /** @description Of groups by issue: the highest severity of its alerts, by which they are ordered. */
+            severity?: components["schemas"]["Severity"];
             /** @description What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error. */
             signature?: string;
             /** @description Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first. */

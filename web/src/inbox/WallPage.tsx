@@ -97,7 +97,7 @@ function IssueLine({ group }: { group: AlertGroup }) {
   return (
     <li className={styles.issue}>
       <span className={styles.severity}>
-        <SeverityMark severity={newest.severity} />
+        <SeverityMark severity={group.severity ?? newest.severity} />
       </span>
       <span className={styles.what}>
         <b>

@@ -41,6 +41,13 @@ test("alerts are folded by issue, and acting on one reaches no alert of another 
   ]);
 });
 
+test("a folded row has the highest severity of its alerts, by which issues are ordered", async () => {
+  world.alerts = [anAlert(5, { severity: "WARNING" }), anAlert(60, { severity: "CRITICAL" })];
+  open("/inbox");
+  const issue = await screen.findByRole("button", { name: /×2/ });
+  expect(within(issue).getByText("CRIT")).toBeVisible();
+});
+
 test("rows and header say who has acknowledged, when, and how late the alert was", async () => {
   const alert = anAlert(600, {
     state: "ACKNOWLEDGED",
