@@ -106,6 +106,8 @@ const TrendHours = 24
 // Issue describes a group of alerts with the same failure in one place.
 type Issue struct {
 	Signature, Application, Route string
+	// Severity is the highest of its alerts.
+	Severity rules.Severity
 	// AcknowledgedBy is who has acknowledged alerts that are acknowledged now. AcknowledgedAt is
 	// when that was last done; nil if nobody has.
 	AcknowledgedBy []string

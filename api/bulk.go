@@ -220,6 +220,7 @@ func groupAnswer(by alerts.Fold, g *alerts.Group) AlertGroup {
 	case alerts.ByIssue:
 		i := g.Issue
 		answer.Signature, answer.Application, answer.Route = &i.Signature, &i.Application, &i.Route
+		answer.Severity = &i.Severity
 		answer.AcknowledgedBy, answer.AcknowledgedAt = listOrNil(i.AcknowledgedBy), utc(i.AcknowledgedAt)
 		trend := i.Trend[:]
 		answer.Trend = &trend

@@ -206,10 +206,10 @@ func TestAlertsAreFolded(t *testing.T) {
 	}
 	b.do("GET", "/api/v1/alerts/groups?by=rule&cursor="+*page.NextCursor, "").problem(400, "invalid")
 	for i := range b.bulk.found {
-		b.bulk.found[i].Issue = &alerts.Issue{Signature: "Refused", Application: "orders", Route: "import", AcknowledgedBy: []string{"ada"}}
+		b.bulk.found[i].Issue = &alerts.Issue{Severity: rules.Critical, Signature: "Refused", Application: "orders", Route: "import", AcknowledgedBy: []string{"ada"}}
 	}
 	issue := into[api.AlertGroupPage](b.do("GET", "/api/v1/alerts/groups?by=issue&attribute=region%3Deu", "").want(200)).Items[0]
-	if *issue.Application != "orders" || *issue.Route != "import" || *issue.Signature != "Refused" || len(*issue.Trend) != alerts.TrendHours || len(*issue.AcknowledgedBy) != 1 {
+	if *issue.Severity != rules.Critical || *issue.Application != "orders" || *issue.Route != "import" || *issue.Signature != "Refused" || len(*issue.Trend) != alerts.TrendHours || len(*issue.AcknowledgedBy) != 1 {
 		t.Errorf("issue %+v", issue)
 	}
 	if diff := cmp.Diff(map[string]string{"region": "eu"}, b.bulk.groups.Filter.Attributes); diff != "" {

@@ -1207,6 +1207,9 @@ type AlertGroup struct {
 	// RuleName Of groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
+	// Severity Of groups by issue: the highest severity of its alerts, by which they are ordered.
+	Severity *Severity `json:"severity,omitempty"`
+
 	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
 
@@ -1744,7 +1747,7 @@ type FacetValue struct {
 
 // FieldError What is wrong with one field.
 type FieldError struct {
-	// Code The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`.
+	// Code The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction`: two conditions that nothing meets together.
 	Code string `json:"code"`
 
 	// Field The path, such as `filter.statuses[0]`, or the name of a parameter.
@@ -3208,7 +3211,7 @@ type RuleStatus struct {
 	// BackfillFrom The earliest start time that one of them still has to judge. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// Backfilling Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
+	// Backfilling Enabled rules that still have to judge exchanges behind their cursors. New exchanges are judged at the same time.
 	Backfilling int64 `json:"backfilling"`
 	Enabled     int64 `json:"enabled"`
 
@@ -3258,7 +3261,7 @@ type Scope struct {
 
 // SecretRotation defines model for SecretRotation.
 type SecretRotation struct {
-	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	// OverlapSeconds How long the former secret signs in addition to the new one; 0 drops it at once.
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 

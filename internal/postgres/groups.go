@@ -78,6 +78,7 @@ func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]
 			return nil, fmt.Errorf("fold alerts: %w", err)
 		}
 		if q.By == alerts.ByIssue {
+			issue.Severity = severityOf(g.Rank)
 			g.Issue = &issue
 		}
 		groups, newest = append(groups, g), append(newest, id)

@@ -64,8 +64,12 @@ func issueRules(ctx context.Context, q *pgq.Queries, tenant string, key api.Issu
 		}
 		rank = max(rank, row.Rank)
 	}
-	issue.Severity = [...]rules.Severity{rules.Info, rules.Warning, rules.Critical}[rank]
+	issue.Severity = severityOf(int64(rank))
 	return nil
+}
+
+func severityOf(rank int64) rules.Severity {
+	return [...]rules.Severity{rules.Info, rules.Warning, rules.Critical}[rank]
 }
 
 func issueTrends(ctx context.Context, q *pgq.Queries, tenant string, key api.IssueKey, issue *api.IssueRecord) error {

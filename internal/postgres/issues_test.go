@@ -15,6 +15,7 @@ import (
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
+	"tocsin/rules"
 )
 
 // inboxOf opens a new database with one rule.
@@ -73,7 +74,7 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 	db, conn := inboxOf(t)
 	insert(t, conn,
 		raised{id: "1", severity: "CRITICAL", application: "orders", route: "import", error: "Refused", ago: 5 * time.Hour},
-		raised{id: "2", severity: "CRITICAL", application: "orders", route: "import", error: "Refused", ago: 2 * time.Hour},
+		raised{id: "2", severity: "WARNING", application: "orders", route: "import", error: "Refused", ago: 2 * time.Hour},
 		raised{id: "3", severity: "WARNING", application: "billing", route: "import", error: "Refused", ago: time.Minute},
 		raised{id: "4", severity: "INFO", application: "billing", route: "export", error: "Refused", ago: time.Second},
 		raised{id: "5", severity: "WARNING", application: "billing", route: "import", error: "Timeout", ago: 2 * time.Minute},
@@ -109,6 +110,9 @@ func TestIssuesAreApartByPlaceAndTheMostSevereComeFirst(t *testing.T) {
 	first := got[0]
 	if first.Counts != (alerts.Counts{Firing: 1, Acknowledged: 1}) || first.Unread != 2 || first.Newest.ID != alertID("2") {
 		t.Errorf("the issue is %+v", first)
+	}
+	if first.Issue.Severity != rules.Critical || got[3].Issue.Severity != rules.Info {
+		t.Errorf("severities %s and %s", first.Issue.Severity, got[3].Issue.Severity)
 	}
 	if !slices.Equal(first.Issue.AcknowledgedBy, []string{"ada"}) || first.Issue.AcknowledgedAt == nil {
 		t.Errorf("acknowledged by %q at %v", first.Issue.AcknowledgedBy, first.Issue.AcknowledgedAt)

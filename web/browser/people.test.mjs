@@ -224,6 +224,48 @@ describe("people and pages", { timeout: 240_000 }, () => {
     }
   });
 
+  test("a screen without anybody shows the wall by a token, and nothing of it stays in the address", async () => {
+    const { secret } = await post("/tokens", { name: "screen", role: "viewer" });
+    const context = await world.browser.newContext({ viewport: { width: 3840, height: 2160 } });
+    // The answer to whoever is not signed in may not come last.
+    await context.route("**/api/v1/session", async (route) => {
+      await new Promise((done) => setTimeout(done, 500));
+      await route.continue();
+    });
+    const opened = listen(await context.newPage());
+    await opened.goto(`${world.url}/wall#${secret}`);
+    await opened
+      .getByText(/firing$/)
+      .first()
+      .waitFor(visible);
+    assert.equal(opened.url(), `${world.url}/wall`);
+    const { width, size } = await opened.getByText("Live", { exact: true }).evaluate((element) => {
+      const fact = element.parentElement;
+      return {
+        width: Number.parseFloat(getComputedStyle(fact, "::before").width),
+        size: Number.parseFloat(getComputedStyle(fact).fontSize),
+      };
+    });
+    assert.ok(width > size / 2, `the dot grows with the text: ${width} of ${size} px`);
+    await world.fail(...Array.from({ length: 15 }, (_, at) => ({ id: `wall-${at}`, route: `wall-${at}` })));
+    await opened.setViewportSize({ width: 1920, height: 500 });
+    await opened.getByText(/^and \d+ more issues$/).waitFor(visible);
+    const { seen, said, cut } = await opened.evaluate(() => {
+      const list = document.querySelector("main ul");
+      const lines = [...list.children].filter((line) => getComputedStyle(line).visibility === "visible");
+      return {
+        seen: lines.length,
+        said: Number(/and (\d+) more/.exec(document.querySelector("main").textContent)?.[1]),
+        cut: lines.filter((line) => line.getBoundingClientRect().bottom > list.getBoundingClientRect().bottom + 1)
+          .length,
+      };
+    });
+    assert.ok(seen > 0 && seen < 12 && cut === 0, `${seen} lines, of which ${cut} are cut`);
+    const { items } = await (await page.request.get(`${world.url}/api/v1/alerts/groups?by=issue&state=FIRING`)).json();
+    assert.equal(seen + said, items.length, "the rest is counted");
+    await context.close();
+  });
+
   test(`the scripts of each page are below ${mostScriptBytes / 1000} kB as they are sent`, async () => {
     const paths = [
       "/inbox",

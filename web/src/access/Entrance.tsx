@@ -1,14 +1,16 @@
 import type { ReactNode } from "react";
 import styles from "./access.module.css";
 
-/** The page before the application: a card in the middle, with errors above it. */
+/** The page before the application: a card in the middle, with errors, or else news, above it. */
 export function Entrance({
   title,
   problem,
+  news,
   children,
 }: {
   title: string;
   problem?: string | undefined;
+  news?: string | undefined;
   children: ReactNode;
 }) {
   return (
@@ -21,6 +23,7 @@ export function Entrance({
             {problem}
           </p>
         )}
+        {!problem && news && <p role="status">{news}</p>}
         {children}
       </div>
     </main>

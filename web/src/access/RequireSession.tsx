@@ -3,7 +3,6 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { accessKeys, type Me, type SessionState, session } from "../api/access";
 import { onSignedOut } from "../api/client";
 import { CameIn } from "../frame/cameIn";
-import { takeDisplayToken } from "./display";
 import { SetUpPage } from "./SetUpPage";
 import { SignInPage, signInProblem } from "./SignInPage";
 
@@ -30,7 +29,6 @@ export function RequireSession({ children }: { children: ReactNode }) {
       }),
     [cache],
   );
-  useEffect(() => void takeDisplayToken(cache), [cache]);
   const inside = state.data ? state.data.signedIn : state.isError;
   const asked = useRef(false);
   const asks = !inside && state.data !== undefined;
@@ -75,7 +73,7 @@ export function RequireSession({ children }: { children: ReactNode }) {
         (state.data.setupNeeded && !signsIn && state.data.problem === undefined ? (
           <SetUpPage onEnter={enter} onSignIn={() => setSignsIn(true)} />
         ) : (
-          <SignInPage state={state.data} onEnter={enter} />
+          <SignInPage state={state.data} ended={entered} onEnter={enter} />
         ))}
     </>
   );

@@ -24,7 +24,14 @@ export function signInProblem(): string | undefined {
   return kind === null ? undefined : (problems[kind] ?? problems.provider);
 }
 
-export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (who: Me) => void }) {
+interface Props {
+  state: SessionState;
+  /** Whether a session has just ended. The page that was open waits behind this one. */
+  ended: boolean;
+  onEnter: (who: Me) => void;
+}
+
+export function SignInPage({ state, ended, onEnter }: Props) {
   useEffect(() => {
     document.title = "Sign in · Tocsin";
   }, []);
@@ -33,9 +40,10 @@ export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
   const refused = signInProblem();
   const problem = enter.error ? enter.error.message : (state.problem ?? refused);
+  const news = ended ? "Your session has ended. Sign in to continue where you were." : undefined;
   const { pathname, search } = globalThis.location;
   return (
-    <Entrance title="Sign in" problem={problem}>
+    <Entrance title="Sign in" problem={problem} news={news}>
       {state.provider && (
         <>
           <a

@@ -11,6 +11,7 @@ import {
   roles,
   type Token,
   tokenList,
+  wallAddress,
 } from "../api/access";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
@@ -24,7 +25,6 @@ import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useServerForm } from "../ui/useServerForm";
 import { AccessPage } from "./AccessPage";
-import { wallAddress } from "./display";
 
 export function TokensPage() {
   const tokens = useQuery({ ...tokenList(), enabled: useMay()("listTokens") });

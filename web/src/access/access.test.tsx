@@ -40,10 +40,41 @@ test("when the session ends, what was typed waits behind the sign-in", async () 
   await user.type(await screen.findByLabelText("Name"), "Half a webhook");
   await user.click(screen.getByRole("button", { name: "Create the webhook" }));
   expect(await screen.findByRole("heading", { name: "Sign in" })).toBeVisible();
+  expect(screen.getByText("Your session has ended. Sign in to continue where you were.")).toBeVisible();
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "right");
   await user.click(screen.getByRole("button", { name: "Sign in" }));
   expect(await screen.findByLabelText("Name")).toHaveValue("Half a webhook");
+});
+
+test("a screen is signed in by the token in its address, before it asks who is", async () => {
+  let accepted: unknown;
+  server.use(
+    http.post(api("/session/display"), async ({ request }) => {
+      accepted = await request.json();
+      return new HttpResponse(null, { status: 204 });
+    }),
+    http.get(api("/session"), () =>
+      HttpResponse.json({ signedIn: accepted !== undefined, open: false, setupNeeded: false }),
+    ),
+  );
+  globalThis.history.replaceState(null, "", "/wall#tcn_abc");
+  onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
+  open("/wall");
+  expect(await screen.findByRole("heading", { name: "Firing alerts" })).toBeInTheDocument();
+  expect(accepted).toEqual({ token: "tcn_abc" });
+  expect(globalThis.location.hash).toBe("");
+});
+
+test("a screen whose token is refused says so", async () => {
+  server.use(
+    signedOut(),
+    http.post(api("/session/display"), () => problem(401, { code: "unauthorized", detail: "The token was revoked" })),
+  );
+  globalThis.history.replaceState(null, "", "/wall#tcn_abc");
+  onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
+  open("/wall");
+  expect(await screen.findByRole("alert")).toHaveTextContent("The token was revoked");
 });
 
 test("the first administrator is made with the code of the log", async () => {

@@ -43,7 +43,27 @@ export function takeLinkSecret(): string {
   return hash.slice(1);
 }
 
-/** Whether the reader is signed in, and how to sign in. It uses the secret of a one-time link. */
+/** The address at which a screen with a token is opened. */
+export const wallAddress = (token: string) => `${globalThis.location.origin}/wall#${token}`;
+
+/** The token of a screen that the server has neither accepted nor refused yet. */
+let displayToken = "";
+
+/** Removes the token of a screen from the address, so that nobody can read it from the screen. */
+function takeDisplayToken(): string {
+  const { pathname, hash } = globalThis.location;
+  const token = pathname === "/wall" ? /^#(tcn_[a-z0-9]+)$/.exec(hash)?.[1] : undefined;
+  if (token) {
+    displayToken = token;
+    globalThis.history.replaceState(globalThis.history.state, "", pathname);
+  }
+  return displayToken;
+}
+
+/**
+ * Whether the reader is signed in, and how to sign in. It uses the secret of a one-time link, and the token of a screen,
+ * with which this browser then shows pages.
+ */
 export function session(takeSecret: () => string = takeLinkSecret) {
   return queryOptions({
     queryKey: accessKeys.session,
@@ -51,14 +71,15 @@ export function session(takeSecret: () => string = takeLinkSecret) {
     queryFn: async (): Promise<SessionState> => {
       let problem: string | undefined;
       const secret = takeSecret();
-      if (secret) {
-        try {
-          await body(client.POST("/session/link", { body: { secret } }));
-        } catch (error) {
-          if (!(error instanceof ApiError)) throw error;
-          problem = error.message;
-        }
+      const token = takeDisplayToken();
+      try {
+        if (secret) await body(client.POST("/session/link", { body: { secret } }));
+        if (token) await body(client.POST("/session/display", { body: { token } }));
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        problem = error.message;
       }
+      displayToken = "";
       const state = await body(client.GET("/session"));
       return problem && !state.signedIn ? { ...state, problem } : state;
     },
@@ -102,11 +123,6 @@ export const deleteUser = (id: string) => body(client.DELETE("/users/{id}", { pa
 export async function createLink(id: string): Promise<string> {
   const { url } = await body(client.POST("/users/{id}/link", { params: { path: { id } } }));
   return new URL(url, globalThis.location.origin).href;
-}
-
-/** Makes this browser show pages with a read-only token. */
-export async function beginDisplay(token: string): Promise<void> {
-  await body(client.POST("/session/display", { body: { token } }));
 }
 
 export function tokenList() {

@@ -2149,6 +2149,8 @@ export interface components {
             ruleId?: string;
             /** @description Of groups by rule. */
             ruleName?: string;
+            /** @description Of groups by issue: the highest severity of its alerts, by which they are ordered. */
+            severity?: components["schemas"]["Severity"];
             /** @description What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error. */
             signature?: string;
             /** @description Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first. */
@@ -2669,7 +2671,7 @@ export interface components {
         };
         /** @description What is wrong with one field. */
         FieldError: {
-            /** @description The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`. */
+            /** @description The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction`: two conditions that nothing meets together. */
             code: string;
             /** @description The path, such as `filter.statuses[0]`, or the name of a parameter. */
             field: string;
@@ -4145,7 +4147,7 @@ export interface components {
             backfillFrom?: string;
             /**
              * Format: int64
-             * @description Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
+             * @description Enabled rules that still have to judge exchanges behind their cursors. New exchanges are judged at the same time.
              */
             backfilling: number;
             /** Format: int64 */
@@ -4195,7 +4197,7 @@ export interface components {
         };
         SecretRotation: {
             /**
-             * @description How long the former secret signs beside the new one; 0 drops it at once.
+             * @description How long the former secret signs in addition to the new one; 0 drops it at once.
              * @default 86400
              */
             overlapSeconds?: number;

@@ -24,6 +24,7 @@ import type { Action } from "./actions";
 import { toSearch, wide } from "./filter";
 import { countWords, share, thresholdWords } from "./headline";
 import { issueSearch } from "./issue";
+import { LongText } from "./LongText";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
 import { ResolveFor } from "./ResolveFor";
@@ -160,11 +161,11 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
               Open the issue
             </Link>
           )}
-          <Owner of={alert} stop />
+          <Owner of={alert} inFull />
           <SnoozedMark alert={alert} by />
         </div>
         <h2 className={styles.title}>{alert.title}</h2>
-        {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
+        {!repeats(alert) && <LongText key={alert.id} text={alert.message} className={styles.message} />}
         {count && <Count count={count} />}
       </div>
       <About alert={alert} />
@@ -293,7 +294,7 @@ function ErrorOf({
   return (
     <Section title={title}>
       {errorType && <span className={styles.errorType}>{errorType}</span>}
-      {errorMessage && <p className={styles.errorMessage}>{errorMessage}</p>}
+      {errorMessage && <LongText key={alert.id} text={errorMessage} className={styles.errorMessage} />}
       {complete && (alert.errorPattern !== undefined || errorType) && (
         <Refine alert={alert} except="error" words="Everything but this error" />
       )}

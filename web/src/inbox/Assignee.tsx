@@ -15,6 +15,7 @@ import { Field } from "../ui/MasterDetail";
 import { Select } from "../ui/Select";
 import { useToast } from "../ui/toast";
 import styles from "./AlertRow.module.css";
+import { shortName } from "./Owner";
 import { patchAlert } from "./patch";
 
 /** Whether an alert can be assigned: it fires and is not over. */
@@ -159,6 +160,3 @@ export function AssignedTo({ alert }: { alert: Alert }) {
     </span>
   );
 }
-
-/** An e-mail address without its domain, because a row has little room. */
-const shortName = (name: string) => name.replace(/@.*$/, "");

@@ -25,6 +25,8 @@ interface Props extends RowLook {
 /** Many alerts on one line, which shows the newest of them. */
 export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   const { newest, count, unread } = group;
+  // Issues are ordered by it, so a warning among critical alerts does not hide them.
+  const worst = { ...newest, severity: group.severity ?? newest.severity };
   const { first, second } = place(newest);
   const byRule = group.ruleId !== undefined;
   const where = (
@@ -45,13 +47,13 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   return (
     <button
       type="button"
-      {...frameOf(id, newest, look, [styles.group, unread > 0 && styles.unread])}
+      {...frameOf(id, worst, look, [styles.group, unread > 0 && styles.unread])}
       aria-expanded={open}
       onClick={() => onToggle(id)}
     >
       <RowParts
         wide={look.wide}
-        alert={newest}
+        alert={worst}
         where={where}
         headline={headline(newest)}
         badge={times}

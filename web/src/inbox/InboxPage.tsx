@@ -215,7 +215,7 @@ export function InboxPage() {
                 <NoAlerts filter={filter} />
               )}
             </div>
-            <KeyLine />
+            <KeyLine may={may} />
           </>
         }
         detail={

@@ -2,8 +2,8 @@ import { useRunCommand } from "../ui/commands";
 import { singleKeys, useSetting } from "../ui/setting";
 import styles from "./InboxPage.module.css";
 
-/** The most useful keys, at the bottom of the list. */
-export function KeyLine() {
+/** The most useful keys, at the bottom of the list: those of actions only for readers who may act. */
+export function KeyLine({ may }: { may: boolean }) {
   const run = useRunCommand();
   if (useSetting(singleKeys) === "off") return null;
   return (
@@ -13,8 +13,12 @@ export function KeyLine() {
           ["j k", "move"],
           ["Enter", "open"],
           ["x", "select"],
-          ["a", "acknowledge"],
-          ["r", "resolve"],
+          ...(may
+            ? ([
+                ["a", "acknowledge"],
+                ["r", "resolve"],
+              ] as const)
+            : []),
           ["/", "search"],
         ] as const
       ).map(([key, does]) => (

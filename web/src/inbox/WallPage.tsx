@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 import { alertCounts, alertGroups } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
 import { systemStatus } from "../api/status";
@@ -12,6 +12,7 @@ import { useLastError } from "../ui/lastError";
 import { SeverityMark } from "../ui/marks";
 import { reloadByItself } from "../ui/reload";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { useFitting } from "../ui/useFitting";
 import { counted, number } from "../ui/words";
 import { wide } from "./filter";
 import { groupId } from "./fold";
@@ -58,20 +59,32 @@ export function WallPage() {
           ) : groups.length === 0 ? (
             <Empty icon={IconResolved} title="Nothing is firing" />
           ) : (
-            <ul className={styles.issues}>
-              {groups.slice(0, most).map((group) => (
-                <IssueLine key={groupId(group)} group={group} />
-              ))}
-            </ul>
-          )}
-          {groups && (groups.length > most || issues.hasNextPage) && (
-            <p className={styles.more}>
-              {issues.hasNextPage ? "and many more issues" : `and ${counted(groups.length - most, "more issue")}`}
-            </p>
+            <Issues groups={groups} hasMore={issues.hasNextPage} />
           )}
         </div>
       </Page>
     </div>
+  );
+}
+
+/** As many issues as the screen has room for, because nobody scrolls there; a phone scrolls. */
+function Issues({ groups, hasMore }: { groups: readonly AlertGroup[]; hasMore: boolean }) {
+  const list = useRef<HTMLUListElement>(null);
+  const shown = groups.slice(0, most);
+  const fitting = useFitting(list, shown.length);
+  return (
+    <>
+      <ul className={styles.issues} ref={list}>
+        {shown.map((group, index) => (
+          <IssueLine key={groupId(group)} group={group} hidden={index >= fitting} />
+        ))}
+      </ul>
+      {(groups.length > fitting || hasMore) && (
+        <p className={styles.more}>
+          {hasMore ? "and many more issues" : `and ${counted(groups.length - fitting, "more issue")}`}
+        </p>
+      )}
+    </>
   );
 }
 
@@ -89,15 +102,15 @@ function useReloads() {
   }, [outdated]);
 }
 
-function IssueLine({ group }: { group: AlertGroup }) {
+function IssueLine({ group, hidden }: { group: AlertGroup; hidden: boolean }) {
   const { newest, count, application, route = "", signature = "" } = group;
   const { first, second } = place(newest);
   const { lead, text } = headline(newest);
   const where = [first, second].filter(Boolean).join(" · ");
   return (
-    <li className={styles.issue}>
+    <li className={hidden ? `${styles.issue} ${styles.beyond}` : styles.issue}>
       <span className={styles.severity}>
-        <SeverityMark severity={newest.severity} />
+        <SeverityMark severity={group.severity ?? newest.severity} />
       </span>
       <span className={styles.what}>
         <b>

@@ -98,6 +98,9 @@ export function issuesOf(alerts: readonly Alert[]): AlertGroup[] {
         count: list.length,
         unread,
         newest,
+        severity:
+          (["CRITICAL", "WARNING", "INFO"] as const).find((one) => list.some(({ severity }) => severity === one)) ??
+          newest.severity,
         firstAt: first.firedAt,
         trend,
       },

@@ -118,7 +118,7 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
                   </div>
                 )}
               </td>
-              <td>
+              <td className={table.line}>
                 <span style={{ display: "inline-flex", gap: 6, alignItems: "center" }}>
                   <Icon size={16} stroke={1.7} aria-hidden="true" />
                   {webhook.preset?.name ?? word}
