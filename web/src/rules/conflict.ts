@@ -1,8 +1,9 @@
 import type { RuleDefinition } from "../api/client";
 import type { Conflict, Side } from "../ui/ConflictDialog";
+import { hoursWords } from "../ui/hours";
 import { period } from "../ui/time";
 import { type Calendar, definition, labelTexts, onlyIn, type Values } from "./definition";
-import { type AttributeMatch, attribute, hoursWords, resolutionWords } from "./sentence";
+import { type AttributeMatch, attribute, resolutionWords } from "./sentence";
 
 type Resolved = NonNullable<RuleDefinition["resolution"]>;
 

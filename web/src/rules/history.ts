@@ -1,9 +1,10 @@
 import type { RuleChange } from "../api/client";
 import { type Difference, differencesOf } from "../ui/difference";
+import { hoursWords } from "../ui/hours";
 import { listed } from "../ui/words";
 import { readField } from "./conflict";
 import { type Calendar, labelTexts } from "./definition";
-import { hoursWords, resolutionWords } from "./sentence";
+import { resolutionWords } from "./sentence";
 
 /** One line of a change: a field with its values before and after, or what was added and removed. */
 export interface Line {

@@ -1,4 +1,5 @@
 import type { GroupBy, RuleDefinition } from "../api/client";
+import { hoursWords } from "../ui/hours";
 import { period } from "../ui/time";
 import { counted, listed, number } from "../ui/words";
 
@@ -128,17 +129,6 @@ function ending({ resolution, notifyOnResolve }: Readable, webhookNames: readonl
   const when = resolution ? resolutionWords(resolution) : "";
   if (!when) return "";
   return `; the alert resolves ${when}${notifyOnResolve && webhookNames.length > 0 ? ", with a message" : ""}`;
-}
-
-const week = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] as const;
-
-/** The hours of a calendar in words. */
-export function hoursWords({ weekdays, from, to, timeZone }: NonNullable<RuleDefinition["calendar"]>): string {
-  const days = week.filter((day) => weekdays.includes(day));
-  const named = days.map((day) => day.charAt(0) + day.slice(1).toLowerCase());
-  const run = days.length > 2 && week.join().includes(days.join());
-  const said = days.length === 7 ? "every day" : run ? `${named[0]} to ${named.at(-1)}` : words(named, "and");
-  return `${said} from ${from} to ${to} (${timeZone})`;
 }
 
 function overWindow(rule: Readable): string {

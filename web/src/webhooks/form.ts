@@ -1,7 +1,7 @@
 import type { Webhook, WebhookDefinition, WebhookEdit, WebhookEvent } from "../api/client";
 import type { Kept, Kind } from "../drafts/draft";
-import { hoursWords } from "../rules/sentence";
 import type { Conflict, Side } from "../ui/ConflictDialog";
+import { hoursWords } from "../ui/hours";
 
 /** The content of the form. Numbers are texts: an empty one means the default. */
 export type Values = {
