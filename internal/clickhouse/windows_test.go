@@ -408,10 +408,13 @@ func lateNaively(rows []rules.Exchange, watermark int64) (late int64) {
 func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluator.WindowRule) map[string]seen {
 	engine := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)})
 	// Absence is concluded from the second watch on.
-	engine.Evaluate(t.Context(), evaluator.WindowRequest{
+	first := engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: tenants}, WatermarkNS: base - 10e9, Now: time.Unix(0, base), Over: func() bool { return false },
 		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 20e9},
 	})
+	if first.SourceErr != nil || first.Watch.UntilNS != base-10e9 {
+		t.Fatalf("the first watch fails: %+v, %v", first.Watch, first.SourceErr)
+	}
 	outcome := engine.Evaluate(t.Context(), evaluator.WindowRequest{
 		Tenants: evaluator.Tenants{Names: tenants}, Rules: list, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false },
 		Watches: true, Watch: evaluator.Watch{SinceNS: base - 3600e9, UntilNS: base - 10e9},
@@ -419,6 +422,7 @@ func evaluate(t *rapid.T, source window.Source, tenants []string, list []evaluat
 	if outcome.SourceErr != nil || len(outcome.Failed) > 0 || len(outcome.Evaluated) != len(list) {
 		t.Fatalf("%d of %d rules evaluated, %v, %v", len(outcome.Evaluated), len(list), outcome.SourceErr, outcome.Failed)
 	}
+	t.Logf("the watch came to %+v, and before to %+v", outcome.Watch, first.Watch)
 	groups := map[string]seen{}
 	for i := range outcome.Changes {
 		a := &outcome.Changes[i].Instance

@@ -52,7 +52,7 @@ function Account({ who }: { who: Me }) {
             <dd>{who.tenant}</dd>
             {who.sessionExpiresAt && (
               <>
-                <dt>Signed in until</dt>
+                <dt>Session ends</dt>
                 <dd>
                   <Ago at={who.sessionExpiresAt} stop />
                 </dd>
