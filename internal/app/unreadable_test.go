@@ -64,7 +64,7 @@ rules:
 
 	corrupt("filter")
 	id, _, version := rule()
-	f.want(1, []string{`rule \"Broken\" (` + id, "cannot be read"}, "export")
+	f.want(1, []string{`rule "Broken" (` + id, "cannot be read"}, "export")
 	for _, path := range []string{"/activity", "/history"} {
 		f.admin.must(http.StatusOK, http.MethodGet, "/rules/"+id+path, nil)
 	}
