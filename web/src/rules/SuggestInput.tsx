@@ -26,6 +26,8 @@ export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   return (
     <TagsInput
       {...input}
+      // The list opens below the input and would hide an error there.
+      inputWrapperOrder={["label", "description", "error", "input"]}
       {...(input.value?.length ? {} : { placeholder })}
       data={[...counts.keys()].filter((value) => value !== "")}
       filter={({ options }) => options}
