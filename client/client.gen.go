@@ -1747,7 +1747,7 @@ type FacetValue struct {
 
 // FieldError What is wrong with one field.
 type FieldError struct {
-	// Code The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction`: two conditions that nothing meets together.
+	// Code The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction` for conditions that exclude each other, so that nothing could match.
 	Code string `json:"code"`
 
 	// Field The path, such as `filter.statuses[0]`, or the name of a parameter.

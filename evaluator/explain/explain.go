@@ -7,6 +7,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,6 +151,10 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 		// The first window that it can count in ends right after the exchange.
 		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
 			return x.say(BeyondLookBack, "It matches, but ran for longer than the exchanges that a window of this length counts.")
+		}
+		// A rule with an empty list learns what it expects.
+		if listed := r.ExpectedGroups(); r.FireMode == rules.AbsentInWindow && len(listed) > 0 && !slices.Contains(listed, r.Grouping().Of(e)) {
+			return x.say(Counted, "It matches, but its group is not one from which the rule expects exchanges.")
 		}
 		return x.say(Counted, "It matches, and counts in each window of %s that contains its end.", words(time.Duration(r.WindowSeconds)*time.Second))
 	case e.StartTimeNS < r.RetentionFloorNS:

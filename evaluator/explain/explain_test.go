@@ -41,6 +41,11 @@ func standing(change func(*explain.Standing)) *explain.Standing {
 	return s
 }
 
+// absence makes the rule expect exchanges from one route.
+func absence(s *explain.Standing, route string) {
+	s.Rule.FireMode, s.Rule.WindowSeconds, s.Rule.GroupBy, s.Rule.Expected = rules.AbsentInWindow, 60, rules.GroupByRoute, []string{route}
+}
+
 func TestExplain(t *testing.T) {
 	elsewhere := rules.Scope{Applications: []string{"billing"}}
 	for name, c := range map[string]struct {
@@ -82,6 +87,8 @@ func TestExplain(t *testing.T) {
 		"without a look-back":   {func(s *explain.Standing) { s.Rule.LookBackSeconds = 0 }, explain.BeyondLookBack, nil, ""},
 		"older than what stays": {func(s *explain.Standing) { s.Rule.RetentionFloorNS = ended }, explain.Expired, nil, ""},
 		"counted":               {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.WindowSeconds = rules.CountInWindow, 60 }, explain.Counted, nil, "window of 1 min that"},
+		"expected":              {func(s *explain.Standing) { absence(s, "a") }, explain.Counted, nil, "window of 1 min that"},
+		"not expected":          {func(s *explain.Standing) { absence(s, "somewhere-else") }, explain.Counted, nil, "not one from which the rule expects"},
 		"not counted":           {func(s *explain.Standing) { s.Rule.FireMode, s.Rule.Scope = rules.CountInWindow, elsewhere }, explain.NotMatched, []string{"scope.applications"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2671,7 +2671,7 @@ export interface components {
         };
         /** @description What is wrong with one field. */
         FieldError: {
-            /** @description The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction`: two conditions that nothing meets together. */
+            /** @description The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`, or `contradiction` for conditions that exclude each other, so that nothing could match. */
             code: string;
             /** @description The path, such as `filter.statuses[0]`, or the name of a parameter. */
             field: string;

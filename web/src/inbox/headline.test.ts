@@ -71,7 +71,7 @@ test("an absence says what is missing", () => {
     ...{ groupBy: "ROUTE", group: "stock-level-push" },
   };
   expect(countWords(missing)).toBe("0 of 1 expected within 10 min");
-  expect(countWords({ ...missing, observed: 4 })).toBe("4 within 10 min, 1 expected");
+  expect(countWords({ ...missing, observed: 4 })).toBe("4 within 10 min, at least 1 expected");
   const { exchange: _, ...alert } = anAlert(1, {
     count: missing,
     title: "stock-level-push: no exchange within 10 min",

@@ -34,11 +34,11 @@ function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: 
 /** `7 / 5 within 10 min`: seven of the five that are needed. `25 % / 10 % within 10 min`, `p95 2.4 s / 2 s within 10 min`. */
 export function countWords(count: WindowCount): string {
   if (count.fireMode === "ABSENT_IN_WINDOW") {
+    const { observed, threshold } = count;
     const within = `within ${period(count.windowSeconds)}`;
-    // An absence that is over has at least as many as expected.
-    return count.observed < count.threshold
-      ? `${count.observed} of ${count.threshold} expected ${within}`
-      : `${count.observed} ${within}, ${count.threshold} expected`;
+    // At its end, an absence has what was expected, or more.
+    if (observed >= threshold) return `${observed} ${within}, at least ${threshold} expected`;
+    return `${observed} of ${threshold} expected ${within}`;
   }
   return `${valueWords(count)} / ${thresholdWords(count)} within ${period(count.windowSeconds)}`;
 }

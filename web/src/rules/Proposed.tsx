@@ -14,11 +14,13 @@ export function Proposed({ proposal, isNew, onSwitch }: Props) {
   const { by, ruleId, words } = proposal;
   return (
     <p className={formStyles.note} role="status">
-      Filled in from{" "}
-      <Link to="/inbox/$alertId" params={{ alertId: by.alert }}>
-        an alert
-      </Link>
-      : {words}. Nothing is saved yet.{" "}
+      <span>
+        Filled in from{" "}
+        <Link to="/inbox/$alertId" params={{ alertId: by.alert }}>
+          an alert
+        </Link>
+        : {words}. Nothing is saved yet.
+      </span>
       {isNew ? (
         <Link to="/rules/$ruleId/edit" params={{ ruleId }} search={by} onClick={onSwitch}>
           Change the rule instead

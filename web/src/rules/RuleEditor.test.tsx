@@ -286,6 +286,26 @@ test("a rule is read back in words and sent as the API wants it", async () => {
   });
 });
 
+test("suggestions do not open over the error of their field when the form is refused", async () => {
+  server.use(
+    http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [{ value: "order-intake", count: 7 }] })),
+    http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await user.click(screen.getByText("Missing exchanges"));
+  await user.selectOptions(screen.getByLabelText("Count"), "Per route");
+  await user.click(screen.getByText("A fixed list"));
+  const list = screen.getByLabelText("List of routes", { selector: "input" });
+  await user.click(list);
+  expect(await screen.findByRole("option", { name: /order-intake/ })).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(list).toHaveFocus());
+  await waitFor(() => expect(screen.queryByRole("option", { name: /order-intake/ })).toBeNull());
+  await user.keyboard("o");
+  expect(await screen.findByRole("option", { name: /order-intake/ })).toBeVisible();
+});
+
 test("every part of the filter is sent, and complaints about it stand beside it", async () => {
   let sent: unknown;
   server.use(

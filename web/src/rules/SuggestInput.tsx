@@ -18,6 +18,7 @@ const quietMs = 200;
 export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState(false);
+  const [opened, setOpened] = useState(false);
   const [prefix] = useDebouncedValue(typed.split("*")[0] ?? "", quietMs);
   // Suggestions are loaded when a person enters the field. Without an answer, the person can still
   // type.
@@ -26,15 +27,21 @@ export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   return (
     <TagsInput
       {...input}
+      // The list would hide the error below the input, so that it then waits for the first character.
+      dropdownOpened={opened && (!input.error || typed !== "")}
+      onDropdownOpen={() => setOpened(true)}
+      onDropdownClose={() => setOpened(false)}
+      onBlur={() => setOpened(false)}
       {...(input.value?.length ? {} : { placeholder })}
       data={[...counts.keys()].filter((value) => value !== "")}
       filter={({ options }) => options}
       searchValue={typed}
       onSearchChange={setTyped}
-      onFocus={() => setAsked(true)}
+      onFocus={() => {
+        setAsked(true);
+        setOpened(true);
+      }}
       maxDropdownHeight={260}
-      // Below the field, the list would cover the error.
-      inputWrapperOrder={["label", "description", "error", "input"]}
       renderOption={({ option }) => (
         <span className={styles.suggestion}>
           <span>{option.value}</span>

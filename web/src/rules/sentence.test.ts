@@ -108,6 +108,16 @@ test.each([
     "Whenever fewer than 5 exchanges fail within 10 min on one route of those seen within 7 d, tell #ops.",
   ],
   [
+    { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", expected: ["a"] },
+    ["#ops"],
+    "Whenever fewer than 5 exchanges fail within 10 min on one route of 1 that is listed, tell #ops.",
+  ],
+  [
+    { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", learnDays: 0, expected: [] },
+    ["#ops"],
+    "Whenever fewer than 5 exchanges fail within 10 min on one route of those that are listed, tell #ops.",
+  ],
+  [
     {
       ...{ fireMode: "COUNT_IN_WINDOW", threshold: 5, windowSeconds: 600 },
       groupBy: "ATTRIBUTE",
