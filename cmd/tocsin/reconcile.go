@@ -58,7 +58,8 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		case until == 0 || c.ToNS < until:
 			until = c.ToNS
 		}
-		if c.Missing > 0 {
+		// What a window rule misses is among its findings, with the reason.
+		if c.Missing > 0 && len(c.Findings) == 0 {
 			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
 		}
 		for i := range c.Findings {
@@ -96,8 +97,14 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 // findingLine formats a finding about an alert of a window rule as a line.
 func findingLine(f *app.ReconciliationFinding) string {
 	line := strings.ToLower(string(f.Kind))
+	if f.Kind == app.ReconciledUnfounded {
+		line = "unexpected" // as its column
+	}
+	if f.Group != "" {
+		line += fmt.Sprintf(" %q", f.Group)
+	}
 	if f.AtNS != 0 {
-		line += fmt.Sprintf(" %q at %s", f.Group, time.Unix(0, f.AtNS).UTC().Format(time.RFC3339))
+		line += " at " + time.Unix(0, f.AtNS).UTC().Format(time.RFC3339)
 	}
 	line += ": " + f.Why
 	if f.AlertID != uuid.Nil {

@@ -38,9 +38,12 @@ type Reconciliation = reconcile.Reconciliation
 // ReconciliationFinding is what is wrong with an alert of a window rule.
 type ReconciliationFinding = reconcile.Finding
 
-// ReconciledLate is the kind of finding for an alert whose count lacks exchanges that became
-// visible later.
-const ReconciledLate = reconcile.Late
+// Kinds of findings: an alert whose count lacks exchanges that became visible later, and one that
+// fired, is open or was resolved without a reason.
+const (
+	ReconciledLate      = reconcile.Late
+	ReconciledUnfounded = reconcile.Unfounded
+)
 
 func newReconciler(store *postgres.Reconciliation, source *clickhouse.Source, confirm, keep time.Duration) *reconcile.Reconciler {
 	return &reconcile.Reconciler{Source: source, Alerts: store, Windows: source, Groups: store, Confirm: confirm, Keep: keep}
