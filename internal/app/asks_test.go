@@ -141,7 +141,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 	most := map[string]share{
 		// The schema is read on a connection of its own.
 		"SELECT EXISTS": {0, 1}, "SELECT max(version_id)": {0, 1}, "LookBackLongest": {0, 1},
-		"ReplicaBeat": {10 * time.Second, 1}, "ReplicaSilent": {30 * time.Second, 0}, "SlackUpdateWebhooks": {15 * time.Second, 1}, "SlackUpdateTrim": {time.Minute, 1},
+		"ReplicaBeat": {10 * time.Second, 1}, "ReplicaSilent": {30 * time.Second, 0}, "SlackUpdateWebhooks": {15 * time.Second, 1}, "SlackUpdateTrim": {time.Minute, 1}, "ResendWebhooks": {time.Minute, 1},
 		// Once in any case and once because it listens from here on; once more after five quiet
 		// seconds.
 		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxLook": {30 * time.Second, 3},
