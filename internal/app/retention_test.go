@@ -61,9 +61,10 @@ func (w *world) oldRule(ids ...string) rules.Rule {
 	w.armed(rule, rule.ArmedSinceNS-50*24*time.Hour.Nanoseconds())
 	w.fail(w.ch.Now(w.t)-40*24*time.Hour.Nanoseconds(), ids...)
 	// On a busy machine a pass may have no time for all of it.
-	w.until("the alerts are raised", func() bool {
+	w.until("the alerts are raised, and the rule has caught up", func() bool {
 		w.tick()
-		return len(w.column(`select alert_id::text from alert where rule_id = $1`, rule.ID)) == len(ids)
+		return len(w.column(`select alert_id::text from alert where rule_id = $1`, rule.ID)) == len(ids) &&
+			len(w.column(`select rule_id::text from rule_backfill where rule_id = $1`, rule.ID)) == 0
 	})
 	w.deliver()
 	return rule
