@@ -106,8 +106,7 @@ function over({ windowSeconds = 0, shortWindowSeconds = 0, minVolume = 0 }: Read
 
 /** "of 3 that are listed on Mon to Fri from 08:00 to 18:00 (Europe/Berlin)". */
 function expectation({ groupBy, expected = [], learnDays = 0, calendar }: Readable): string {
-  const listed =
-    expected.length === 1 ? "1 that is" : `${expected.length > 0 ? number(expected.length) : "those"} that are`;
+  const listed = expected.length > 0 ? counted(expected.length, "that is", "that are") : "those that are";
   const members = learnDays > 0 ? `of those seen within ${learnDays} d` : `of ${listed} listed`;
   return [groupBy ? members : "", calendar ? `on ${hoursWords(calendar)}` : ""].filter(Boolean).join(" ");
 }
