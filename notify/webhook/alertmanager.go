@@ -47,7 +47,7 @@ func (s *Sender) Instance(parent context.Context, w *notify.Webhook) (string, er
 	request := &http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}
 	head, body, nothingSent, err := call(ctx, t.transport, request, reading{maxStatus, func(int) time.Duration { return timeout }}) //nolint:bodyclose // call has closed it
 	if err != nil {
-		_, why := unanswered(parent, ctx.Err(), err, nothingSent, timeout)
+		_, why := unanswered(parent, ctx, err, nothingSent, timeout)
 		return "", errors.New(t.secrets.redact(why))
 	}
 	if head.StatusCode != http.StatusOK {

@@ -73,15 +73,20 @@ func TestInstanceErrorsNameTheRemedy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var got *http.Request
-			server := receiver(t, func(rw http.ResponseWriter, r *http.Request) { got = r; c.answers(rw, r) })
+			type seen struct{ method, path, user, password string }
+			asked := make(chan seen, 1)
+			server := receiver(t, func(rw http.ResponseWriter, r *http.Request) {
+				user, password, _ := r.BasicAuth()
+				asked <- seen{r.Method, r.URL.Path, user, password}
+				c.answers(rw, r)
+			})
 			w := alertmanagerAt(server.URL)
 			_, err := sender.Instance(t.Context(), &w)
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), secretToken) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
-			if user, password, _ := got.BasicAuth(); got.Method != http.MethodGet || got.URL.Path != "/api/v2/status" || user != "tocsin" || password != secretToken {
-				t.Errorf("asked %s %s as %s", got.Method, got.URL, user)
+			if got, want := <-asked, (seen{http.MethodGet, "/api/v2/status", "tocsin", secretToken}); got != want {
+				t.Errorf("asked %v, want %v", got, want)
 			}
 		})
 	}

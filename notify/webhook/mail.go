@@ -52,7 +52,7 @@ func (s *Sender) mail(parent context.Context, t *target, p *preset.Preset, d *no
 		if errors.Is(err, notify.ErrFenced) {
 			return stopped(err)
 		}
-		verdict, why := unanswered(parent, ctx.Err(), err, o.NothingSent, timeout)
+		verdict, why := unanswered(parent, ctx, err, o.NothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: o.NothingSent, Error: t.secrets.redact(why)}
 	}
 	o.Error, o.Response = t.secrets.line(o.Error, maxMailError), t.secrets.line(o.Response, maxResponse)

@@ -193,7 +193,7 @@ func (s *Sender) exchange(parent context.Context, t *target, w *notify.Webhook, 
 	}
 	head, body, nothingSent, err := call(ctx, transport, r, reading{limit, wait}) //nolint:bodyclose // call has closed it
 	if err != nil {
-		verdict, why := unanswered(parent, ctx.Err(), err, nothingSent, timeout)
+		verdict, why := unanswered(parent, ctx, err, nothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: t.secrets.redact(why)}, nil
 	}
 	o = judge(w, p, answer{head.StatusCode, head.Header, body}, t.secrets, at)
@@ -209,8 +209,11 @@ func timeoutOf(w *notify.Webhook) time.Duration {
 }
 
 // unanswered returns the verdict of an attempt without an answer, and the reason: its caller
-// stopped it, it timed out, or its call failed.
-func unanswered(caller context.Context, over, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
+// stopped it, it timed out, or its call failed. The context of the attempt is asked for its deadline,
+// because a call may end at the same deadline before the context does.
+func unanswered(caller, attempt context.Context, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
+	deadline, bounded := attempt.Deadline()
+	late := bounded && time.Until(deadline) <= 0
 	switch stopped := caller.Err(); {
 	case errors.Is(context.Cause(caller), notify.ErrFenced) && nothingSent:
 		return notify.VerdictNotMade, "Not sent: " + context.Cause(caller).Error()
@@ -218,9 +221,9 @@ func unanswered(caller context.Context, over, err error, nothingSent bool, timeo
 		return notify.VerdictRetry, "Stopped before the receiver answered"
 	case errors.Is(stopped, context.Canceled):
 		return notify.VerdictUnknown, "Stopped before the receiver answered"
-	case errors.Is(over, context.DeadlineExceeded) && nothingSent:
+	case late && nothingSent:
 		return notify.VerdictRetry, fmt.Sprintf("Could not connect within %v", timeout)
-	case errors.Is(over, context.DeadlineExceeded):
+	case late:
 		return notify.VerdictRetry, fmt.Sprintf("No answer within %v", timeout)
 	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
 		return notify.VerdictRetry, "The URL leads to an address that is not public; an administrator can allow its network with TOCSIN_OUTGOING_ALLOW"
