@@ -55,7 +55,8 @@ func (w *world) previewer(change func(*preview.Previewer)) *preview.Previewer {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := &preview.Previewer{Source: source, Texts: texts, Clock: time.Now}
+	// The usual budget may be too little for a complete preview on a busy machine.
+	p := &preview.Previewer{Source: source, Texts: texts, Clock: time.Now, Budget: time.Minute}
 	if change != nil {
 		change(p)
 	}
