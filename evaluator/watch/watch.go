@@ -62,8 +62,8 @@ type Source interface {
 type ArrivalsQuery struct {
 	Tenants evaluator.Tenants
 	// FromNS, inclusive, and ToNS, exclusive, are when exchanges ended, in nanoseconds
-	// since the Unix epoch; what began before StartFromNS is not counted. CutNS is an instant
-	// between them at which the bucket that holds it is cut in two.
+	// since the Unix epoch; what began before StartFromNS is not counted. What ended before
+	// CutNS, an instant between them, is counted separately as well.
 	FromNS, ToNS, CutNS, StartFromNS int64
 	// WidthNS is the width of a bucket. Bucket n begins at n × WidthNS.
 	WidthNS int64
@@ -74,8 +74,10 @@ type Arrivals struct {
 	// Server identifies the server that answered, as in [evaluator.Observation].
 	Server string
 	// Counts is the number of exchanges that ended in each bucket that is not empty, by the
-	// beginning of the bucket, or of its part after the cut.
-	Counts map[int64]int64
+	// beginning of the bucket; Before is how many of them ended before the cut. An exchange that
+	// is stored with two ends counts once in each, so that Before is what Counts was when the
+	// cut was the end.
+	Counts, Before map[int64]int64
 }
 
 // watched is the memory of a process about the watch over a partition.
@@ -191,8 +193,8 @@ func (w *Watcher) Saw(r *evaluator.WindowRequest, server string) {
 	}
 }
 
-// arrivalsQuery asks for what ended in the last quarter of an hour, cut where the last
-// watch ended.
+// arrivalsQuery asks for what ended in the last quarter of an hour, and before the end of the last
+// watch.
 func arrivalsQuery(r *evaluator.WindowRequest) ArrivalsQuery {
 	to := r.WatermarkNS
 	from := (to - lateMostNS) / bucketNS * bucketNS
@@ -214,16 +216,9 @@ type answer struct {
 // compare takes an answer that lacks nothing that was known before. After a pause it is unknown
 // when new exchanges became visible.
 func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
-	a = answer{whole: map[int64]int64{}, before: map[int64]int64{}}
-	for from, count := range seen.Counts {
-		bucket := from / bucketNS * bucketNS
-		a.whole[bucket] += count
-		if from < r.Watch.UntilNS {
-			a.before[bucket] += count
-		}
-	}
+	a = answer{whole: seen.Counts, before: seen.Before}
 	// A server shows less than it did before only if exchanges were deleted.
-	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(seen.Counts, r) {
+	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(a.before, r) {
 		a.behind = true
 		return a
 	}
@@ -272,24 +267,24 @@ func misses(counts, others map[int64]int64, r *evaluator.WindowRequest) (missing
 // shownFromNS is the instant from which shown counts the exchanges that ended before an instant.
 func shownFromNS(untilNS int64) int64 { return (untilNS - shownNS) / bucketNS * bucketNS }
 
-// shown returns how many exchanges ended within the minutes before an instant at which counts were
-// split.
-func shown(counts map[int64]int64, untilNS int64) (n int64) {
-	for from, count := range counts {
-		if from >= shownFromNS(untilNS) && from < untilNS {
+// shown returns how many exchanges ended within the minutes before an instant, of those that ended
+// before it.
+func shown(before map[int64]int64, untilNS int64) (n int64) {
+	for bucket, count := range before {
+		if bucket >= shownFromNS(untilNS) {
 			n += count
 		}
 	}
 	return n
 }
 
-// showsLess reports whether counts hold less than somebody saw at the last watch, as long as
+// showsLess reports whether less ended before the last watch than somebody saw then, as long as
 // the watch reaches back that far: for ten minutes. A server that shows less for longer is
 // believed.
-func showsLess(counts map[int64]int64, r *evaluator.WindowRequest) bool {
+func showsLess(before map[int64]int64, r *evaluator.WindowRequest) bool {
 	last := &r.Watch
 	since := r.WatermarkNS - last.UntilNS
-	return since >= 0 && since <= shownForNS && shown(counts, last.UntilNS) < last.Shown
+	return since >= 0 && since <= shownForNS && shown(before, last.UntilNS) < last.Shown
 }
 
 // mostNS forgets old latenesses, and returns the largest of the others.

@@ -116,13 +116,13 @@ func (a *archive) Arrivals(_ context.Context, q watch.ArrivalsQuery) (answer wat
 	if answer.Server, err = a.ask("arrivals"); err != nil || a.unwatched {
 		return answer, cmp.Or[error](err, errDown)
 	}
-	answer.Counts = map[int64]int64{}
+	answer.Counts, answer.Before = map[int64]int64{}, map[int64]int64{}
 	a.seen(answer.Server, q.FromNS, q.ToNS, func(_ *row, endedNS int64) {
 		bucket := endedNS / q.WidthNS * q.WidthNS
-		if endedNS >= q.CutNS {
-			bucket = max(bucket, q.CutNS)
-		}
 		answer.Counts[bucket]++
+		if endedNS < q.CutNS {
+			answer.Before[bucket]++
+		}
 	})
 	return answer, nil
 }

@@ -155,14 +155,14 @@ func endedQuery(m *Mapping, a watch.ArrivalsQuery) query {
 SELECT
     %[1]s,
     groupArray(tocsin_bucket),
-    groupArray(tocsin_count)
+    groupArray(tocsin_count),
+    groupArray(tocsin_before)
 FROM (
-WITH
-    %[2]s AS tocsin_ended,
-    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_began
+WITH %[2]s AS tocsin_ended
 SELECT
-    if(tocsin_ended >= {cut:Int64}, greatest({cut:Int64}, tocsin_began), tocsin_began) AS tocsin_bucket,
-    toInt64(uniqExact(%[3]s)) AS tocsin_count
+    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    toInt64(uniqExact(%[3]s)) AS tocsin_count,
+    toInt64(uniqExactIf(%[3]s, tocsin_ended < {cut:Int64})) AS tocsin_before
 FROM %[4]s
 WHERE %[5]s
   AND %[6]s >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
@@ -178,16 +178,16 @@ GROUP BY tocsin_bucket
 
 // Arrivals returns how many exchanges ended in each bucket.
 func (s *Source) Arrivals(ctx context.Context, a watch.ArrivalsQuery) (answer watch.Arrivals, err error) {
-	var buckets, counts []int64
-	if err := s.row(ctx, endedQuery(&s.mapping, a), &answer.Server, &buckets, &counts); err != nil {
+	var buckets, counts, before []int64
+	if err := s.row(ctx, endedQuery(&s.mapping, a), &answer.Server, &buckets, &counts, &before); err != nil {
 		return answer, err
 	}
-	if len(counts) != len(buckets) {
-		return answer, fmt.Errorf("clickhouse: %d buckets with %d counts", len(buckets), len(counts))
+	if len(counts) != len(buckets) || len(before) != len(buckets) {
+		return answer, fmt.Errorf("clickhouse: %d buckets with %d and %d counts", len(buckets), len(counts), len(before))
 	}
-	answer.Counts = make(map[int64]int64, len(buckets))
-	for i, from := range buckets {
-		answer.Counts[from] += counts[i]
+	answer.Counts, answer.Before = make(map[int64]int64, len(buckets)), make(map[int64]int64, len(buckets))
+	for i, bucket := range buckets {
+		answer.Counts[bucket], answer.Before[bucket] = counts[i], before[i]
 	}
 	return answer, nil
 }

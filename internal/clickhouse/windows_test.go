@@ -492,6 +492,41 @@ func TestWindowsAgree(t *testing.T) {
 	}
 }
 
+// TestArrivalsBeforeTheCutAreThoseOfTheLastWatch stores exchanges with two ends in one bucket, on
+// both sides of the cut. What ended before the cut must be what was counted when the cut was the end.
+func TestArrivalsBeforeTheCutAreThoseOfTheLastWatch(t *testing.T) {
+	t.Parallel()
+	db := chtest.New(t)
+	db.KeepRows(t)
+	source := open(t, db)
+	const bucket = base / 10e9 * 10e9
+	row := func(id string, ended int64) rules.Exchange {
+		return rules.Exchange{TenantID: "default", ExecutionID: id, StartTimeNS: bucket - 60e9, EndTimeNS: &ended, Status: rules.Failed}
+	}
+	db.Insert(t, row("twice", bucket+1e9), row("once", bucket+2e9), row("before", bucket-1))
+	db.Insert(t, row("twice", bucket+6e9), row("after", bucket+7e9))
+	arrivals := func(cut, to int64) watch.Arrivals {
+		t.Helper()
+		got, err := source.Arrivals(t.Context(), watch.ArrivalsQuery{
+			Tenants: evaluator.Tenants{Names: []string{"default"}}, FromNS: bucket - 100e9, CutNS: cut, ToNS: to, StartFromNS: bucket - 100e9, WidthNS: 10e9,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	last, now := arrivals(bucket+1e9+1, bucket+5e9), arrivals(bucket+5e9, bucket+10e9)
+	if diff := gocmp.Diff(map[int64]int64{bucket - 10e9: 1, bucket: 2}, last.Counts); diff != "" {
+		t.Errorf("the last watch:\n%s", diff)
+	}
+	if diff := gocmp.Diff(last.Counts, now.Before); diff != "" {
+		t.Errorf("before the cut:\n%s", diff)
+	}
+	if diff := gocmp.Diff(map[int64]int64{bucket - 10e9: 1, bucket: 3}, now.Counts); diff != "" {
+		t.Errorf("in all:\n%s", diff)
+	}
+}
+
 // TestLargestGroupsOfWindows has more groups than a window may return.
 func TestLargestGroupsOfWindows(t *testing.T) {
 	db := chtest.New(t)

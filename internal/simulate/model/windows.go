@@ -241,10 +241,11 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 // Arrivals counts what ended in each bucket, as one server shows it.
 func (s *Server) Arrivals(_ context.Context, q watch.ArrivalsQuery) (watch.Arrivals, error) {
 	server := s.pick()
-	out := watch.Arrivals{Server: serverName(server), Counts: map[int64]int64{}}
+	out := watch.Arrivals{Server: serverName(server), Counts: map[int64]int64{}, Before: map[int64]int64{}}
 	type once struct {
 		tenant, id string
 		bucket     int64
+		before     bool
 	}
 	counted := map[once]bool{}
 	s.ch.seen(server, q.Tenants.Names, q.StartFromNS, q.ToNS, func(r *Row) {
@@ -252,13 +253,14 @@ func (s *Server) Arrivals(_ context.Context, q watch.ArrivalsQuery) (watch.Arriv
 		if e.EndTimeNS == nil || e.Status == rules.Running || e.EndedNS() < q.FromNS || e.EndedNS() >= q.ToNS {
 			return
 		}
-		bucket := e.EndedNS() - e.EndedNS()%q.WidthNS
-		if e.EndedNS() >= q.CutNS {
-			bucket = max(bucket, q.CutNS)
-		}
-		if this := (once{e.TenantID, e.ExecutionID, bucket}); !counted[this] {
+		this := once{e.TenantID, e.ExecutionID, e.EndedNS() - e.EndedNS()%q.WidthNS, false}
+		if !counted[this] {
 			counted[this] = true
-			out.Counts[bucket]++
+			out.Counts[this.bucket]++
+		}
+		if this.before = true; e.EndedNS() < q.CutNS && !counted[this] {
+			counted[this] = true
+			out.Before[this.bucket]++
 		}
 	})
 	return out, nil

@@ -188,14 +188,14 @@ LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', to
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
     groupArray(tocsin_bucket),
-    groupArray(tocsin_count)
+    groupArray(tocsin_count),
+    groupArray(tocsin_before)
 FROM (
-WITH
-    ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toUnixTimestamp64Nano(start_time)) AS tocsin_ended,
-    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_began
+WITH ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toUnixTimestamp64Nano(start_time)) AS tocsin_ended
 SELECT
-    if(tocsin_ended >= {cut:Int64}, greatest({cut:Int64}, tocsin_began), tocsin_began) AS tocsin_bucket,
-    toInt64(uniqExact(execution_id)) AS tocsin_count
+    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    toInt64(uniqExact(execution_id)) AS tocsin_count,
+    toInt64(uniqExactIf(execution_id, tocsin_ended < {cut:Int64})) AS tocsin_before
 FROM exchanges
 WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND (status IN ('COMPLETED', 'FAILED'))

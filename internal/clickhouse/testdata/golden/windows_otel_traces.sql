@@ -184,14 +184,14 @@ LIMIT 1 BY tocsin_window, if(['ROUTE', ''][tocsin_window + 1] = 'ERROR_TYPE', to
 SELECT
     concat(toString(serverUUID()), ' ', displayName()),
     groupArray(tocsin_bucket),
-    groupArray(tocsin_count)
+    groupArray(tocsin_count),
+    groupArray(tocsin_before)
 FROM (
-WITH
-    ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toUnixTimestamp64Nano(Timestamp)) AS tocsin_ended,
-    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_began
+WITH ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toUnixTimestamp64Nano(Timestamp)) AS tocsin_ended
 SELECT
-    if(tocsin_ended >= {cut:Int64}, greatest({cut:Int64}, tocsin_began), tocsin_began) AS tocsin_bucket,
-    toInt64(uniqExact((concat(TraceId, ':', SpanId)))) AS tocsin_count
+    intDiv(tocsin_ended, {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    toInt64(uniqExact((concat(TraceId, ':', SpanId)))) AS tocsin_count,
+    toInt64(uniqExactIf((concat(TraceId, ':', SpanId)), tocsin_ended < {cut:Int64})) AS tocsin_before
 FROM otel_traces
 WHERE false
   AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795240020123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')))
