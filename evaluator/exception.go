@@ -69,8 +69,10 @@ func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
 // applied takes over what a commit wrote.
 func (x *extra) applied(s *ruleset) {
 	for id, b := range x.backfills {
-		if s.byID[id].backfill = &b; b.Done() {
-			s.byID[id].backfill = nil
+		if r := s.byID[id]; b.Done() {
+			s.except(r, nil)
+		} else {
+			s.except(r, &b)
 		}
 	}
 	for _, id := range x.evaluated {
@@ -115,7 +117,7 @@ func (p *pass) fail(r *rule, why error, refused *cursor.Range) {
 		if r.backfill != nil && (failed || b.At.After(r.backfill.At)) {
 			b.At = r.backfill.At
 		}
-		r.backfill = &b
+		p.rules.except(r, &b)
 		p.extra.backfill(b)
 	}
 	delete(p.extra.health, r.ID)

@@ -122,8 +122,8 @@ func (p *pass) begin() {
 	if p.watermarkNS-at.StartTimeNS > pauseNS {
 		p.backlog.LookAt(cursor.Range{FromNS: min(p.backlog.FromNS(), at.StartTimeNS), ToNS: p.recentFromNS})
 	}
-	for _, r := range p.rules.byID {
-		if b := r.backfill; b != nil && b.Until == nil && !r.failing {
+	for _, r := range p.rules.exceptions {
+		if b := r.backfill; b.Until == nil && !r.failing {
 			b.Until = &at // from here on the partition judges the rule
 			p.extra.backfill(*b)
 		}

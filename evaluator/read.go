@@ -173,7 +173,7 @@ func (p *pass) deferTenant(name string, from cursor.Position) {
 		case r.failing:
 			continue
 		case r.backfill == nil:
-			r.backfill = &Backfill{RuleID: r.ID, At: from}
+			p.rules.except(r, &Backfill{RuleID: r.ID, At: from})
 		case from.Compare(r.backfill.At) < 0:
 			r.backfill.At = from
 		}

@@ -57,6 +57,8 @@ type ruleset struct {
 	revision int64
 	byID     map[uuid.UUID]*rule
 	tenants  map[string]*tenant
+	// exceptions are the rules with progress of their own. Each pass looks at all of them.
+	exceptions map[uuid.UUID]*rule
 	// windows are the window rules, by their tenants, of which each is evaluated as a whole.
 	windows []*rule
 	// replays are the rules with a replay, by their ids.
@@ -74,7 +76,18 @@ type narrowing struct {
 	rules.Union
 }
 
-func newRuleset() *ruleset { return &ruleset{byID: map[uuid.UUID]*rule{}} }
+func newRuleset() *ruleset {
+	return &ruleset{byID: map[uuid.UUID]*rule{}, exceptions: map[uuid.UUID]*rule{}}
+}
+
+// except gives a rule progress of its own; nil takes it away.
+func (s *ruleset) except(r *rule, b *Backfill) {
+	if r.backfill = b; b == nil {
+		delete(s.exceptions, r.ID)
+	} else {
+		s.exceptions[r.ID] = r
+	}
+}
 
 // apply takes over what changed, and returns the rules that cannot be used, with why.
 func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
@@ -97,6 +110,7 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 	}
 	// What was remembered may never have been written: a rule of which nothing is stored
 	// that says that it fails is judged, and fails again.
+	s.exceptions = map[uuid.UUID]*rule{}
 	for _, r := range s.byID {
 		r.backfill = nil
 		if r.FireMode == rules.PerExchange {
@@ -113,7 +127,8 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 		if b.Err != nil {
 			b.Failing, r.Judge, unusable[r.ID] = true, nil, b.Err
 		}
-		r.backfill, r.failing = &b, r.failing || b.Failing
+		s.except(r, &b)
+		r.failing = r.failing || b.Failing
 	}
 	s.revision = changed.Revision
 	s.index()
@@ -187,8 +202,8 @@ const mostBehind = 10_000
 // could not be read with those of its tenant.
 func (s *ruleset) behind(now time.Time, after string) []*rule {
 	var waiting []*rule
-	for _, r := range s.byID {
-		if r.backfill != nil && r.Judge != nil && !r.resting(now) && !now.Before(r.span.retryAt) {
+	for _, r := range s.exceptions {
+		if r.Judge != nil && !r.resting(now) && !now.Before(r.span.retryAt) {
 			waiting = append(waiting, r)
 		}
 	}

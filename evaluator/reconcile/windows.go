@@ -141,7 +141,7 @@ const (
 	leastLateNS, lateShareNS = 10 * secondNS, minuteNS
 	// pauseNS is how long a rule may go without an evaluation, in addition to three intervals,
 	// before that is a pause.
-	pauseNS = 10 * secondNS
+	pauseNS = 30 * secondNS
 	// stepsMost bounds the number of steps that are checked, for all groups together.
 	stepsMost = 20_000_000
 	// findingsMost is how many findings of each kind a comparison lists.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type row struct {
 
 // archive is a source whose servers show rows at their times. They are queried in turn.
 type archive struct {
+	mu      sync.Mutex // guards servers and queries, of which several are made at once
 	rows    []row
 	servers []string
 	now     int
@@ -49,6 +51,8 @@ func (a *archive) ask(kind string) (server string, err error) {
 	if a.down {
 		return "", errDown
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.queries = append(a.queries, kind)
 	server = a.servers[0]
 	a.servers = append(a.servers[1:], server)

@@ -3,8 +3,10 @@ package window
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -39,6 +41,9 @@ const (
 	tallyLeast = 8
 	// maxTallies bounds the size of one answer.
 	maxTallies = 100_000
+	// tallyAhead is how many tallies are asked for at once. Waiting for one after the other took
+	// most of the time of a pass over many rules.
+	tallyAhead = 4
 	// summedMost bounds the groups of all rules that are summed from a tally, not counting the
 	// first maxGroups of each rule.
 	summedMost = 200_000
@@ -91,8 +96,40 @@ func sets(items []*item) [][]*item {
 	return all
 }
 
-// tally counts the items of a set whose conditions allow it, and returns the others.
-func (p *pass) tally(ctx context.Context, set []*item) (rest []*item) {
+// question is a set of items that one query tallies.
+type question struct {
+	key   setKey
+	items []*item
+	// asked is closed when the source has answered; nil if it was not asked.
+	asked  chan struct{}
+	answer Tallies
+	err    error
+	// panicked is what made the query panic, with the stack; "" is nothing.
+	panicked string
+}
+
+// tally counts the items of sets whose conditions allow it, and returns the others.
+func (p *pass) tally(ctx context.Context, sets [][]*item) (rest []*item) {
+	var questions []*question
+	for _, set := range sets {
+		q, others := p.question(set)
+		if rest = append(rest, others...); q != nil {
+			questions = append(questions, q)
+		}
+	}
+	asked := 0
+	for i, q := range questions {
+		for ; asked < min(len(questions), i+tallyAhead); asked++ {
+			p.put(ctx, questions[asked])
+		}
+		rest = append(rest, p.tallied(ctx, q)...)
+	}
+	return rest
+}
+
+// question returns the items of a set that can be tallied; nil if there are none. The others
+// are counted in another way.
+func (p *pass) question(set []*item) (q *question, rest []*item) {
 	var plain []*item
 	for _, it := range set {
 		if it.plain() && p.slowUntil(wide{it.ID}).IsZero() {
@@ -102,44 +139,70 @@ func (p *pass) tally(ctx context.Context, set []*item) (rest []*item) {
 		}
 	}
 	plain, others := byUsualKeys(plain)
-	if rest = append(rest, others...); len(plain) == 0 {
-		return rest
+	if rest = append(rest, others...); len(plain) < tallyLeast {
+		return nil, append(rest, plain...)
 	}
 	key := plain[0].key()
 	key.partition = p.request.Partition
 	if !p.slowUntil(key).IsZero() {
-		return set
+		return nil, set
 	}
-	return append(rest, p.tallied(ctx, key, plain)...)
+	return &question{key: key, items: plain}, rest
 }
 
-// tallied tallies items and returns those that must be counted in another way. If the tally fails,
-// for example because of too many kinds, it tries each half of the tenants.
-func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*item) {
-	if len(items) < tallyLeast || p.over(ctx) {
-		return items
+// put asks the source a question, unless the time is up.
+func (p *pass) put(ctx context.Context, q *question) {
+	if p.over(ctx) {
+		return
 	}
-	p.asked = true
-	answer, err := p.Source.Tally(ctx, p.tallyQuery(items))
+	p.asked, q.asked = true, make(chan struct{})
+	query := p.tallyQuery(q.items)
+	go func() {
+		defer close(q.asked)
+		defer func() {
+			if why := recover(); why != nil {
+				q.panicked = fmt.Sprintf("%v\n%s", why, debug.Stack())
+			}
+		}()
+		q.answer, q.err = p.Source.Tally(ctx, query)
+	}()
+}
+
+// tallied takes the answer to a question, and returns the items that must be counted in another
+// way. If the tally failed, for example because of too many kinds, it tries each half of the
+// tenants.
+func (p *pass) tallied(ctx context.Context, q *question) (rest []*item) {
+	if q.asked == nil {
+		return q.items
+	}
+	<-q.asked
+	if q.panicked != "" {
+		panic(q.panicked) // the pass fails
+	}
 	switch {
-	case err == nil:
-		return p.sumUp(ctx, items, &answer)
+	case q.err == nil:
+		return p.sumUp(ctx, q.items, &q.answer)
 	case p.over(ctx):
 		// The next pass sends the conditions, which make progress step by step.
-		p.remember(key)
-		return items
-	case !p.answers(ctx, err):
-		return items
+		p.remember(q.key)
+		return q.items
+	case !p.answers(ctx, q.err):
+		return q.items
 	}
-	p.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(items)), slog.Any("error", err))
-	middle := len(items) / 2
+	p.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(q.items)), slog.Any("error", q.err))
+	middle := len(q.items) / 2
 	if middle < tallyLeast {
-		for _, it := range items {
+		for _, it := range q.items {
 			p.remember(wide{it.ID})
 		}
-		return items
+		return q.items
 	}
-	return append(p.tallied(ctx, key, items[:middle]), p.tallied(ctx, key, items[middle:])...)
+	for _, half := range [][]*item{q.items[:middle], q.items[middle:]} {
+		part := &question{key: q.key, items: half}
+		p.put(ctx, part)
+		rest = append(rest, p.tallied(ctx, part)...)
+	}
+	return rest
 }
 
 // byUsualKeys returns the items that one query can tally, in their order, and the others. Items

@@ -17,6 +17,8 @@
 //     (tally.go). There is one such query for each set of statuses and each class of window
 //     lengths.
 //
+//     Several of these queries are made at once (tallyAhead).
+//
 //   - The other conditions are sent to the source, many in one query. It answers each of them
 //     exactly as if it were asked separately.
 //
@@ -184,10 +186,7 @@ func (p *pass) watchFor(ctx context.Context) error {
 
 // evaluate counts items, by tallies if possible, and concludes.
 func (p *pass) evaluate(ctx context.Context, items []*item) {
-	var rest []*item
-	for _, set := range sets(items) {
-		rest = append(rest, p.tally(ctx, set)...)
-	}
+	rest := p.tally(ctx, sets(items))
 	for _, batch := range p.batches(rest) {
 		p.ask(ctx, batch, p.count)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,7 @@ const (
 // source counts five exchanges for each rule, which is identified by its application. If its groups
 // are set, they are returned instead.
 type source struct {
+	mu sync.Mutex // guards tallies, of which several are asked at once
 	// poison makes a query fail, slow makes it wait until its context ends. endless does the latter
 	// to each tally, down to everything.
 	poison, slow string
@@ -71,7 +73,9 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies
 	if q.FromNS[0] == q.ToNS {
 		return window.Tallies{}, ctx.Err() // as when the availability of the source is tested
 	}
+	s.mu.Lock()
 	s.tallies = append(s.tallies, q)
+	s.mu.Unlock()
 	if s.endless {
 		<-ctx.Done()
 		return window.Tallies{}, ctx.Err()
@@ -191,8 +195,10 @@ func plain(list []evaluator.WindowRule) []evaluator.WindowRule {
 	return list
 }
 
-func newEvaluator(s *source) *window.Evaluator {
-	return window.New(window.Options{Source: s, Texts: s, Logger: slog.New(slog.DiscardHandler)})
+func newEvaluator(s *source) *window.Evaluator { return evaluatorOf(s, s) }
+
+func evaluatorOf(s window.Source, texts evaluator.Texts) *window.Evaluator {
+	return window.New(window.Options{Source: s, Texts: texts, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func request(list []evaluator.WindowRule) evaluator.WindowRequest {
@@ -252,6 +258,65 @@ func TestQueriesDoNotGrowWithRules(t *testing.T) {
 			t.Fatalf("%+v", c)
 		}
 	}
+}
+
+// together is a source whose tallies are answered when several wait, and never before.
+type together struct {
+	*source
+	waiting chan struct{}
+	all     chan struct{}
+}
+
+func (s *together) Tally(ctx context.Context, q window.TallyQuery) (window.Tallies, error) {
+	s.waiting <- struct{}{}
+	if len(s.waiting) == cap(s.waiting) {
+		close(s.all)
+	}
+	select {
+	case <-s.all:
+	case <-ctx.Done():
+	}
+	return s.source.Tally(ctx, q)
+}
+
+// severalSets returns rules that take four tallies.
+func severalSets() (list []evaluator.WindowRule) {
+	for i := range 40 {
+		rule := ruleOf(i, "tenant")
+		rule.WindowSeconds = []int{60, 300}[i%2]
+		if i%4 < 2 {
+			rule.FireMode, rule.Threshold, rule.Percentile, rule.DurationMS, rule.MinVolume = rules.DurationInWindow, 0, 95, 1, 5
+		}
+		list = append(list, rule)
+	}
+	return plain(list)
+}
+
+// TestTalliesAreAskedAtOnce has four tallies, each of which waits for the others.
+func TestTalliesAreAskedAtOnce(t *testing.T) {
+	s := &together{&source{}, make(chan struct{}, 4), make(chan struct{})}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	outcome := evaluatorOf(s, s).Evaluate(ctx, request(severalSets()))
+	if ctx.Err() != nil || len(outcome.Evaluated) != 40 || len(s.tallies) != 4 {
+		t.Errorf("%d rules evaluated by %d tallies, %v", len(outcome.Evaluated), len(s.tallies), ctx.Err())
+	}
+}
+
+// panicky is a source whose tallies panic.
+type panicky struct{ *source }
+
+func (panicky) Tally(context.Context, window.TallyQuery) (window.Tallies, error) { panic("poison") }
+
+// TestTallyThatPanicsFailsThePass checks that the panic reaches the pass, which takes it for a
+// failure, and does not end the process.
+func TestTallyThatPanicsFailsThePass(t *testing.T) {
+	defer func() {
+		if why := fmt.Sprint(recover()); !strings.HasPrefix(why, "poison\n") || !strings.Contains(why, "panicky.Tally") {
+			t.Errorf("panicked with %s", why)
+		}
+	}()
+	evaluatorOf(panicky{&source{}}, &source{}).Evaluate(t.Context(), request(severalSets()))
 }
 
 // TestQueriesDoNotGrowWithKindsOfRules mixes 2,000 rules of three modes with two classes of

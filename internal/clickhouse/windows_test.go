@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 
 // watchedSource is a source that records how rules were counted.
 type watchedSource struct {
+	mu sync.Mutex // guards the numbers of tallies, of which several are asked at once
 	*clickhouse.Source
 	// untallied makes each tally inexact.
 	untallied bool
@@ -40,6 +42,8 @@ func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) (window.
 		return window.Tallies{Inexact: q.Tenants.Names}, nil
 	}
 	answer, err := s.Source.Tally(ctx, q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.tallies++
 	s.inexact += len(answer.Inexact)
 	s.exact += len(q.Tenants.Names) - len(answer.Inexact)

@@ -35,9 +35,10 @@ func result[T any](out *T, f func() (T, error)) func() error {
 	}
 }
 
-func (s *source) ask(ctx context.Context, kind string, question func(pick func() int) error) error {
+// ask makes a query. Those of a kind that are made at once are told apart by their keys.
+func (s *source) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
 	p := (*process)(s)
-	return p.w.do(ctx, p, kind, "", 0, func() error {
+	return p.w.do(ctx, p, kind, key, 0, func() error {
 		if p.w.sourceFails {
 			return errUnreadable
 		}
@@ -46,7 +47,7 @@ func (s *source) ask(ctx context.Context, kind string, question func(pick func()
 }
 
 func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out evaluator.Observation, err error) {
-	err = s.ask(ctx, "observe", func(pick func() int) (err error) {
+	err = s.ask(ctx, "observe", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Observe(ctx, q)
 		return err
 	})
@@ -57,7 +58,7 @@ func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out eva
 }
 
 func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out evaluator.RowCounts, err error) {
-	err = s.ask(ctx, "row counts", func(pick func() int) (err error) {
+	err = s.ask(ctx, "row counts", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).RowCounts(ctx, q)
 		return err
 	})
@@ -65,7 +66,7 @@ func (s *source) RowCounts(ctx context.Context, q evaluator.RowCountQuery) (out 
 }
 
 func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page, err error) {
-	err = s.ask(ctx, "scan", func(pick func() int) (err error) {
+	err = s.ask(ctx, "scan", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Scan(ctx, q)
 		return err
 	})
@@ -74,7 +75,7 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 
 // CountWindows notes what was asked, by which the checker judges the steps that follow.
 func (s *source) CountWindows(ctx context.Context, list []window.Query) (out window.Counted, err error) {
-	err = s.ask(ctx, "count", func(pick func() int) (err error) {
+	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
 		for _, q := range list {
 			if one := (asked{q.ToNS, s.w.Now().UnixNano(), q.Mode == rules.AbsentInWindow}); !slices.Contains(s.asked, one) {
 				s.asked = append(s.asked, one)
@@ -87,7 +88,7 @@ func (s *source) CountWindows(ctx context.Context, list []window.Query) (out win
 }
 
 func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][]rules.Exchange, err error) {
-	err = s.ask(ctx, "newest", func(pick func() int) (err error) {
+	err = s.ask(ctx, "newest", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Newest(ctx, list)
 		return err
 	})
@@ -95,15 +96,20 @@ func (s *source) Newest(ctx context.Context, list []window.NewestQuery) (out [][
 }
 
 func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tallies, err error) {
-	err = s.ask(ctx, "tally", func(pick func() int) (err error) {
+	err = s.ask(ctx, "tally", tallyKey(&q), func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Tally(ctx, q)
 		return err
 	})
 	return out, err
 }
 
+// tallyKey tells the tallies apart that one pass asks for at once.
+func tallyKey(q *window.TallyQuery) string {
+	return fmt.Sprint(q.Statuses, q.FromNS, q.ToNS, q.LeastNS, q.Attributes, q.NamesServer, q.Tenants.Names)
+}
+
 func (s *source) Arrivals(ctx context.Context, q watch.ArrivalsQuery) (out watch.Arrivals, err error) {
-	err = s.ask(ctx, "arrivals", func(pick func() int) (err error) {
+	err = s.ask(ctx, "arrivals", "", func(pick func() int) (err error) {
 		out, err = s.w.ch.On(pick).Arrivals(ctx, q)
 		if err == nil {
 			s.w.truth.watched((*process)(s), &q)

@@ -704,13 +704,13 @@ func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]R
 const rulesEvaluated = `-- name: RulesEvaluated :exec
 update rule_state s
 set last_run_at = now(),
-    evaluated_since = case when s.last_run_at > now() - (10 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end
+    evaluated_since = case when s.last_run_at > now() - (30 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end
 from rule r
 where s.rule_id = any($1::uuid[]) and r.rule_id = s.rule_id
 `
 
 // Stores that rules were evaluated. A rule counts as interrupted if it missed three evaluations and
-// ten seconds more.
+// thirty seconds more.
 func (q *Queries) RulesEvaluated(ctx context.Context, ruleIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, rulesEvaluated, ruleIds)
 	return err

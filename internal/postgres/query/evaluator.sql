@@ -225,9 +225,9 @@ where s.rule_id = w.rule_id and s.problem is distinct from nullif(w.problem, '')
 
 -- name: RulesEvaluated :exec
 -- Stores that rules were evaluated. A rule counts as interrupted if it missed three evaluations and
--- ten seconds more.
+-- thirty seconds more.
 update rule_state s
 set last_run_at = now(),
-    evaluated_since = case when s.last_run_at > now() - (10 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end
+    evaluated_since = case when s.last_run_at > now() - (30 + 3 * r.interval_seconds) * interval '1 s' then coalesce(s.evaluated_since, s.last_run_at) else now() end
 from rule r
 where s.rule_id = any(@rule_ids::uuid[]) and r.rule_id = s.rule_id;
