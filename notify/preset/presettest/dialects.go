@@ -58,8 +58,13 @@ func bounds(id string) (texts []bound, bytes int) {
 		return nil, 24_000 // more failed in the flow, although 28 KB are documented
 	case "discord":
 		return []bound{
-			{"/content", utf16, 2000}, {"/embeds/*/title", utf16, 256}, {"/embeds/*/description", utf16, 4096}, {"/embeds/*/fields/*/name", utf16, 256},
-			{"/embeds/*/fields/*/value", utf16, 1024}, {"/embeds/*/footer/text", utf16, 2048}, {"/embeds/*/url", utf16, 2048},
+			{"/content", utf16, 2000},
+			{"/embeds/*/title", utf16, 256},
+			{"/embeds/*/description", utf16, 4096},
+			{"/embeds/*/fields/*/name", utf16, 256},
+			{"/embeds/*/fields/*/value", utf16, 1024},
+			{"/embeds/*/footer/text", utf16, 2048},
+			{"/embeds/*/url", utf16, 2048},
 		}, 0
 	case "google-chat":
 		return []bound{{"/text", octets, 4096}}, 32_000
