@@ -96,7 +96,10 @@ func (j *Jira) Refusals() []string {
 
 // ServeHTTP answers as Jira does.
 func (j *Jira) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // Whoever asks has given up before all of the request was there.
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	path, versioned := strings.CutPrefix(r.URL.Path, "/rest/api/2")
