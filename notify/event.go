@@ -35,6 +35,11 @@ func OpeningReasons() []Reason {
 	}
 }
 
+// ClosingReasons returns the reasons of messages that say that an alert is not open any more.
+func ClosingReasons() []Reason {
+	return []Reason{ReasonResolved, ReasonRuleRecovered, ReasonSourceRecovered}
+}
+
 // IsEvent reports whether a message is about an event of an alert after it was raised.
 func (r Reason) IsEvent() bool {
 	switch r {

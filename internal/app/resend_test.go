@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ type alertmanagerWorld struct {
 
 	service  *presettest.Receiver
 	resender *resend.Resender
+	hook     notify.Webhook
+	// beforeAnswer is called before the next message is answered that the service has accepted.
+	beforeAnswer atomic.Pointer[func()]
 }
 
 func newAlertmanagerWorld(t *testing.T) *alertmanagerWorld {
@@ -47,9 +51,19 @@ func newAlertmanagerWorld(t *testing.T) *alertmanagerWorld {
 	}
 	w.dispatcher = w.newDispatcher(notify.Options{Sender: sender, Renderer: renderer})
 	w.service = presettest.New(set.Get("alertmanager"))
-	server := httptest.NewServer(w.service)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		w.service.ServeHTTP(answer, r)
+		if r.Method == http.MethodPost {
+			if before := w.beforeAnswer.Swap(nil); before != nil {
+				(*before)()
+			}
+		}
+		rw.WriteHeader(answer.Code)
+		_, _ = rw.Write(answer.Body.Bytes())
+	}))
 	t.Cleanup(server.Close)
-	hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+	w.hook, err = w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
 		Name: "alertmanager", Kind: notify.KindGeneric, Preset: "alertmanager", Inputs: map[string]string{"server": server.URL}, Enabled: true,
 		Timeout: time.Minute, MaxConcurrent: 4, Events: set.Get("alertmanager").Takes(),
 	})
@@ -64,7 +78,7 @@ func newAlertmanagerWorld(t *testing.T) *alertmanagerWorld {
 		t.Fatal(err)
 	}
 	w.resender.Tick(t.Context())
-	w.armed(w.rule(hook.ID), w.ch.Now(t)-int64(time.Minute))
+	w.armed(w.rule(w.hook.ID), w.ch.Now(t)-int64(time.Minute))
 	return w
 }
 
@@ -131,7 +145,7 @@ func TestSendingAgainStopsAnywhere(t *testing.T) {
 	raised := w.raise("a", "b")
 	w.deliverAll()
 	w.service.Restart()
-	hook := w.one(`select webhook_id::text from webhook`)
+	hook := w.hook.ID
 	if restarted, err := w.db.Outbox().Answered(t.Context(), hook, "a process that answered just before this one died"); err != nil || !restarted {
 		t.Fatalf("stored %v, %v", restarted, err)
 	}
@@ -161,7 +175,7 @@ func TestReceiverThatCannotBeAsked(t *testing.T) {
 	w := newAlertmanagerWorld(t)
 	raised := w.raise("a")
 	w.deliverAll()
-	hook := w.one(`select webhook_id::text from webhook`)
+	hook := w.hook.ID
 	if _, err := w.db.Outbox().Answered(t.Context(), hook, "another process"); err != nil {
 		t.Fatal(err)
 	}
@@ -191,33 +205,13 @@ func TestSendingAgainMeetsWhatPeopleDo(t *testing.T) {
 	w.undone(alerts.Resolve, raised[1])
 	w.deliverAll()
 	w.service.Restart()
-	hook := w.one(`select webhook_id::text from webhook`)
+	hook := w.hook.ID
 	if _, err := w.db.Outbox().Answered(t.Context(), hook, "another process"); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := w.conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `update alert set state = 'RESOLVED', resolved_at = now() where alert_id = $1`, raised[0]); err != nil {
-		t.Fatal(err)
-	}
-	sent := make(chan error)
-	go func() {
-		_, err := w.db.Outbox().Resend(t.Context(), hook)
-		sent <- err
-	}()
-	var waits int
-	for waits == 0 {
-		if err := tx.QueryRow(t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-sent; err != nil {
-		t.Fatal(err)
+	// The list of messages is old when the turn of an alert comes: it was resolved meanwhile.
+	if resent := w.resendWhile(`update alert set state = 'RESOLVED', resolved_at = now() where alert_id = $1`, raised[0]); resent != 1 {
+		t.Errorf("sent %d again, want 1", resent)
 	}
 	// Another process does the same again, because this one died before it could say that all is done.
 	w.exec(`update webhook_state set restarted_at = now()`)
@@ -227,4 +221,150 @@ func TestSendingAgainMeetsWhatPeopleDo(t *testing.T) {
 	w.wantColumn("sent again", `select n.reason || ' ' || y.generation from retry y join notification n using (notification_id)`, "REOPENED 1")
 	w.deliverAll()
 	w.wantStates("after it", raised, "", "open")
+
+	// Another process has sent it again and delivered it meanwhile.
+	w.exec(`update webhook_state set restarted_at = now()`)
+	resent := w.resendWhile(`update settlement set started_at = now() + interval '1 minute'
+		where notification_id in (select notification_id from notification where alert_id = $1)`, raised[1])
+	if resent != 0 {
+		t.Errorf("sent %d again that another process had sent again, want none", resent)
+	}
+}
+
+// resendWhile sends open alerts again, and changes something after the messages were chosen and
+// before the alerts are locked. It returns how many are sent again.
+func (w *alertmanagerWorld) resendWhile(change string, alert uuid.UUID) int {
+	w.t.Helper()
+	tx, err := w.conn.Begin(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(w.t.Context(), `select from alert for update`); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(w.t.Context(), change, alert); err != nil {
+		w.t.Fatal(err)
+	}
+	sent, failed := make(chan int, 1), make(chan error, 1)
+	go func() {
+		resent, err := w.db.Outbox().Resend(w.t.Context(), w.hook.ID)
+		failed <- err
+		sent <- resent
+	}()
+	var waits int
+	for waits == 0 {
+		if err := tx.QueryRow(w.t.Context(), `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waits); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := <-failed; err != nil {
+		w.t.Fatal(err)
+	}
+	return <-sent
+}
+
+// TestAttemptUnderWayAtARestart restarts the receiver after it accepted a message and before its
+// answer is known: the new process gets the message, too.
+func TestAttemptUnderWayAtARestart(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	restarts := func() {
+		w.service.Restart()
+		w.resender.Tick(t.Context())
+	}
+	w.beforeAnswer.Store(&restarts)
+	raised := w.raise("a")
+	w.deliverAll()
+	w.wantStates("delivered to the former process", raised, "")
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("after the next question", raised, "open")
+	w.wantColumn("what is left", `select count(*)::text from webhook_state where restarted_at is not null`, "0")
+}
+
+// TestNothingIsSentAgainToAWebhookThatIsOff switches a webhook off, or deletes it, after its receiver
+// was asked: nothing waits for it. Once it is on again, alerts are sent again.
+func TestNothingIsSentAgainToAWebhookThatIsOff(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a")
+	w.deliverAll()
+	w.service.Restart()
+	if _, err := w.db.Outbox().Answered(t.Context(), w.hook.ID, "another process"); err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []string{`update webhook set enabled = false`, `update webhook set deleted_at = now()`} {
+		w.exec(off)
+		if resent, err := w.db.Outbox().Resend(t.Context(), w.hook.ID); err != nil || resent > 0 {
+			t.Errorf("%s: sent %d again, %v", off, resent, err)
+		}
+		w.wantColumn(off, unsettledOutbox)
+		w.exec(`update webhook set enabled = true, deleted_at = null`)
+	}
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("on again", raised, "open")
+}
+
+// TestAnotherReceiverAndBack moves a webhook to another Alertmanager and back again: each time, the
+// server gets what was raised meanwhile.
+func TestAnotherReceiverAndBack(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a")
+	w.deliverAll()
+	set, err := preset.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := presettest.New(set.Get("alertmanager"))
+	server := httptest.NewServer(other)
+	t.Cleanup(server.Close)
+	former := w.hook.Inputs
+	move := func(inputs map[string]string) {
+		t.Helper()
+		w.hook.Inputs = inputs
+		if w.hook, err = w.db.Webhooks().Update(t.Context(), tenant, w.hook); err != nil {
+			t.Fatal(err)
+		}
+		w.resender.Tick(t.Context())
+		w.deliverAll()
+	}
+	move(map[string]string{"server": server.URL})
+	if got := other.State(raised[0].String()); got != "open" {
+		t.Errorf("at the other one it is %q, want open", got)
+	}
+	raised = append(raised, w.raise("later")...)
+	w.deliverAll()
+	move(former)
+	w.wantStates("at the former one", raised, "open", "open")
+}
+
+// TestSendingAgainRestoresWhatWasKnown checks that an alert comes back whatever else waits, and that
+// one does not which the receiver believed to be over.
+func TestSendingAgainRestoresWhatWasKnown(t *testing.T) {
+	t.Parallel()
+	w := newAlertmanagerWorld(t)
+	raised := w.raise("a", "b")
+	w.deliverAll()
+	// A reminder waits for the end of quiet hours.
+	w.exec(`insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+		select gen_random_uuid(), tenant_id, alert_id, rule_id, webhook_id, 'REMINDER' from notification where alert_id = $1`, raised[0])
+	w.exec(`insert into outbox (notification_id, webhook_id, ready_at, due_at, quiet_until)
+		select notification_id, webhook_id, null, null, now() + interval '1 hour' from notification where reason = 'REMINDER'`)
+	// Its end was sent, and it was opened again without a message.
+	resolved, _ := w.act(alerts.Resolve, alerts.Filter{IDs: raised[1:]})
+	w.deliverAll()
+	w.exec(`update webhook set events = '{RESOLVED}'`)
+	w.undo(resolved)
+	w.deliverAll()
+	w.wantStates("before", raised, "open", "closed")
+	w.service.Restart()
+	w.resender.Tick(t.Context())
+	w.deliverAll()
+	w.wantStates("after a restart", raised, "open", "")
+	w.wantColumn("held", `select reason from outbox join notification using (notification_id)`, "REMINDER")
 }

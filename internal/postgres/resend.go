@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -55,36 +56,57 @@ func (s *Outbox) Answered(ctx context.Context, webhook uuid.UUID, instance strin
 // Resend makes the messages due again that opened the open alerts of a webhook, if its receiver has
 // restarted since they were sent. It returns how many. The transaction of each batch locks the
 // alerts: an alert that is resolved before is left out, and the message about the end of one that
-// is resolved later waits for the one that is sent again.
+// is resolved later waits for the one that is sent again. A webhook that was deleted or switched
+// off meanwhile gets nothing.
 func (s *Outbox) Resend(ctx context.Context, webhook uuid.UUID) (resent int, err error) {
 	pending, err := s.db.queries.ResendPending(ctx, webhook)
 	if err != nil || len(pending) == 0 {
 		return 0, err
 	}
+	restarted := pending[0]
 	messages, err := s.db.queries.ResendMessages(ctx, pgq.ResendMessagesParams{
-		WebhookID: webhook, Before: pending[0], Reasons: eventNames(notify.OpeningReasons()),
+		WebhookID: webhook, Before: restarted, Opening: eventNames(notify.OpeningReasons()), Closing: eventNames(notify.ClosingReasons()),
 	})
 	if err != nil {
 		return 0, fmt.Errorf("find messages: %w", err)
 	}
 	for batch := range slices.Chunk(messages, resendBatch) {
-		var done int64
-		err := s.db.repeatedly(ctx, func(tx pgx.Tx) error {
-			q := s.db.queries.WithTx(tx)
-			open, err := q.ResendOpen(ctx, batch)
-			if err != nil {
-				return fmt.Errorf("lock alerts: %w", err)
-			}
-			again := retries{
-				ids: open, webhooks: []uuid.UUID{webhook}, statuses: []notify.Status{notify.Delivered}, actor: notify.ByTocsin, alone: true,
-			}
-			done, err = again.apply(ctx, q)
-			return err
-		})
-		resent += int(done)
-		if err != nil {
+		accepts, done, err := s.resend(ctx, webhook, restarted, batch)
+		if resent += done; err != nil {
 			return resent, fmt.Errorf("send messages again: %w", err)
 		}
+		if !accepts {
+			return resent, nil
+		}
 	}
-	return resent, s.db.queries.ResendDone(ctx, pgq.ResendDoneParams{WebhookID: webhook, RestartedAt: pending[0]})
+	return resent, s.db.queries.ResendDone(ctx, pgq.ResendDoneParams{WebhookID: webhook, RestartedAt: restarted})
+}
+
+// resend makes messages due again, and returns how many, and whether the webhook accepts messages.
+// They may have been chosen long before.
+func (s *Outbox) resend(ctx context.Context, webhook uuid.UUID, restarted time.Time, messages []uuid.UUID) (accepts bool, resent int, err error) {
+	err = s.db.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		accepting, err := q.ResendWebhook(ctx, webhook)
+		if accepts = accepting > 0; err != nil || !accepts {
+			return err
+		}
+		if err := q.RetryHold(ctx, messages); err != nil {
+			return fmt.Errorf("lock alerts: %w", err)
+		}
+		open, err := q.ResendOpen(ctx, pgq.ResendOpenParams{Ids: messages, Before: restarted})
+		if err != nil {
+			return fmt.Errorf("look at alerts: %w", err)
+		}
+		again := retries{
+			ids: open, webhooks: []uuid.UUID{webhook}, statuses: []notify.Status{notify.Delivered}, actor: notify.ByTocsin, alone: true,
+		}
+		done, err := again.apply(ctx, q)
+		resent = int(done)
+		return err
+	})
+	if err != nil {
+		return false, 0, err
+	}
+	return accepts, resent, nil
 }

@@ -104,6 +104,11 @@ func (s *Webhooks) edit(
 				return fmt.Errorf("forget bodies: %w", err)
 			}
 		}
+		if !maps.Equal(present.Inputs, w.Inputs) || !maps.Equal(present.Headers, w.Headers) {
+			if err := q.WebhookInstancesForget(ctx, w.ID); err != nil {
+				return fmt.Errorf("forget processes: %w", err)
+			}
+		}
 		p.Release = w.Enabled && (!present.Enabled || w.HeldUntil.IsZero())
 		if row, err = q.WebhookUpdate(ctx, p); err != nil {
 			return nameTaken(err, w.Name)

@@ -92,7 +92,7 @@ func TestHostileExchanges(t *testing.T) {
 	}
 	// E-mails go to a mail server; see the tests of notify/webhook. Jira needs more than requests;
 	// see there, too.
-	overHTTP := slices.DeleteFunc(slices.Clone(set.All()), func(p *preset.Preset) bool { return p.Mails() || p.Protocol != "" })
+	overHTTP := slices.DeleteFunc(slices.Clone(set.All()), func(p *preset.Preset) bool { return p.Mails() || p.Protocol == preset.ProtocolJira })
 	// make test-go PKG=./notify/preset CHECKS=2000 sends some hundred alerts to each.
 	rapid.Check(t, func(t *rapid.T) {
 		live(t, rapid.SampledFrom(overHTTP).Draw(t, "preset"))

@@ -15,7 +15,11 @@
 // nothing while no receiver restarts. What is written is derived from what Postgres knows. So
 // several replicas may do it at once, and a replica that dies in the middle leaves the rest to the
 // next interval. A message may be sent again that the new process has already received; it knows
-// alerts by their keys, and nothing changes.
+// alerts by their keys, and nothing changes. An attempt that was under way at the restart may have
+// reached the former process: until its outcome is known, the next intervals look again.
+//
+// What comes back is what the receiver knew: an alert is left out if the last message about it that
+// was delivered closed it there, and one whose messages never arrived is not added.
 package resend
 
 import (
@@ -38,8 +42,8 @@ type Store interface {
 	// Answered stores that a process of a webhook's receiver has answered, and reports whether it
 	// had never answered before.
 	Answered(ctx context.Context, webhook uuid.UUID, instance string) (restarted bool, err error)
-	// Resend makes messages due again, if the receiver has restarted since they were sent, and
-	// returns how many.
+	// Resend makes messages due again, if the receiver has restarted since they were sent and the
+	// webhook accepts messages, and returns how many.
 	Resend(ctx context.Context, webhook uuid.UUID) (resent int, err error)
 }
 

@@ -16,6 +16,9 @@ import (
 // maxStatus bounds Alertmanager's description of itself, in bytes. It contains the configuration.
 const maxStatus = 8 << 20
 
+// maxAsking bounds a question. Receivers that do not answer must not hold up the questions to others.
+const maxAsking = 10 * time.Second
+
 // Instance asks the Alertmanager of a webhook when its process began, which names the process. The
 // request is made like that of a message, with its credentials. The error names the remedy.
 func (s *Sender) Instance(parent context.Context, w *notify.Webhook) (string, error) {
@@ -41,7 +44,7 @@ func (s *Sender) Instance(parent context.Context, w *notify.Webhook) (string, er
 	for name := range to.Header {
 		header.Set(name, to.Header.Get(name))
 	}
-	timeout := timeoutOf(w)
+	timeout := min(timeoutOf(w), maxAsking)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
 	request := &http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header}

@@ -4,11 +4,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"pgregory.net/rapid"
 
 	"tocsin/alerts"
 	"tocsin/notify"
@@ -198,6 +200,61 @@ func TestJiraMovesByName(t *testing.T) {
 			t.Errorf("%q from %s: %+v", test.name, test.from, i)
 		}
 	}
+}
+
+// TestJirasHostileExchanges takes alerts through their states: whatever an exchange contains, there
+// is one issue, which is moved, and nobody is mentioned.
+func TestJirasHostileExchanges(t *testing.T) {
+	t.Parallel()
+	j := newJira(t)
+	piece := rapid.SampledFrom([]string{
+		"order 4711 ", "\r\n", "\n", "\r", "[~admin]", "[~accountid:5b10]", "\\[~admin]", "\\", "[x|http://e]", "{code}", "{noformat}", "{color:red}", "!http://e/x.png!", "*", "_", "||", "{{alert.title}}",
+		"{{", "}}", "\"", "\x00", "\x1b", "\u202e", "\u2028", "\u200b", "ü", "😀", "漢", "\xff", strings.Repeat("long ", 400), strings.Repeat("😀", 9000), strings.Repeat("[", 20_000), "tocsin-", "null", "Tocsin: ",
+	})
+	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 8).Draw(t, "pieces"), "") })
+	mention := regexp.MustCompile(`(^|[^\\])\[~`)
+	made := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		made++
+		a := template.Samples()[0]
+		a.ID = uuid.UUID{14: byte(made >> 8), 15: byte(made)}
+		a.Title, a.Message, a.RuleName, a.About.Owner = text.Draw(rt, "title"), text.Draw(rt, "message"), text.Draw(rt, "rule"), text.Draw(rt, "owner")
+		a.Exchange.Route, a.Exchange.ErrorStack, a.Exchange.ExecutionID = text.Draw(rt, "route"), text.Draw(rt, "stack"), text.Draw(rt, "execution")
+		by, key := text.Draw(rt, "by"), ""
+		for n, step := range []struct {
+			reason notify.Reason
+			status string
+		}{
+			{notify.ReasonFired, "To Do"}, {notify.ReasonReminder, "To Do"}, {notify.ReasonAcknowledged, "To Do"}, {notify.ReasonResolved, "Done"}, {notify.ReasonReopened, "To Do"},
+		} {
+			d := &notify.Delivery{NotificationID: uuid.UUID{1}, Reason: step.reason, Attempt: 1, Alert: a, Webhook: j.webhook, Reference: key}
+			if step.reason.IsEvent() {
+				d.Event = &notify.Event{At: instant().Add(time.Duration(n) * time.Minute), By: by}
+			}
+			body, problem := j.renderer.Render(d)
+			if problem != nil {
+				rt.Fatal(problem)
+			}
+			d.Body = &body
+			o := j.sender.Send(t.Context(), d)
+			if o.Verdict != notify.VerdictDelivered {
+				rt.Fatalf("%s: %+v, %v", step.reason, o, j.Refusals())
+			}
+			if r := notify.ReferenceOf(d, o); r != nil {
+				key = r.ID
+			}
+			issues := j.Issues()
+			i := issues[len(issues)-1]
+			if len(issues) != made || i.Key != key || i.Status != step.status || i.Label != "tocsin-"+a.ID.String() || len(i.Comments) != n {
+				rt.Fatalf("after %s there are %d issues, known as %q: %+v", step.reason, len(issues), key, i)
+			}
+			for _, text := range append(i.Comments, i.Description) {
+				if mention.MatchString(text) {
+					rt.Fatalf("%s mentions somebody: %q", step.reason, text)
+				}
+			}
+		}
+	})
 }
 
 // TestAnswersOfJira checks that the meaning of a response depends on its call.

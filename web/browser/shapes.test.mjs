@@ -83,6 +83,17 @@ describe("every page elsewhere", { timeout: 540_000 }, () => {
         await services.getByRole("button", { name: /^E-mail/ }).click();
         await opened.getByRole("group", { name: "Service" }).waitFor(visible);
         await holds("an e-mail service");
+        const choices = await stage.call("GET", "/receivers");
+        for (let at = 0; at < choices.items.length; at++) {
+          await opened.getByRole("button", { name: "Choose another" }).click();
+          await services.getByRole("button").nth(at).click();
+          await opened.getByText("Preview of the requests").click();
+          await opened
+            .getByText(/^[A-Z]+ \w+:\/\//)
+            .first()
+            .waitFor(visible);
+          await holds(`service ${at + 1}`);
+        }
 
         await opened.goto(`${stage.world.url}/rules/new`);
         await opened.getByText("Missing exchanges", { exact: true }).click();

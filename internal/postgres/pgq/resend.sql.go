@@ -34,7 +34,11 @@ func (q *Queries) InstanceAdd(ctx context.Context, arg InstanceAddParams) (int64
 }
 
 const resendDone = `-- name: ResendDone :exec
-update webhook_state set restarted_at = null where webhook_id = $1 and restarted_at = $2::timestamptz
+update webhook_state s set restarted_at = null
+where s.webhook_id = $1 and s.restarted_at = $2::timestamptz
+  and not exists (
+      select from outbox o
+      where o.webhook_id = s.webhook_id and o.ready_at >= '-infinity' and o.claim_token is not null and o.begun_at < s.restarted_at)
 `
 
 type ResendDoneParams struct {
@@ -42,6 +46,8 @@ type ResendDoneParams struct {
 	RestartedAt time.Time
 }
 
+// Notes that the open alerts of a webhook were sent again. An attempt under way that began before
+// the restart may still become known as delivered to the former process.
 func (q *Queries) ResendDone(ctx context.Context, arg ResendDoneParams) error {
 	_, err := q.db.Exec(ctx, resendDone, arg.WebhookID, arg.RestartedAt)
 	return err
@@ -52,30 +58,37 @@ select l.notification_id
 from webhook w
 join alert a on a.tenant_id = w.tenant_id and a.state <> 'RESOLVED'
 cross join lateral (
-    select n.notification_id, coalesce(s.started_at, s.settled_at) as begun_at
+    select n.notification_id, n.reason, coalesce(s.started_at, s.settled_at) as begun_at
     from notification n join settlement s using (notification_id)
     where n.alert_id = a.alert_id and n.webhook_id = w.webhook_id and n.about is null
-      and n.reason = any($1::text[]) and s.status = 'DELIVERED'
+      and n.reason = any($1::text[] || $2::text[]) and s.status = 'DELIVERED'
     order by n.created_at desc, n.notification_id desc
     limit 1
 ) l
-where w.webhook_id = $2 and l.begun_at < $3::timestamptz
+where w.webhook_id = $3 and l.begun_at < $4::timestamptz and l.reason = any($1::text[])
   and not exists (
       select from notification n join outbox o using (notification_id)
-      where n.alert_id = a.alert_id and n.webhook_id = w.webhook_id and n.about is null and n.reason = any($1::text[]))
+      where n.alert_id = a.alert_id and n.webhook_id = w.webhook_id and n.about is null and n.reason = any($1::text[]) and o.generation > 0)
 order by a.alert_id
 `
 
 type ResendMessagesParams struct {
-	Reasons   []string
+	Opening   []string
+	Closing   []string
 	WebhookID uuid.UUID
 	Before    time.Time
 }
 
-// Returns, for each open alert, the last message that said so and was delivered to a webhook, if its
-// attempt began before an instant. Alerts about which such a message is open are left out.
+// Returns, for each open alert, the message that last opened it at a webhook, if its attempt began
+// before an instant. Alerts are left out that a message closed there since, and those about which a
+// message waits that was sent again.
 func (q *Queries) ResendMessages(ctx context.Context, arg ResendMessagesParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, resendMessages, arg.Reasons, arg.WebhookID, arg.Before)
+	rows, err := q.db.Query(ctx, resendMessages,
+		arg.Opening,
+		arg.Closing,
+		arg.WebhookID,
+		arg.Before,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -96,16 +109,23 @@ func (q *Queries) ResendMessages(ctx context.Context, arg ResendMessagesParams) 
 
 const resendOpen = `-- name: ResendOpen :many
 select n.notification_id
-from alert a join notification n using (alert_id)
+from notification n
+join alert a using (alert_id)
+join settlement s using (notification_id)
 where n.notification_id = any($1::uuid[]) and a.state <> 'RESOLVED'
-order by a.alert_id
-for no key update of a
+  and s.status = 'DELIVERED' and coalesce(s.started_at, s.settled_at) < $2::timestamptz
 `
 
-// Returns those of some messages whose alerts are open, and locks the alerts until the transaction
-// ends.
-func (q *Queries) ResendOpen(ctx context.Context, ids []uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, resendOpen, ids)
+type ResendOpenParams struct {
+	Ids    []uuid.UUID
+	Before time.Time
+}
+
+// Returns those of some messages whose alerts are open, if the attempts that delivered them began
+// before an instant: another process may have sent them again meanwhile. The transaction has locked
+// the alerts.
+func (q *Queries) ResendOpen(ctx context.Context, arg ResendOpenParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, resendOpen, arg.Ids, arg.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +168,20 @@ func (q *Queries) ResendPending(ctx context.Context, webhookID uuid.UUID) ([]tim
 		return nil, err
 	}
 	return items, nil
+}
+
+const resendWebhook = `-- name: ResendWebhook :execrows
+select from webhook w where w.webhook_id = $1 and w.enabled and w.deleted_at is null
+for key share
+`
+
+// Keeps a webhook from being deleted before the transaction ends, if messages are sent to it.
+func (q *Queries) ResendWebhook(ctx context.Context, webhookID uuid.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, resendWebhook, webhookID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const resendWebhooks = `-- name: ResendWebhooks :many
@@ -208,4 +242,14 @@ func (q *Queries) ResendWebhooks(ctx context.Context, presets []string) ([]Resen
 		return nil, err
 	}
 	return items, nil
+}
+
+const webhookInstancesForget = `-- name: WebhookInstancesForget :exec
+update webhook_state set instances = '{}' where webhook_id = $1 and instances <> '{}'
+`
+
+// Forgets which processes have answered, because the webhook may now be that of another receiver.
+func (q *Queries) WebhookInstancesForget(ctx context.Context, webhookID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, webhookInstancesForget, webhookID)
+	return err
 }

@@ -16,33 +16,51 @@ select s.restarted_at::timestamptz as restarted_at from webhook_state s
 where s.webhook_id = @webhook_id and s.restarted_at is not null;
 
 -- name: ResendMessages :many
--- Returns, for each open alert, the last message that said so and was delivered to a webhook, if its
--- attempt began before an instant. Alerts about which such a message is open are left out.
+-- Returns, for each open alert, the message that last opened it at a webhook, if its attempt began
+-- before an instant. Alerts are left out that a message closed there since, and those about which a
+-- message waits that was sent again.
 select l.notification_id
 from webhook w
 join alert a on a.tenant_id = w.tenant_id and a.state <> 'RESOLVED'
 cross join lateral (
-    select n.notification_id, coalesce(s.started_at, s.settled_at) as begun_at
+    select n.notification_id, n.reason, coalesce(s.started_at, s.settled_at) as begun_at
     from notification n join settlement s using (notification_id)
     where n.alert_id = a.alert_id and n.webhook_id = w.webhook_id and n.about is null
-      and n.reason = any(@reasons::text[]) and s.status = 'DELIVERED'
+      and n.reason = any(@opening::text[] || @closing::text[]) and s.status = 'DELIVERED'
     order by n.created_at desc, n.notification_id desc
     limit 1
 ) l
-where w.webhook_id = @webhook_id and l.begun_at < @before::timestamptz
+where w.webhook_id = @webhook_id and l.begun_at < @before::timestamptz and l.reason = any(@opening::text[])
   and not exists (
       select from notification n join outbox o using (notification_id)
-      where n.alert_id = a.alert_id and n.webhook_id = w.webhook_id and n.about is null and n.reason = any(@reasons::text[]))
+      where n.alert_id = a.alert_id and n.webhook_id = w.webhook_id and n.about is null and n.reason = any(@opening::text[]) and o.generation > 0)
 order by a.alert_id;
 
+-- name: ResendWebhook :execrows
+-- Keeps a webhook from being deleted before the transaction ends, if messages are sent to it.
+select from webhook w where w.webhook_id = @webhook_id and w.enabled and w.deleted_at is null
+for key share;
+
 -- name: ResendOpen :many
--- Returns those of some messages whose alerts are open, and locks the alerts until the transaction
--- ends.
+-- Returns those of some messages whose alerts are open, if the attempts that delivered them began
+-- before an instant: another process may have sent them again meanwhile. The transaction has locked
+-- the alerts.
 select n.notification_id
-from alert a join notification n using (alert_id)
+from notification n
+join alert a using (alert_id)
+join settlement s using (notification_id)
 where n.notification_id = any(@ids::uuid[]) and a.state <> 'RESOLVED'
-order by a.alert_id
-for no key update of a;
+  and s.status = 'DELIVERED' and coalesce(s.started_at, s.settled_at) < @before::timestamptz;
 
 -- name: ResendDone :exec
-update webhook_state set restarted_at = null where webhook_id = @webhook_id and restarted_at = @restarted_at::timestamptz;
+-- Notes that the open alerts of a webhook were sent again. An attempt under way that began before
+-- the restart may still become known as delivered to the former process.
+update webhook_state s set restarted_at = null
+where s.webhook_id = @webhook_id and s.restarted_at = @restarted_at::timestamptz
+  and not exists (
+      select from outbox o
+      where o.webhook_id = s.webhook_id and o.ready_at >= '-infinity' and o.claim_token is not null and o.begun_at < s.restarted_at);
+
+-- name: WebhookInstancesForget :exec
+-- Forgets which processes have answered, because the webhook may now be that of another receiver.
+update webhook_state set instances = '{}' where webhook_id = @webhook_id and instances <> '{}';

@@ -3,6 +3,11 @@
 -- orders would deadlock.
 select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext(@tenant_id::text));
 
+-- name: RetryByIndex :exec
+-- Makes the transaction find the rows of the outbox by its indexes. Postgres believes that the table
+-- is as small as when it last looked: it would read all of it for each message of a batch.
+select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true);
+
 -- name: RetryTarget :one
 -- Returns a notification that a person wants to send again. Its webhook cannot be deleted before
 -- the transaction ends.
@@ -32,36 +37,45 @@ for no key update;
 -- and webhooks of some messages. A message that is being attempted waits for nothing, and so does a
 -- digest in the place of its messages. A claimant whose lease has lapsed may have begun an attempt;
 -- its outcome is unknown.
-with open as materialized (
-    select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
+with messages as materialized (
+    select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, coalesce(m.digest_id, p.notification_id) as message
     from (select distinct n.alert_id, n.webhook_id from notification n where n.notification_id = any(@ids::uuid[]) and n.about is null) t
     join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
     left join digest_member m on m.notification_id = p.notification_id
-    join outbox o on o.notification_id = coalesce(m.digest_id, p.notification_id)
-    order by o.notification_id for no key update of o
+    order by coalesce(m.digest_id, p.notification_id)
+), open as materialized (
+    select m.alert_id, m.webhook_id, m.created_at, m.own, r.notification_id, r.attempts, r.claim_token, r.claimed_by, r.begun_at, r.free, r.followed, r.after_id
+    from messages m cross join lateral (
+        select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at, o.claim_token is null or o.due_at <= now() as free, o.followed, o.after_id
+        from outbox o where o.notification_id = m.message for no key update
+    ) r
 ), ordered as (
-    select own, notification_id, lag(notification_id) over (partition by alert_id, webhook_id order by created_at, own) as before,
-           lead(notification_id) over (partition by alert_id, webhook_id order by created_at, own) as next
-    from open
-), placed as (
-    select o.notification_id, coalesce(bool_or(c.next <> o.notification_id), false) as followed,
-           (array_agg(c.before) filter (where c.own = o.notification_id and (o.claim_token is null or o.due_at <= now())))[1] as before
-    from ordered c join outbox o using (notification_id)
-    group by o.notification_id
+    select w.*, lag(w.notification_id) over (partition by w.alert_id, w.webhook_id order by w.created_at, w.own) as before,
+           lead(w.notification_id) over (partition by w.alert_id, w.webhook_id order by w.created_at, w.own) as next
+    from open w
+), placed as materialized (
+    select c.notification_id, c.attempts, c.claim_token, c.claimed_by, c.begun_at, c.followed as was_followed, c.after_id,
+           coalesce(bool_or(c.next <> c.notification_id), false) as followed,
+           (array_agg(c.before) filter (where c.own = c.notification_id and c.free))[1] as before
+    from ordered c
+    group by c.notification_id, c.attempts, c.claim_token, c.claimed_by, c.begun_at, c.followed, c.after_id
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at)
-    select o.notification_id, o.attempts, o.claim_token, coalesce(o.claimed_by, ''), o.begun_at
-    from placed p join outbox o using (notification_id)
-    where p.before is not null and o.begun_at is not null and o.claim_token is not null
+    select p.notification_id, p.attempts, p.claim_token, coalesce(p.claimed_by, ''), p.begun_at
+    from placed p
+    where p.before is not null and p.begun_at is not null and p.claim_token is not null
     on conflict do nothing
+), moved as materialized (
+    select p.notification_id, p.followed, p.before from placed p
+    where p.followed and not p.was_followed or p.before is distinct from p.after_id and p.before is not null
 )
 update outbox o
 set followed = o.followed or p.followed, after_id = coalesce(p.before, o.after_id),
     ready_at = case when p.before is null then o.ready_at end, due_at = case when p.before is null then o.due_at end,
     claim_token = case when p.before is null then o.claim_token end, claimed_by = case when p.before is null then o.claimed_by end,
     begun_at = case when p.before is null or o.claim_token is null then o.begun_at end
-from placed p
-where o.notification_id = p.notification_id and (p.followed and not o.followed or p.before is distinct from o.after_id and p.before is not null);
+from moved p
+where o.notification_id = any(array(select m.notification_id from moved m)) and o.notification_id = p.notification_id;
 
 -- name: RetrySettled :execrows
 -- Makes settled notifications due again at once, with a new schedule, under the next generation.

@@ -14,7 +14,7 @@ import (
 
 // Issue is an issue in a [Jira].
 type Issue struct {
-	Key, Label, Summary string
+	Key, Label, Summary, Description string
 	// Status is To Do, In Progress or Done.
 	Status   string
 	Comments []string
@@ -96,7 +96,10 @@ func (j *Jira) Refusals() []string {
 
 // ServeHTTP answers as Jira does.
 func (j *Jira) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // Whoever asks has given up before all of the request was there.
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	path, versioned := strings.CutPrefix(r.URL.Path, "/rest/api/2")
@@ -152,11 +155,20 @@ func (j *Jira) answer(r *http.Request, path string, body []byte) (int, any) {
 	if len(body) > 0 && json.Unmarshal(body, &root) != nil {
 		return refused("no JSON")
 	}
+	if err := within(j.preset.ID, root, len(body)); err != nil {
+		return refused("%v", err)
+	}
 	if path == "/issue" && r.Method == http.MethodPost {
+		if strings.ContainsAny(one(root, "/fields/summary"), "\r\n") {
+			return refused("The summary is invalid because it contains newline characters.")
+		}
+		if label := one(root, "/fields/labels/*"); label == "" || strings.ContainsAny(label, " \t\r\n") {
+			return refused("The label %q contains spaces which is invalid.", label)
+		}
 		if project := one(root, "/fields/project/key"); project != j.Project {
 			return refused("valid project is required, not %s", project)
 		}
-		i := &Issue{Key: j.Project + "-" + strconv.Itoa(len(j.calls)+len(j.issues)), Label: one(root, "/fields/labels/*"), Summary: one(root, "/fields/summary"), Status: "To Do"}
+		i := &Issue{Key: j.Project + "-" + strconv.Itoa(len(j.calls)+len(j.issues)), Label: one(root, "/fields/labels/*"), Summary: one(root, "/fields/summary"), Description: one(root, "/fields/description"), Status: "To Do"}
 		j.issues = append(j.issues, i)
 		return http.StatusCreated, map[string]any{"id": "10000", "key": i.Key, "self": "https://jira.example.com"}
 	}

@@ -157,6 +157,9 @@ func (r *Receiver) take(req *http.Request, body []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := within(r.preset.ID, root, len(body)); err != nil {
+		return err
+	}
 	for _, limit := range r.preset.Limits() {
 		for _, text := range textsAt(root, strings.Split(limit.Pointer, "/")[1:]) {
 			if n := length(text, limit.Unit); n > limit.Max {
