@@ -1,0 +1,84 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tocsin/internal/access"
+)
+
+// run executes the commands of a code block; those of other programs are left out.
+func (f *files) run(block string) (ran int) {
+	f.t.Helper()
+	block = strings.ReplaceAll(block, "\\\n", " ")
+	for line := range strings.Lines(block) {
+		line, _, _ = strings.Cut(line, " #")
+		args := words(strings.TrimSpace(line))
+		if len(args) < 3 || args[0] != "tocsin" {
+			continue
+		}
+		args = append(args[1:3:3], append([]string{"--url", f.base, "--token", f.token}, args[3:]...)...)
+		out, code := f.command(args...)
+		if code != 0 {
+			f.t.Errorf("%s: exit %d\n%s", line, code, out)
+		}
+		ran++
+	}
+	return ran
+}
+
+// TestTheGuidesToRoutingAndSilencesHold applies the files of both guides and runs their commands.
+func TestTheGuidesToRoutingAndSilencesHold(t *testing.T) {
+	t.Parallel()
+	const routing, silences = "../../docs/routing.md", "../../docs/silences.md"
+	f := newFiles(t)
+	f.token = f.admin.withToken("guides", access.Admin).token
+	f.does(0, nil, "apply", "-f", f.write("webhooks.yaml", `
+webhooks:
+  - { name: integration, kind: generic, url: "https://integration.example/hook" }
+  - { name: pager, kind: generic, url: "https://pager.example/hook" }
+  - { name: erp-team, kind: generic, url: "https://erp.example/hook" }
+  - { name: billing-team, kind: generic, url: "https://billing.example/hook" }
+teams:
+  - { name: platform, webhooks: [integration] }
+`))
+	examples := fences(t, routing, "yaml")
+	if len(examples) != 5 {
+		t.Fatalf("the guide to routing has %d files, want 5", len(examples))
+	}
+	for i, example := range examples {
+		if strings.HasPrefix(example, "  - ") {
+			example = "routes:\n" + example
+		}
+		example = strings.ReplaceAll(example, "{ env: SLACK_ERP_URL }", `"https://hooks.slack.com/services/T0/B0/x"`)
+		example = strings.ReplaceAll(example, "kind: slack", "kind: generic") // as the webhook is already
+		f.does(0, nil, "apply", "-f", f.write("example.yaml", example))
+		if i != 1 {
+			continue
+		}
+		for _, block := range fences(t, routing, "sh") {
+			described := regexp.MustCompile(`(?m)^.*\$alert$`).ReplaceAllString(block, "")
+			if ran := f.run(described); ran != 2 {
+				t.Errorf("the guide to routing has %d commands, want 2", ran)
+			}
+		}
+	}
+	ran := 0
+	for _, block := range fences(t, silences, "sh") {
+		_, body, isRequest := strings.Cut(block, "-d '")
+		if !isRequest {
+			ran += f.run(block)
+			continue
+		}
+		body = regexp.MustCompile(`'\$\(.*\)'`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(body), "'"), time.Now().UTC().AddDate(0, 0, 7).Format(time.RFC3339))
+		f.admin.must(http.StatusCreated, http.MethodPost, "/silences", json.RawMessage(body))
+	}
+	if ran != 4 {
+		t.Errorf("the guide to silences has %d commands, want 4", ran)
+	}
+	f.wantColumn("silences", `select name from silence order by name`, "Customer 42 is blocked", "Deploy orders 4.2", "Nightly batch")
+}
