@@ -55,7 +55,7 @@ func (s *server) GetRuleActivity(ctx context.Context, req GetRuleActivityRequest
 	}
 	day, err := s.Activity.RaisedBy(ctx, tenantOf(ctx), rule.ID)
 	if err != nil {
-		return nil, fmt.Errorf("tell activity: %w", err)
+		return nil, fmt.Errorf("read activity: %w", err)
 	}
 	return GetRuleActivity200JSONResponse{
 		From: day.From.UTC(), BucketSeconds: int(DayStep.Seconds()), Complete: day.Complete, Buckets: day.Steps[:],
@@ -66,7 +66,7 @@ func (s *server) GetRuleActivity(ctx context.Context, req GetRuleActivityRequest
 func (s *server) GetAlertActivity(ctx context.Context, _ GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error) {
 	raised, err := s.Activity.Raised(ctx, tenantOf(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("tell activity: %w", err)
+		return nil, fmt.Errorf("read activity: %w", err)
 	}
 	answer := GetAlertActivity200JSONResponse{
 		From: raised.From.UTC(), BucketSeconds: 60, Complete: raised.Complete,

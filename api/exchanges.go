@@ -67,7 +67,7 @@ func fromSource(what string, err error) error {
 	if fault.KindOf(err) != fault.Internal || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read at present; the log says why").SetInternal(err)
+	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read now; the log shows the reason").SetInternal(err)
 }
 
 // idPrefix precedes an execution id in a cursor, because the id may contain any bytes.

@@ -108,7 +108,7 @@ func (s *server) explained(ctx context.Context, p *ExplainExchangeParams, last t
 		return rules.Exchange{}, fromSource("read exchange", err)
 	}
 	if len(found) == 0 {
-		return rules.Exchange{}, fault.New(fault.NotFound, "no exchange with this id began within the last %d hours and has ended; look further back, or give its start",
+		return rules.Exchange{}, fault.New(fault.NotFound, "no exchange with this id started within the last %d hours and has ended; look further back, or give its start",
 			int(last.Hours()))
 	}
 	return found[0], nil

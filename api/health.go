@@ -129,7 +129,7 @@ func (h *health) ask(ctx context.Context) []Dependency {
 	for i, check := range h.checks {
 		found[i] = Dependency{Name: check.Name, Reachable: errs[i] == nil}
 		if errs[i] != nil {
-			text := "Cannot be reached; the log says why"
+			text := "Cannot be reached; the log shows the reason"
 			found[i].Error = &text
 		}
 		h.tell(ctx, check.Name, errs[i])

@@ -100,7 +100,7 @@ func notIdentified(err error, message string) error {
 // notChecked says that callers cannot be identified at present, unless err is a fault, which is
 // returned as it is.
 func notChecked(err error) error {
-	return echo.NewHTTPError(http.StatusServiceUnavailable, "Your identity cannot be checked at present; try again").SetInternal(err)
+	return echo.NewHTTPError(http.StatusServiceUnavailable, "Your identity cannot be checked now; try again").SetInternal(err)
 }
 
 // call is what is known of a request before its caller is identified.

@@ -181,7 +181,7 @@ func (s *server) GetWebhookActivity(ctx context.Context, req GetWebhookActivityR
 	}
 	flow, err := s.Notifications.Flow(ctx, tenantOf(ctx), webhook.ID)
 	if err != nil {
-		return nil, fmt.Errorf("tell activity of webhook: %w", err)
+		return nil, fmt.Errorf("read activity of webhook: %w", err)
 	}
 	answer := GetWebhookActivity200JSONResponse{
 		From: flow.From.UTC(), BucketSeconds: int(time.Hour.Seconds()), Complete: flow.Complete, LastSuccessAt: utc(flow.LastSuccessAt),

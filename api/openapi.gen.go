@@ -357,7 +357,7 @@ type Alert struct {
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
 
-	// Delivery What became of an alert's notifications.
+	// Delivery The state of an alert's notifications.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
@@ -372,7 +372,7 @@ type Alert struct {
 	// place.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
-	// FiredAt While PENDING when the threshold was reached.
+	// FiredAt While PENDING, when the threshold was reached.
 	FiredAt time.Time `json:"firedAt"`
 
 	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
@@ -384,13 +384,14 @@ type Alert struct {
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
-	// Labels The rule's present labels; absent if it has none.
+	// Labels The rule's current labels; absent if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent if not.
 	Late *bool `json:"late,omitempty"`
 
-	// LateBySeconds The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
+	// LateBySeconds The time from the end of the exchange (its start, if the source does not provide the end) to `firedAt`.
+	// Absent
 	// where the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
@@ -398,10 +399,10 @@ type Alert struct {
 	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
-	// Note The rule's present note. In the answer for one alert.
+	// Note The rule's current note. In the answer for one alert.
 	Note *string `json:"note,omitempty"`
 
-	// Owner Who owns the rule at present.
+	// Owner The current owner of the rule.
 	Owner *string `json:"owner,omitempty"`
 
 	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert.
@@ -415,13 +416,13 @@ type Alert struct {
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
-	// RuleName The rule's present name.
+	// RuleName The rule's current name.
 	RuleName string `json:"ruleName"`
 
 	// RuleVersion The version that raised the alert.
 	RuleVersion int64 `json:"ruleVersion"`
 
-	// RunbookURL The rule's present runbook.
+	// RunbookURL The rule's current runbook.
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
@@ -440,8 +441,8 @@ type Alert struct {
 	// Unread Whether the caller has not read it. In lists and the answer for one alert.
 	Unread *bool `json:"unread,omitempty"`
 
-	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
-	// message met that. The alert resolves when a person enables the webhook.
+	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
+	// whose message could not be delivered. The alert resolves when a person enables the webhook.
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
@@ -449,13 +450,13 @@ type Alert struct {
 type AlertActivity struct {
 	BucketSeconds int `json:"bucketSeconds"`
 
-	// Buckets Of all rules together.
+	// Buckets For all rules together.
 	Buckets []int64 `json:"buckets"`
 
 	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
-	// From Where the first bucket begins.
+	// From The start of the first bucket.
 	From time.Time `json:"from"`
 
 	// Rules Without rules that raised nothing.
@@ -511,13 +512,13 @@ type AlertFilter struct {
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
 
-	// AcknowledgedAt Of groups by issue: when that was done last.
+	// AcknowledgedAt For groups by issue: when that was done last.
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 
-	// AcknowledgedBy Of groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	// AcknowledgedBy For groups by issue: who has acknowledged alerts of it that are acknowledged now.
 	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
 
-	// Application Of groups by issue.
+	// Application For groups by issue.
 	Application *string `json:"application,omitempty"`
 	Count       int64   `json:"count"`
 	Firing      int64   `json:"firing"`
@@ -528,22 +529,22 @@ type AlertGroup struct {
 	Pending  int64     `json:"pending"`
 	Resolved int64     `json:"resolved"`
 
-	// Route Of groups by issue.
+	// Route For groups by issue.
 	Route *string `json:"route,omitempty"`
 
-	// RuleID Of groups by rule.
+	// RuleID For groups by rule.
 	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
 
-	// RuleName Of groups by rule.
+	// RuleName For groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
-	// Severity Of groups by issue: the highest severity of its alerts, by which they are ordered.
+	// Severity For groups by issue: the highest severity of its alerts, by which they are ordered.
 	Severity *Severity `json:"severity,omitempty"`
 
 	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
 
-	// Trend Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	// Trend For groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
 	Trend  *[]int64 `json:"trend,omitempty"`
 	Unread int64    `json:"unread"`
 }
@@ -579,11 +580,11 @@ type AlertPage struct {
 
 // AlertResolution Why Tocsin resolved the alert.
 type AlertResolution struct {
-	// ExecutionID Of EVIDENCE: the exchange that completed.
+	// ExecutionID For EVIDENCE: the exchange that completed.
 	ExecutionID *string                 `json:"executionId,omitempty"`
 	Reason      alerts.ResolutionReason `json:"reason"`
 
-	// StartedAt Of EVIDENCE: when that began.
+	// StartedAt For EVIDENCE: when that exchange started.
 	StartedAt *time.Time `json:"startedAt,omitempty"`
 }
 
@@ -675,7 +676,7 @@ type Attempt struct {
 	// Error Why the message was not delivered, without secrets.
 	Error *string `json:"error,omitempty"`
 
-	// FinishedAt Absent while under way, or when the process died.
+	// FinishedAt Absent while the attempt is in progress, or if the process died.
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
@@ -693,22 +694,22 @@ type Attempt struct {
 	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
 	StartedAt    time.Time     `json:"startedAt"`
 
-	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
-	// been over.
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
+	// may have expired.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
-// been over.
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
+// may have expired.
 type AttemptVerdict string
 
 // AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
@@ -717,7 +718,7 @@ type AttributeMatch = rules.AttributeMatch
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done.
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if only the operation is known.
 	Action string `json:"action"`
 
 	// Actor The e-mail address of a user, the name of a token.
@@ -727,14 +728,14 @@ type AuditEntry struct {
 	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
 	ActorKind string `json:"actorKind"`
 
-	// Address Where the request came from.
+	// Address The address that the request came from.
 	Address *string `json:"address,omitempty"`
 
-	// After What became of it.
+	// After The new state.
 	After json.RawMessage `json:"after,omitempty"`
 	At    time.Time       `json:"at"`
 
-	// Before What was, of an update only what changed. Secrets are named, not shown.
+	// Before The former state; for an update, only what changed. Secrets are named, not shown.
 	Before     json.RawMessage `json:"before,omitempty"`
 	ID         int64           `json:"id"`
 	ObjectID   *string         `json:"objectId,omitempty"`
@@ -745,7 +746,7 @@ type AuditEntry struct {
 	Operation *string `json:"operation,omitempty"`
 	RequestID *string `json:"requestId,omitempty"`
 
-	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	// Via How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open.
 	Via string `json:"via"`
 
 	// ViaID Of the session.
@@ -768,15 +769,15 @@ type BeatEvent struct {
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
 
-	// Already Alerts that were so already.
+	// Already Alerts that already were in this state.
 	Already int64 `json:"already"`
 	Changed int64 `json:"changed"`
 
-	// Refused Alerts whose state does not allow it; of an assignment also those that others handle.
+	// Refused Alerts whose state does not allow it; for an assignment, also those that others handle.
 	Refused       int64     `json:"refused"`
 	UndoableUntil time.Time `json:"undoableUntil"`
 
-	// Unknown Ids of which there is no alert.
+	// Unknown Ids that no alert has.
 	Unknown int64 `json:"unknown"`
 }
 
@@ -788,7 +789,7 @@ type Calendar = rules.Calendar
 type ChangedAlerts struct {
 	Alerts int64 `json:"alerts"`
 
-	// Newest The newest of them, at most 20. Their ids name nothing.
+	// Newest The newest of them, at most 20. Their ids do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 }
 
@@ -798,13 +799,13 @@ type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
 
-	// Missing Exchanges that match and have no alert; 0 when all is well.
+	// Missing Exchanges that match and have no alert; 0 when nothing is missing.
 	Missing int64 `json:"missing"`
 
-	// Rules Rules that the last whole round compared.
+	// Rules Rules that the last complete round compared.
 	Rules int64 `json:"rules"`
 
-	// WholeSince Since when every rule has been compared; absent before the first whole round.
+	// WholeSince Since when every rule has been compared; absent before the first complete round.
 	WholeSince *time.Time `json:"wholeSince,omitempty"`
 }
 
@@ -832,15 +833,15 @@ type DeliveryBucket struct {
 	// MedianMs How long accepted attempts took. Absent if there are none.
 	MedianMs *float64 `json:"medianMs,omitempty"`
 
-	// P95Ms What 95 % of them did not exceed.
+	// P95Ms The 95th percentile.
 	P95Ms *float64 `json:"p95Ms,omitempty"`
 }
 
-// DeliverySummary What became of an alert's notifications.
+// DeliverySummary The state of an alert's notifications.
 type DeliverySummary struct {
 	Delivered int `json:"delivered"`
 
-	// Failed Refused for good, or attempted as often as the schedule allows.
+	// Failed Refused permanently, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 
 	// NextAttemptAt The next attempt of those that wait.
@@ -891,7 +892,7 @@ type DiscardOrderBody struct {
 
 // DiscardedAnswer In messages; a digest is one.
 type DiscardedAnswer struct {
-	// Discarded Messages that were given up.
+	// Discarded Messages that were discarded.
 	Discarded int `json:"discarded"`
 
 	// Skipped Messages that were delivered or discarded before, or are being attempted.
@@ -925,7 +926,8 @@ type EncryptionKeyList struct {
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
 
-// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is skipped if the
+// alert is acknowledged,
 // resolved or snoozed when it is due.
 type EscalationStep = alerts.EscalationStep
 
@@ -940,7 +942,7 @@ type Exchange struct {
 	// DurationNs Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
-	// EndTime Absent if the source does not say.
+	// EndTime Absent if the source does not provide it.
 	EndTime      *time.Time `json:"endTime,omitempty"`
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
@@ -989,14 +991,16 @@ type ExplainCount struct {
 	Rules int `json:"rules"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+	// became
 	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
 	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+// became
 // visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
 // rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 type ExplainVerdict = explain.Verdict
@@ -1027,7 +1031,7 @@ type Filter = rules.Filter
 // present, by the time after which exchanges became visible.
 type FireMode = rules.FireMode
 
-// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
 type GroupBy = rules.GroupBy
 
 // HeaderField defines model for HeaderField.
@@ -1147,10 +1151,10 @@ type Me struct {
 	Kind MeKind `json:"kind"`
 	Name string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
-	// SessionExpiresAt When one has to sign in again, at the latest.
+	// SessionExpiresAt When the session expires at the latest.
 	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
 	Tenant           string     `json:"tenant"`
 }
@@ -1184,24 +1188,24 @@ type NewPassword struct {
 
 // NewToken defines model for NewToken.
 type NewToken struct {
-	// ExpiresAt Absent for a token that holds until it is revoked.
+	// ExpiresAt Absent for a token that is valid until it is revoked.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email E-mail address with which the user signs in. Of all tenants, one user has it.
+	// Email E-mail address with which the user signs in. It is unique across all tenants.
 	Email string `json:"email"`
 
-	// Name How alerts call the user.
+	// Name The name of the user in alerts.
 	Name     string `json:"name"`
 	Password string `json:"password,omitempty"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -1214,7 +1218,7 @@ type Notification struct {
 	// AlertTitle The title of that alert.
 	AlertTitle *string `json:"alertTitle,omitempty"`
 
-	// AttemptCount Attempts begun.
+	// AttemptCount Attempts that have started.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
@@ -1228,17 +1232,17 @@ type Notification struct {
 	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
 
-	// DigestSize How many notifications were gathered into that digest, or into this one.
+	// DigestSize How many notifications were combined into that digest, or into this one.
 	DigestSize *int               `json:"digestSize,omitempty"`
 	ID         openapi_types.UUID `json:"id"`
 
 	// LastDurationMs How long the last attempt that has ended took.
 	LastDurationMs *float64 `json:"lastDurationMs,omitempty"`
 
-	// LastError Why the last attempt did not deliver.
+	// LastError Why the last attempt did not deliver the message.
 	LastError *string `json:"lastError,omitempty"`
 
-	// LastStatusCode What the receiver answered to the last attempt that it answered.
+	// LastStatusCode The receiver's answer to the last attempt that it answered.
 	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
@@ -1265,7 +1269,7 @@ type Notification struct {
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
-	// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+	// `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
 	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
 	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
 	// when it was written.
@@ -1278,7 +1282,7 @@ type Notification struct {
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
-	// WebhookName The webhook's present name; empty when it is gone.
+	// WebhookName The webhook's current name; empty when it is gone.
 	WebhookName string `json:"webhookName"`
 }
 
@@ -1319,7 +1323,7 @@ type NotificationRetry struct {
 }
 
 // NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
-// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+// `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
 // allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
 // older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
 // when it was written.
@@ -1344,10 +1348,10 @@ type OutboxStatus struct {
 
 // PartitionStatus A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it.
 type PartitionStatus struct {
-	// BackfillFrom The start time from which on something before it is still to be judged. Absent when nothing is.
+	// BackfillFrom The earliest start time before the cursor that must still be evaluated. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// CursorAt The start time up to which exchanges are judged. Absent before the first pass and while the partition has no enabled rule.
+	// CursorAt The start time up to which exchanges have been evaluated. Absent before the first pass and while the partition has no enabled rule.
 	CursorAt *time.Time `json:"cursorAt,omitempty"`
 
 	// LagSeconds How far that is behind the present.
@@ -1382,16 +1386,16 @@ type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
 }
 
-// PreviewLoad What a webhook would have got.
+// PreviewLoad The messages that a webhook would have received.
 type PreviewLoad struct {
 	// BusiestMinute The most messages within one minute.
 	BusiestMinute int64 `json:"busiestMinute"`
 
-	// ExceedsRate Whether the busiest minute holds more than the bound lets through, so that messages wait.
+	// ExceedsRate Whether the busiest minute exceeds the limit, so that messages wait.
 	ExceedsRate   bool  `json:"exceedsRate"`
 	Notifications int64 `json:"notifications"`
 
-	// RatePerSecond The webhook's bound; 0 is none.
+	// RatePerSecond The webhook's limit; 0 means none.
 	RatePerSecond float64            `json:"ratePerSecond"`
 	WebhookID     openapi_types.UUID `json:"webhookId"`
 	WebhookName   string             `json:"webhookName"`
@@ -1399,7 +1403,7 @@ type PreviewLoad struct {
 
 // PreviewRequest defines model for PreviewRequest.
 type PreviewRequest struct {
-	// Definition What a person writes of a rule.
+	// Definition The part of a rule that a person writes.
 	Definition RuleDefinition `json:"definition"`
 
 	// Hours How many hours to look back.
@@ -1410,10 +1414,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty if alerts are about counts over several.
+	// Application Empty if the alerts count exchanges of several.
 	Application string `json:"application"`
 
-	// Route Empty if alerts are about counts over several.
+	// Route Empty if the alerts count exchanges of several.
 	Route string `json:"route"`
 }
 
@@ -1445,7 +1449,7 @@ type Problem struct {
 	// another one for a status without a separate kind.
 	Code string `json:"code"`
 
-	// Detail What happened, for people. Absent when the fault is Tocsin's.
+	// Detail What happened, in a sentence. Absent for internal errors.
 	Detail *string      `json:"detail,omitempty"`
 	Errors []FieldError `json:"errors,omitempty"`
 
@@ -1483,7 +1487,7 @@ type ReadRequest struct {
 
 // ReadResult defines model for ReadResult.
 type ReadResult struct {
-	// Changed Alerts that were not so before.
+	// Changed Alerts that changed.
 	Changed int64 `json:"changed"`
 }
 
@@ -1492,13 +1496,13 @@ type Receiver struct {
 	// About What it gets, in a sentence.
 	About string `json:"about"`
 
-	// DigestAbove What a new webhook begins with.
+	// DigestAbove The default of a new webhook.
 	DigestAbove int `json:"digestAbove"`
 
-	// Docs Where its own documentation is.
+	// Docs The address of its documentation.
 	Docs *string `json:"docs,omitempty"`
 
-	// Events What else than raised alerts it can be notified of.
+	// Events The events, in addition to raised alerts, that it can be notified of.
 	Events []WebhookEvent  `json:"events"`
 	ID     string          `json:"id"`
 	Inputs []ReceiverInput `json:"inputs"`
@@ -1510,7 +1514,7 @@ type Receiver struct {
 	// Own Whether operators of this server have added it.
 	Own bool `json:"own"`
 
-	// RatePerSecond What a new webhook begins with.
+	// RatePerSecond The default of a new webhook.
 	RatePerSecond float64 `json:"ratePerSecond"`
 }
 
@@ -1527,7 +1531,7 @@ type ReceiverInput struct {
 	Help    *string           `json:"help,omitempty"`
 	Label   string            `json:"label"`
 
-	// Link Where the value is found: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names.
+	// Link Where to find the value: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names.
 	Link *string `json:"link,omitempty"`
 	Name string  `json:"name"`
 
@@ -1582,7 +1586,7 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window that counted something else than the table contains.
+	// Different Alerts of a rule over a window whose count differs from the table.
 	Different *int64 `json:"different,omitempty"`
 
 	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
@@ -1591,10 +1595,10 @@ type Reconciliation struct {
 	// From Exchanges that ended at or after it were compared, …
 	From time.Time `json:"from"`
 
-	// Late Those that did not count what became visible later.
+	// Late Those that did not count exchanges that became visible later.
 	Late *int64 `json:"late,omitempty"`
 
-	// LateBySeconds How late that was at most.
+	// LateBySeconds The longest delay of these exchanges.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// LateDropped Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
@@ -1603,7 +1607,7 @@ type Reconciliation struct {
 	// Matching Exchanges that match.
 	Matching int64 `json:"matching"`
 
-	// Missing Those that have none although they should; 0 when all is well.
+	// Missing Those that have no alert although they should; 0 when nothing is missing.
 	Missing int64 `json:"missing"`
 
 	// MissingSample The execution ids of the first few that are missing.
@@ -1638,7 +1642,7 @@ type ReconciliationFinding struct {
 	Group         *string                   `json:"group,omitempty"`
 	Kind          ReconciliationFindingKind `json:"kind"`
 
-	// LateBySeconds How late what was not counted became visible. Where an alert is missing, none is if exchanges became visible as late as that.
+	// LateBySeconds How late the exchanges that were not counted became visible. Where an alert is missing, it is not missing if exchanges became visible that late.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// StoredObserved What the alert says.
@@ -1673,7 +1677,7 @@ type Replica struct {
 	ClaimedRules int64  `json:"claimedRules"`
 	Host         string `json:"host"`
 
-	// ID What leases, attempts and the log name it by; `replicaId` of the status is the one that answers.
+	// ID Its name in leases, attempts and the log; `replicaId` of the status is the one that answers.
 	ID                 string  `json:"id"`
 	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
 
@@ -1758,12 +1762,12 @@ type RetryOrderBody struct {
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
-	// FormerSecretUntil Until when the former secret also signs; absent if there is none.
+	// FormerSecretUntil Until when requests are also signed with the former secret; absent if there is none.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
 
 	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
@@ -1803,8 +1807,8 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
-// each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert is compared with the routes in order: it takes
+// each route that matches, up to the first one that does not continue. An alert that took no route goes
 // to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
 // in all.
 type RoutingPolicyDefinition = routing.Policy
@@ -1821,21 +1825,21 @@ type RoutingTestAnswer struct {
 	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
 	Escalation []EscalationStep `json:"escalation,omitempty"`
 
-	// PolicyVersion The version of the stored policy; absent of one that was sent along.
+	// PolicyVersion The version of the stored policy; absent if the request contained a policy.
 	PolicyVersion *int64 `json:"policyVersion,omitempty"`
 
 	// Routes Every route of the policy, in its order.
 	Routes []RoutingTestRoute `json:"routes"`
 
-	// Stored Of an alert: how it was routed when it fired.
+	// Stored For an alert: how it was routed when it fired.
 	Stored *AlertRouting `json:"stored,omitempty"`
 
-	// SuppressedBy The silence that would suppress the messages at present.
+	// SuppressedBy The silence that would suppress the messages now.
 	SuppressedBy *SuppressedBy        `json:"suppressedBy,omitempty"`
 	Webhooks     []RoutingTestWebhook `json:"webhooks"`
 }
 
-// RoutingTestExchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+// RoutingTestExchange A hypothetical exchange. Absent fields are empty; an absent status is `FAILED`.
 type RoutingTestExchange struct {
 	Application  string            `json:"application,omitempty"`
 	Attributes   map[string]string `json:"attributes,omitempty"`
@@ -1852,14 +1856,14 @@ type RoutingTestExchange struct {
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// Exchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+	// Exchange A hypothetical exchange. Absent fields are empty; an absent status is `FAILED`.
 	Exchange *RoutingTestExchange `json:"exchange,omitempty"`
 	Labels   map[string]string    `json:"labels,omitempty"`
 
-	// Policy The policy to go by; absent is the stored one.
+	// Policy The policy to test; absent means the stored one.
 	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
 
-	// Rule What a person writes of a rule.
+	// Rule The part of a rule that a person writes.
 	Rule     *RuleDefinition     `json:"rule,omitempty"`
 	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity *Severity           `json:"severity,omitempty"`
@@ -1884,10 +1888,10 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message at present; absent if they would not.
+	// QuietUntil Until when its quiet hours would hold the message now; absent if they would not.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
+	// Routes The names of the routes that lead to it; empty for the default, and for a rule's own webhooks.
 	Routes []string `json:"routes"`
 }
 
@@ -1916,11 +1920,11 @@ type Rule struct {
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
-	// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 
-	// Health How a rule's evaluation is doing.
+	// Health The state of a rule's evaluation.
 	Health          *RuleHealth        `json:"health,omitempty"`
 	ID              openapi_types.UUID `json:"id"`
 	IntervalSeconds int                `json:"intervalSeconds"`
@@ -2020,11 +2024,12 @@ type RuleChange struct {
 	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
 	ActorKind string `json:"actorKind"`
 
-	// After What became of it.
+	// After The new state.
 	After json.RawMessage `json:"after,omitempty"`
 	At    time.Time       `json:"at"`
 
-	// Before What was: of an update the fields that changed, by their names in a rule's definition; of `unbind` the `webhookId` and
+	// Before The former state: for an update, the fields that changed, by their names in a rule's definition; of `unbind`
+	// the `webhookId` and
 	// the webhook's name as `webhook`.
 	Before json.RawMessage `json:"before,omitempty"`
 	ID     int64           `json:"id"`
@@ -2047,11 +2052,11 @@ type RuleDay struct {
 	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
-	// From Where the first bucket begins.
+	// From The start of the first bucket.
 	From time.Time `json:"from"`
 }
 
-// RuleDefinition What a person writes of a rule.
+// RuleDefinition The part of a rule that a person writes.
 type RuleDefinition struct {
 	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
 	// hours. Absent means always.
@@ -2077,7 +2082,7 @@ type RuleDefinition struct {
 	// present, by the time after which exchanges became visible.
 	FireMode FireMode `json:"fireMode"`
 
-	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
+	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires immediately.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
 	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
@@ -2112,7 +2117,7 @@ type RuleDefinition struct {
 	MinVolume int    `json:"minVolume,omitempty"`
 	Name      string `json:"name"`
 
-	// Note What people should know who handle its alerts.
+	// Note What people who handle its alerts should know.
 	Note string `json:"note,omitempty"`
 
 	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
@@ -2127,7 +2132,7 @@ type RuleDefinition struct {
 	// scope. Absent for other modes.
 	Percent float64 `json:"percent,omitempty"`
 
-	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
+	// Percentile For DURATION_IN_WINDOW: 50, 95 or 99, the percentage of exchanges that take no longer than the value.
 	Percentile int `json:"percentile,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
@@ -2138,7 +2143,7 @@ type RuleDefinition struct {
 	// nothing.
 	Resolution *rules.Resolution `json:"resolution,omitempty"`
 
-	// RunbookURL Where people read what to do about its alerts, http or https.
+	// RunbookURL The address of the instructions for its alerts, http or https.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
 	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
@@ -2159,7 +2164,7 @@ type RuleDefinition struct {
 	// TitleTemplate Mustache; empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
-	// UseRoutingPolicy Leave it to the routing policy who is notified. Then the rule names no webhooks.
+	// UseRoutingPolicy Whether the routing policy decides who is notified. The rule then names no webhooks.
 	UseRoutingPolicy bool                 `json:"useRoutingPolicy,omitempty"`
 	WebhookIds       []openapi_types.UUID `json:"webhookIds,omitempty"`
 
@@ -2180,16 +2185,16 @@ type RuleDifference struct {
 	// Before Alerts of the rule as it is stored.
 	Before int64 `json:"before"`
 
-	// CoveredFrom What is compared begins here. Equal to `from`, unless `truncated`.
+	// CoveredFrom The comparison starts here. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time     `json:"coveredFrom"`
 	From        time.Time     `json:"from"`
 	Removed     ChangedAlerts `json:"removed"`
 
-	// Scanned Exchanges that were judged.
+	// Scanned Exchanges that were evaluated.
 	Scanned int64     `json:"scanned"`
 	To      time.Time `json:"to"`
 
-	// Truncated Whether a bound was met.
+	// Truncated Whether a limit was reached.
 	Truncated bool `json:"truncated"`
 }
 
@@ -2212,11 +2217,12 @@ type RuleExplanation struct {
 	RuleName string             `json:"ruleName"`
 
 	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
-	// disabled or was not armed, those of its present condition.
+	// disabled or was not armed, those of its current condition.
 	Unmet []string `json:"unmet,omitempty"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+	// became
 	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
 	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
@@ -2234,19 +2240,21 @@ type RuleFieldChange struct {
 	Field string `json:"field"`
 }
 
-// RuleHealth How a rule's evaluation is doing.
+// RuleHealth The state of a rule's evaluation.
 type RuleHealth struct {
-	// BackfillFrom The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
-	// happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+	// BackfillFrom The earliest start time behind the cursor that must still be evaluated, in addition to new exchanges. This
+	// happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule
+	// is
 	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
+	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
+	// those
 	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
 	// before the first evaluation, while the rule is disabled, and for rules over a window.
 	Cursor *string `json:"cursor,omitempty"`
 
-	// Failing Whether the rule cannot be evaluated. It is left out, and tried again from time to time.
+	// Failing Whether the rule cannot be evaluated. It is then skipped, and retried from time to time.
 	Failing *bool `json:"failing,omitempty"`
 
 	// LagSeconds How far the cursor is behind the present. Absent while the rule is disabled or has no cursor.
@@ -2296,33 +2304,33 @@ type RulePreview struct {
 	CoveredFrom time.Time `json:"coveredFrom"`
 	From        time.Time `json:"from"`
 
-	// Newest The newest alerts as they would look, at most 20. Their ids name nothing.
+	// Newest The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 
 	// Problem Why a title or message is a fallback; absent when none is.
 	Problem *string `json:"problem,omitempty"`
 
-	// Scanned Exchanges that were judged.
+	// Scanned Exchanges that were evaluated.
 	Scanned int64          `json:"scanned"`
 	Shares  []PreviewShare `json:"shares"`
 	To      time.Time      `json:"to"`
 
-	// Truncated Whether a bound was met. All numbers are then lower bounds.
+	// Truncated Whether a limit was reached. All numbers are then lower bounds.
 	Truncated bool          `json:"truncated"`
 	Webhooks  []PreviewLoad `json:"webhooks"`
 }
 
 // RuleReplay defines model for RuleReplay.
 type RuleReplay struct {
-	// Alerts Alerts that it has raised; the others were there.
+	// Alerts Alerts that it has raised; the others existed already.
 	Alerts int64 `json:"alerts"`
 
-	// At What began before it is judged.
+	// At Exchanges that started before it have been evaluated.
 	At        time.Time `json:"at"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy"`
 
-	// EndedAt Absent while it is under way.
+	// EndedAt Absent while it is running.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 
 	// EndedBy Who cancelled it; absent if nobody did.
@@ -2340,7 +2348,8 @@ type RuleReplay struct {
 	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+	// State RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
+	// the
 	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
@@ -2348,7 +2357,7 @@ type RuleReplay struct {
 
 // RuleReplayList defines model for RuleReplayList.
 type RuleReplayList struct {
-	// Floor No replay begins before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+	// Floor No replay can start before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
 	Floor *time.Time   `json:"floor,omitempty"`
 	Items []RuleReplay `json:"items"`
 }
@@ -2359,34 +2368,35 @@ type RuleReplayMessages = evaluator.ReplayMessages
 
 // RuleReplayPreview defines model for RuleReplayPreview.
 type RuleReplayPreview struct {
-	// Existing How many of the alerts of the preview are there already.
+	// Existing How many of the alerts of the preview already exist.
 	Existing int64       `json:"existing"`
 	Preview  RulePreview `json:"preview"`
 }
 
 // RuleReplayRange defines model for RuleReplayRange.
 type RuleReplayRange struct {
-	// From Exchanges that began at or after it.
+	// From Exchanges that started at or after it.
 	From time.Time `json:"from"`
 
-	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
 // RuleReplayRequest defines model for RuleReplayRequest.
 type RuleReplayRequest struct {
-	// From Exchanges that began at or after it.
+	// From Exchanges that started at or after it.
 	From time.Time `json:"from"`
 
 	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
 	// Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
+// the
 // rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
@@ -2396,10 +2406,10 @@ type RuleResolution = rules.Resolution
 
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
-	// BackfillFrom The earliest start time that one of them still has to judge. Absent if there is none.
+	// BackfillFrom The earliest start time that one of them still has to evaluate. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// Backfilling Enabled rules that still have to judge exchanges behind their cursors. New exchanges are judged at the same time.
+	// Backfilling Enabled rules that still have to evaluate exchanges behind their cursors. New exchanges are evaluated at the same time.
 	Backfilling int64 `json:"backfilling"`
 	Enabled     int64 `json:"enabled"`
 
@@ -2442,7 +2452,7 @@ type Scope = rules.Scope
 
 // SecretRotation defines model for SecretRotation.
 type SecretRotation struct {
-	// OverlapSeconds How long the former secret signs in addition to the new one; 0 drops it at once.
+	// OverlapSeconds How long requests are also signed with the former secret; 0 drops it immediately.
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
@@ -2468,7 +2478,7 @@ type SignIn struct {
 	// SetupNeeded There is no administrator yet.
 	SetupNeeded bool `json:"setupNeeded"`
 
-	// SignedIn Whether this call came with a session or a token that holds.
+	// SignedIn Whether this call came with a valid session or token.
 	SignedIn bool `json:"signedIn"`
 }
 
@@ -2482,7 +2492,7 @@ type SignInLink struct {
 
 // SignInProvider An OpenID Connect provider; absent if there is none.
 type SignInProvider struct {
-	// Name What the button says.
+	// Name The text of the button.
 	Name string `json:"name"`
 
 	// URL Where the button leads; `return` may name the page to come back to.
@@ -2498,10 +2508,10 @@ type Silence struct {
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 	EndedBy *string    `json:"endedBy,omitempty"`
 
-	// EndsAt Absent of a silence that recurs without end.
+	// EndsAt Absent for a silence that recurs without end.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
-	// From When the present window began, or the next one will. Absent once it is over.
+	// From When the current window started, or the next one starts. Absent once it is over.
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
@@ -2519,7 +2529,7 @@ type Silence struct {
 	Reason  string  `json:"reason"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
@@ -2537,7 +2547,7 @@ type Silence struct {
 	Version   int64      `json:"version"`
 }
 
-// SilenceDefinition What a person writes of a silence.
+// SilenceDefinition The part of a silence that a person writes.
 type SilenceDefinition = silences.Definition
 
 // SilencePage defines model for SilencePage.
@@ -2551,7 +2561,7 @@ type SilencePreviewAnswer struct {
 	// Alerts Alerts that fired in the last 24 hours.
 	Alerts int64 `json:"alerts"`
 
-	// Complete False if only the newest alerts were looked at.
+	// Complete False if only the newest alerts were examined.
 	Complete bool `json:"complete"`
 
 	// MatchedAlerts Of these, those that match.
@@ -2568,7 +2578,7 @@ type SilencePreviewAnswer struct {
 	SuppressedAlerts   int64 `json:"suppressedAlerts"`
 	SuppressedMessages int64 `json:"suppressedMessages"`
 
-	// Windows Of a recurrence: the present window, if there is one, and the next ones.
+	// Windows For a recurrence: the current window, if there is one, and the next ones.
 	Windows []SilenceWindow `json:"windows"`
 }
 
@@ -2583,13 +2593,13 @@ type SilencePreviewRequest struct {
 	Match AlertMatch `json:"match"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 }
 
 // SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 // window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence = silences.Recurrence
 
@@ -2644,18 +2654,18 @@ type SlackAppDefinition struct {
 	Threads bool `json:"threads,omitempty"`
 }
 
-// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+// SlackAppEdit The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
 type SlackAppEdit struct {
-	// BotToken Left out, the present one stays.
+	// BotToken If left out, the current one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
 	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
-	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	// SigningSecret If left out, the current one stays; if empty, messages have no buttons.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
-	// Threads Left out, it stays as it is.
+	// Threads If left out, it stays as it is.
 	Threads *bool `json:"threads,omitempty"`
 }
 
@@ -2689,7 +2699,7 @@ type Status struct {
 type SuppressedBy struct {
 	CreatedBy string `json:"createdBy"`
 
-	// EndsAt When it ends, or has ended. Absent of one that recurs without end.
+	// EndsAt When it ends, or has ended. Absent for one that recurs without end.
 	EndsAt *time.Time         `json:"endsAt,omitempty"`
 	ID     openapi_types.UUID `json:"id"`
 	Name   string             `json:"name"`
@@ -2698,15 +2708,15 @@ type SuppressedBy struct {
 
 // SystemHistoryAnswer defines model for SystemHistoryAnswer.
 type SystemHistoryAnswer struct {
-	// From Where the first step begins.
+	// From The start of the first step.
 	From        time.Time    `json:"from"`
 	StepSeconds int          `json:"stepSeconds"`
 	Steps       []SystemStep `json:"steps"`
 }
 
-// SystemStep Empty if there is no sample, because nothing ran.
+// SystemStep Empty if there is no sample, because no replica was running.
 type SystemStep struct {
-	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
+	// LagSeconds The lag of the slowest partition. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
 	// Messages Messages to be delivered.
@@ -2726,7 +2736,8 @@ type SystemStep struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
-// Team A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+// Team A group of people who share alerts. A team owns the rules that name it as their `owner`, and can be a target of
+// rules;
 // the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team = teams.Team
 
@@ -2764,12 +2775,12 @@ type TemplatePreviewRequest struct {
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a made-up count.
+	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a sample count.
 	FireMode         rules.FireMode `json:"fireMode,omitempty"`
 	GroupBy          rules.GroupBy  `json:"groupBy,omitempty"`
 	GroupByAttribute string         `json:"groupByAttribute,omitempty"`
 
-	// Kind Without a webhook, the kind of one. generic by default.
+	// Kind The kind, if no webhook is given. generic by default.
 	Kind   notify.WebhookKind `json:"kind,omitempty"`
 	Labels map[string]string  `json:"labels,omitempty"`
 
@@ -2785,18 +2796,18 @@ type TemplatePreviewRequest struct {
 	Severity           rules.Severity `json:"severity,omitempty"`
 	ShortWindowSeconds int            `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold Of a COUNT_IN_WINDOW or ABSENT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
+	// Threshold For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count uses this number, and the other numbers of the window.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
-	// WebhookID The webhook that would be called. Its kind and template count.
+	// WebhookID The webhook that would be called. Its kind and template are used.
 	WebhookID     *openapi_types.UUID `json:"webhookId,omitempty"`
 	WindowSeconds int                 `json:"windowSeconds,omitempty"`
 }
 
-// TestResult What came of a test message.
+// TestResult The result of a test message.
 type TestResult struct {
 	DurationMs float64 `json:"durationMs"`
 
@@ -2809,16 +2820,16 @@ type TestResult struct {
 	// Response The beginning of the answer's body.
 	Response *string `json:"response,omitempty"`
 
-	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	// Verdict As for an attempt. `DELIVERED` means success.
 	Verdict     TestResultVerdict  `json:"verdict"`
 	WebhookID   openapi_types.UUID `json:"webhookId"`
 	WebhookName string             `json:"webhookName"`
 }
 
-// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+// TestResultVerdict As for an attempt. `DELIVERED` means success.
 type TestResultVerdict string
 
 // TestResultList defines model for TestResultList.
@@ -2837,7 +2848,7 @@ type Token struct {
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// UsedAt The last use, to about a minute.
@@ -2871,7 +2882,7 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	Name   string  `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// SignedInAt The last time.
@@ -2885,7 +2896,7 @@ type UserEdit struct {
 	Disabled bool   `json:"disabled"`
 	Name     string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -2897,13 +2908,13 @@ type UserPage struct {
 
 // UsualDuration defines model for UsualDuration.
 type UsualDuration struct {
-	// Exchanges How many were looked at.
+	// Exchanges How many were examined.
 	Exchanges int64 `json:"exchanges"`
 
 	// MedianNs Absent if fewer than 20 were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
-	// P95Ns What 95 of a hundred do not exceed. Absent as the median is.
+	// P95Ns The 95th percentile. Absent if the median is absent.
 	P95Ns *string `json:"p95Ns,omitempty"`
 }
 
@@ -2945,20 +2956,20 @@ type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
-	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	// DigestAbove How many notifications may wait before they are combined into digests; 0 means never.
 	DigestAbove int `json:"digestAbove"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	Enabled        bool    `json:"enabled"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most.
+	// EventMaxAgeSeconds The maximum age of an event; messages about older events are discarded.
 	EventMaxAgeSeconds int `json:"eventMaxAgeSeconds"`
 
-	// Events What else than raised alerts the webhook is notified of.
+	// Events The events, in addition to raised alerts, that the webhook is notified of.
 	Events []WebhookEvent `json:"events"`
 
-	// FormerSecretUntil Until when a former signing secret also signs; absent if there is none.
+	// FormerSecretUntil Until when requests are also signed with a former signing secret; absent if there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
 	HasSigningSecret     bool       `json:"hasSigningSecret"`
@@ -2969,14 +2980,14 @@ type Webhook struct {
 	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
 	Health WebhookHealth `json:"health"`
 
-	// HeldUntil Nothing is sent before, because the receiver asked for it.
+	// HeldUntil No message is sent before this instant, because the receiver asked for a pause.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
 	Kind          WebhookKind        `json:"kind"`
 	MaxConcurrent int                `json:"maxConcurrent"`
 	Name          string             `json:"name"`
 
-	// Operators Whether it hears of rules that cannot be evaluated.
+	// Operators Whether it is notified of rules that cannot be evaluated.
 	Operators bool `json:"operators"`
 
 	// Preset The receiver that a webhook is for.
@@ -3014,19 +3025,19 @@ type WebhookActivity struct {
 	Buckets       []DeliveryBucket `json:"buckets"`
 	Complete      bool             `json:"complete"`
 
-	// From Where the first bucket begins.
+	// From The start of the first bucket.
 	From time.Time `json:"from"`
 
 	// LastSuccessAt When the newest message of that time was delivered. Absent if none was.
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
-// WebhookDefinition What a person writes of a webhook.
+// WebhookDefinition The part of a webhook that a person writes.
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
-	// ClientCertificate Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+	// ClientCertificate Presented to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
 	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
@@ -3035,7 +3046,7 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
@@ -3048,11 +3059,11 @@ type WebhookDefinition struct {
 	Headers map[string]string `json:"headers,omitempty"`
 	Kind    WebhookKind       `json:"kind"`
 
-	// MaxConcurrent Attempts under way in one process.
+	// MaxConcurrent Concurrent attempts of one process.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	// Operators Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
@@ -3066,7 +3077,7 @@ type WebhookDefinition struct {
 	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts per second, by all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
@@ -3075,41 +3086,41 @@ type WebhookDefinition struct {
 	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
 	Slack *SlackAppDefinition `json:"slack,omitempty"`
 
-	// TimeoutSeconds Bounds one attempt.
+	// TimeoutSeconds The limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
-// WebhookEdit What a person edits of a webhook.
+// WebhookEdit The part of a webhook that a person edits.
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
-	// ClientCertificate Left out, the present one stays; empty, none is shown.
+	// ClientCertificate If left out, the current one stays; if empty, none is presented.
 	ClientCertificate *string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	// DigestAbove As for a new webhook; the default is 20 for slack, else 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events As of a new webhook.
+	// Events As for a new webhook.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+	// Headers Sent with each request. If they are left out, the current ones stay. An edit that moves `url` to another
 	// scheme, host or port has to give them again, because permission to edit a webhook does not include reading
 	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
-	// MaxConcurrent Attempts under way in one process.
+	// MaxConcurrent Concurrent attempts of one process.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	// Operators Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
@@ -3122,19 +3133,19 @@ type WebhookEdit struct {
 	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts per second; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
-	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	// SigningSecret If left out, the current one stays; if empty, requests are not signed.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
-	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	// Slack The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
 	Slack *SlackAppEdit `json:"slack,omitempty"`
 
-	// TimeoutSeconds Bounds one attempt.
+	// TimeoutSeconds The limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	// URL An http or https URL. If left out, the current one stays, unless `slack` is given.
 	URL *string `json:"url,omitempty"`
 }
 
@@ -3149,7 +3160,7 @@ type WebhookHealth struct {
 	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 
-	// LastError Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit.
+	// LastError Why the last attempt was not answered; kept when the receiver answers again, cleared by an edit.
 	LastError   *string    `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 
@@ -3178,7 +3189,7 @@ type WebhookPage struct {
 type WebhookPreset struct {
 	ID string `json:"id"`
 
-	// Inputs Those that are no secret.
+	// Inputs Those that are not secret.
 	Inputs map[string]string `json:"inputs"`
 
 	// Name The name of the receiver; its id if the server no longer has the receiver.
@@ -3196,7 +3207,7 @@ type WindowCount struct {
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
-	// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 	MinVolume        *int    `json:"minVolume,omitempty"`
@@ -3204,20 +3215,20 @@ type WindowCount struct {
 	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
 	Observed int64 `json:"observed"`
 
-	// Percentile Of DURATION_IN_WINDOW.
+	// Percentile For DURATION_IN_WINDOW.
 	Percentile *int `json:"percentile,omitempty"`
 
 	// ShortValue The percentage in the short window.
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold In the unit of `value`; of a count, a number of exchanges. An absence is below it.
+	// Threshold In the unit of `value`; for a count, a number of exchanges. For an absence, the count is below it.
 	Threshold float64 `json:"threshold"`
 
-	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of the other modes, whose value is `observed`.
+	// Value A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
 	Value *float64 `json:"value,omitempty"`
 
-	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
+	// Volume The number of exchanges from which the value is calculated. Absent for COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
 	Volume        *int64 `json:"volume,omitempty"`
 	WindowSeconds int    `json:"windowSeconds"`
 }
@@ -3346,10 +3357,10 @@ type ListAlertsParams struct {
 	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3407,10 +3418,10 @@ type GroupAlertsParams struct {
 	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3434,10 +3445,10 @@ type ListIssueNotesParams struct {
 	// Signature As groups of alerts show it; empty for alerts without an error.
 	Signature string `form:"signature" json:"signature"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3456,10 +3467,10 @@ type ListAuditParams struct {
 	// To Before this instant.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3493,10 +3504,10 @@ type SearchExchangesParams struct {
 	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3507,8 +3518,8 @@ type SearchExchangesParamsStatus string
 type ExplainExchangeParams struct {
 	ExecutionID string `form:"executionId" json:"executionId"`
 
-	// StartTime When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
-	// alert, otherwise one that began within `hours`.
+	// StartTime When it started, to the nanosecond. Without it, the newest exchange with this id is explained: one that has
+	// an alert, otherwise one that started within `hours`.
 	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
 
 	// Hours How many hours to look back.
@@ -3531,7 +3542,7 @@ type ListExchangeFacetsParams struct {
 	// Hours How many hours to look back.
 	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3565,10 +3576,10 @@ type ListNotificationsParams struct {
 	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3591,10 +3602,10 @@ type UpdateRoutingPolicyParams struct {
 
 // ListRulesParams defines parameters for ListRules.
 type ListRulesParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3606,10 +3617,10 @@ type UpdateRuleParams struct {
 
 // ListRuleHistoryParams defines parameters for ListRuleHistory.
 type ListRuleHistoryParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3630,10 +3641,10 @@ type ListSilencesParams struct {
 	// Past List those that are over, in pages.
 	Past *bool `form:"past,omitempty" json:"past,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3651,19 +3662,19 @@ type UpdateTeamsParams struct {
 
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
 type ListUsersParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -3675,10 +3686,10 @@ type UpdateUserParams struct {
 
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -14654,694 +14665,693 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L39chs5li/4Kgje2ajuvWmW7HbVVElxY4OW6LKibMmXossz06prgkxQRCsJsBOgaHZvRczTzIPNk2zg",
-	"HHxlEklmUlL13N2dP6ZdYiYSnwfn43d+5++9mVyupGBCq97p33sLRnNWwj+HY3pn/jdnalbyleZS9E57",
-	"4wUjD6xUXIqMzGVJJpfzFx+oni0m/V7WK9lf17xkee9Ul2uW9dRswZbUNKO3K9Y77SldcnHX++23rPde",
-	"zii2Wv/I5wUrGdELRgTbEL3g4o5w1bX9G6bPpbznLD0KxZQZRbdWf8t6K1rSJdN2ls7XpZJl+gsTwb5q",
-	"fGBC5BwGtKJ3jEzZXJYsI1QRrsmGKnLHHxh0hZuX/7pm5baX9QRdmq/P8Btxv5b063sm7vSid/rq5OQk",
-	"Swz/nVxjF6sdeyc3ZEnFlizM70RLUkh5T6Z0dt/0fXiy8vmczem60L3TV68z0xe+XC97py+//yHrLbmw",
-	"/+U7xYVmd6yEXl1emPfhKyuqF+EjPN+7EHNZLqnunfbWa3gysZ34kuv0QtyVjGqmNBHr5ZSVZi2Y0CVn",
-	"imyo0CxvGnkBbSZH/t1JNPJXZgkOjPxaFNvBalXwsOtTn6TRI/GHuWZLVVv6lydm/mtTAd26xKdfRluD",
-	"liXdhp4oxe8Eg7NBi0JuhsuV3v5CizVzk1+dR/MSoQUrtSJ6QTWhJSMUW8nNNpKC2U2u2BlhpjmyZFSo",
-	"vW8JOZX5tmn+qevlc86E1iWfrnVCTEzu2fZ/PJg5mWRErQquCdVwjOe8VJqwv65poYjp4yn82Y6UTuVa",
-	"E/Z1tqDijtmRL+iDkWlcEeq+2CcjtjJbM88ILQqyXCtNFrLI+7eiaUZ8bw9NyauT13gc/R/2TtCrpvk5",
-	"l2XJigZJPW4e9IbrBY53FlogvPGsRU9d5k3CDtc5GtTLlCgw3R6KB15KsWSiQSiw8IBy0tn3vqmT0UvP",
-	"uSeHrh+7XY/PIU65OXiu44TR2SIjmwWfLQhXas3M9AvFlSZyfkqEPaWUlOuCEfnASkLJhotcbjJCRY5P",
-	"YMNjOVNcEK4VK+bNW3LFStffXuLunEpZMCqisbHZuuVugu3jxta4Jq7Bp9g2b0u53D/pcJjn5pYywkCW",
-	"hM41K7GrXChNhW7q6dw0nrzVcqrZC82XrNfUsQ9csBYdq8tXs6tntChYicurF1LBDjDrH71jJLUGhS5+",
-	"Q5bwJ0o0o0t8OPxMYMDmoVsBP6n1bOGelRuhmrfM0gymxV4ZSSuXU42Uso0YfMQpHK2L5o+vC1bbb/7r",
-	"B3SVdh+/YQ+s5Hrb1AHlfk924Z9KNu+d9v7bt0G9/xYfU9/6lms9aeoIvxNUr0uW0tNpLPHnlBcsB8EP",
-	"ui0ld6Vcr4hayI3RdPtkIKxiYIRMRTkwL5kTTwVhZSnLpiOkfG+eceFvhJR/M1poq+Om8OkzvPEmc1oo",
-	"NiHSPIqnzT8pZKNosI20ORQ3mqaUlc92BrnOXBeNnvvAyi1R5hUyXWvycXh1cXn1U2Z+w1sCNTCyoIpM",
-	"GROmk3zOm3ViaKv7rhuYLmHX2+27MfuaurnZV024IJprc3+VZMmUoncsIzOqGOF3QpbNff/rHiOqSfCO",
-	"Zcf7AK27VheClsdeB59EyWibHRrJa7PEQmpi3mzq0Rrb3bsNf0NDjSn9RuYclZQbVrCZhkWG/55Joa3q",
-	"FVk03/5F4b0fWj+8Z6BlMzr/5WAi4l/USgqF/fhYymnBlnu6sMIn/nu3rrh2oQ8JKbhhQpNNKcVd3+zv",
-	"G7iAL8WTTcUHlvq0UZhWrFRSkM1CwgLbq5+DNyFy59ww/SK4Q1Kfsg9/G/wmv8EnbRfMa7Ag5h+rUq5Y",
-	"qe3i09m9kJuC5XcsH+i2OzmrvPdmm/C3ZM4C7NasfWd/k8n7zMyhyI1mxPUZoVNllpXPnZDMJZoGO23O",
-	"5BpXeN8afgY1+xwehaUsuJHOh167sM/drJdLWsK1DVfkR6o1KxNq9ECQ0fAVYV9XJfq46ubNNwov2SA8",
-	"jWoID/n7KufzOSuJUVkJB5HLc5VZD4rKyF/XUsNGVkbmcbMBqb4Vc1kU5rbXC8ZLayYXXKCzazLnhWZl",
-	"Hz7+Ab99JTW4D5maEE3vGSoKlwLtaaE2DHVQMEvM9svMemjwEBpb2o0Blc2dhXFDtn6O63nv9M/7p9vb",
-	"Mr/9mjpu3toI4hW6BZ0xRkufvAWVGbZEBnOnnC+TKTTX4NUlDDtHVUkQ9pUuVwVzu+5WxMM0VpkZYTSi",
-	"T2XRYEHluVl3cxvhDb9iclUwohir7IIMF3cyvj6/ubz6MvyX83eDq5+GXz6N3k86rABq/bdiVdCZXYWg",
-	"AJc8tShwWw506gDygjkdhWwWDDuhFyVTC1nk4CstjY2Ld3w7ebBgtDCXfKO56dcOvgaWMRq9zpKeUWEu",
-	"zikj7IEWa6qNumeetZuPKLpVZLPY9smluV+VLB6YCgMwTd6KGRWVJgi9o1z0yWfQGzdsupDy/jKf2D3j",
-	"egS3C/xW2eP+PjYDLPJPQvPEhsC9uGvsn5K1eQG7KKTzsZOScsVybwiCAg87dGZEgyDTLbqxw6VjR5ub",
-	"c3sr9myb2t7Yu2Q8b2VIFXTKCryC8pybIdPiY+Vq2nlldwuYyflGESMsjbTHNmPhz7VVnQSLhL+c/oXN",
-	"dC/rfX1xJ1+YP75Q93z1Qq6wHy9WkgvNSquomM7qhlCE995M2YwuGXngik8L858LDja77ySGApwpz8B3",
-	"/2JKZ/dkLtciRyMrurV0P7lhTFfebG/YTIpcpftkVgYFBMgMdz9Enf0D18pYFkEgECXX5YzBNQmapmZF",
-	"4d7/I9HS3ABw9Ceum7di44M9/iyaV3d9W/X9I9fTwmwe73cPKjzeUmBo4AFNboVl0qXyecGMbHOHsMGX",
-	"Yu48raysUEn3CcjQgiut/HIlj0VyhYRs2iy17Woe3Cutk/qK3AhWphUguREqyEGq3ZeS7cDh9968dhcs",
-	"KJGj8OLuPft5sXXOx0i6ZE74TMJXIa7mFuLANLjuPnTTJt07qE3WNK3oqDmZGMvDZHtyrc0/O86XfWt3",
-	"st7JTXR64IKUa83yw1e438BrI/JhyfErZCULPtvi5cCtdYsTiG6vNrLZPHoFRmWbXUyXrN/Uyi8Yb94b",
-	"jMZ70t5efjoqOgIX+vvXvd3YnPmImEp536hR1TprH9/tr70LrCk9sq2O3ptvqMif19Y7p5pdb6Zb5jtO",
-	"KsNwv1Ho88+IlncoxcAnFZmdIIpgg7RR8WikiEjBboWTxS7Ax2t3At6T1oWX1sitp6vBOLO/Nmgzn82G",
-	"VHLJwBrbUKEhgj1lpGRLLnKWozyo3d72SrFtt1cclfO0tXdsgV8qObJ1g8fG3TcNjhpnDh17kXi1Mr2H",
-	"7M9WzaSKqA0Hs4TI+Rz0kbViKCnYjBk71MzmnRQszLEgEkaAbqc+GXslGi8S08ONUR9vhdOXlww1W3wY",
-	"RVdVbaZOnjJBpxiqYFU9+DAkIPiK/mzxBc5r74VTVcJkFbe6dXTikgZVwhsUwZD5ta4V/pahr2Qw0/zB",
-	"nvqqz2S6nt0zHalg++ADmX08FQ+cQ+jYhnPssQfv3k44wgnAhMIUfanqjM0AIFSwlDbylhZmb6AIkEVu",
-	"rFsXvkNvNxrBeOR2t+Y8GWsL4B/0HuDIyZTdcaHan12YkGYveRT+speGNYIqU7fv3I/WBfPL+1vCiR3v",
-	"Phv5qy56NLdhgV3Pm7cUaKQurp22eyAGkdW9dBW/l4Wx9HpJJ8eLJeWF9yRAwHitzHWykGRJt4TOzIVg",
-	"Vxu0YV27kKwooz7CoxZyA8JsGEFDLPyDDIiW90yAjWwtbad542E/ENhpb4VtqGoxAW6udnzoim6q4JYA",
-	"YHmiLv7WtPDgOFT7va9HnPc5L6062vHFFRP5cW86FfmIV5tu0esVE63iHt48FoQ9mAOd1BH3daJ2tN00",
-	"+Jms+rV70XAbz/Rb8IsePM8J578HI7pzVyDUwx9NiMPiIbsAl64Z/JyzIkcpPZPLKTcG7nRLBlcXmTXX",
-	"ER0n53B5T7fkeoTnsLb1ani2pwnDtj/MsUj7/T8eA8eeA4HVvitV7NThOWjfMqvCqH73SY7BPU85Lqd7",
-	"tFMmgqfI3hr2QNZ0mvafjzFTT9nuX3futv1B7vYtl3LPTn/WLRB8Dk+DsGn/5dhmf0poTYcexB6A333m",
-	"VcDB7Grv6glgKK2V7dbokfaD07L9+Y+1jic5qY1K3k+lXK+eXMfbDdDvGJEQ6VHmqgcX0qkLXlm3QG70",
-	"gIIq3d4C243ut/koohjid6NtxHWEcowfEXJT2Us7nalbtTXN5VDP9gf9m1fj5ZNq3GAQp+OmNtCIJjP6",
-	"U6xCiBg868Jtu3YYq251Kv9hpoC/kY5avHCr7HkdogqHXU37nN3J9nY9jdFN0y4qEK6anYhA6mCZnbDg",
-	"dwumNHEfc7ETZypMtzbcrRdsC2dMljlzrn91AAdawc9XsaAy7pBvB5yZuEDWJwBY42Y86O6hLpnI2wmW",
-	"hUt7su0jYM8YgXS2gFwob0BRpcmr11ns1YJj9ZROtXChPMb0RAHUwvDMIivVI/ycNPGn/de9l9JHG0at",
-	"O5XMXt2Ji1mfUdUYPQMIymS9GstJe1Hkp7y9ooCXaGLaQ0JeOmWw4jCGz2U4wsapAexSR8N9QGZS4NPB",
-	"idYng6Iw9rxWIQ/ozOx/62Y3P2Ekg5TM9BlAkQgFoJoUjFpwkXmGsZzlfXIzkyt2K8wjCL3Cm9NDXXzc",
-	"hqoohujw2meEutfccTQa3Foxc0HP2EqrSLFbK8B3QxO3oiHHJIST4DB6eXEKgKloUoxcimzPLI5hZRjA",
-	"IrK0MDazNLfCTJhy7mj4NJwPhWFjar0e4KwUdMkUgcyuIGo2vMhntMwdtLsoyJIxDRMBaTMCVsNZ/ZlD",
-	"aCW/5R/zIRu8h0G5wS+b6dra0Ell7JWVEWaGYTOoW2EEJOKtRIypqR7JuXcm7Tso1uVUAdFUt+m565Ny",
-	"ncInnaA0w3Y5rAvcQMsaXqDdkXVThWfpQFZa5Nl/KnNwLfhf18w+4Ewfc3IOmnvwULi+ea1fTBg5/ufe",
-	"+ehyfHk+eN/Lep8Ho6vLq596We/y6u11JFdSnf1Ti67+tgeQ1DvtAciwjzMbGyd8uZIWykuNHdnTgLf4",
-	"FoXRt0tcCiflusj+sXNCzqTQlAsnI1C2RGh5RHOIPvmJPzAB+FC4GuDCEIRa+cYhxaRY56yaSTqjS3Yr",
-	"CqpZ2SdvtuSjVPquZOobRWaFnN13gpt1v2M6Xy9ml9BytmB5KqMAcXr4hM+5+mrny8wkF2uYACOr7hYh",
-	"l5xDZKWEzAOIS5w2zXfIU7sVNi8BI762W31ybr9jM1mi9PX2k3nULTqqwIgOg4EqAI/qpqw5DHc0w+Ev",
-	"lxfDq/PhaVXM2nnGcFx+CNrhcxgvL9CIoRbM70784KdhL+u5b5l/XlyOd0979axaRSBMxgjbbX9uYfoB",
-	"ktdo54fxBwN/yu6o6B+3wHbszUsb4E67uCV3jUWwpSroyGO+asgkadEppou7ewDREQcDuNjkAB8GaCj4",
-	"doZqRovdmMZezLh/5UazXc2zpVfIPCaX5oMrYwnam8j26rPDcai9QA5/O9vXPDTTigMp70GDBARQ0qBp",
-	"ukPrwg5XIsJmdfSCQBcaBoO/WQAS9jqDrC/IKgCrtH2c3rQ1pvdMHIzS231TH5vva2oxGjd+yFvqZh0M",
-	"OWiEE56riRHqNmliktjmsyY5d5kzAVl8Vq13pkKhJJK2rEUuJ2g7LG3SBeE5W66kZkIbbbxkuty6JH5G",
-	"FF0ywnPz53XpAKJMrQtj392K4HuymWHQtMMBA7gcwO42SZIKVHuVmyOHtjVX3bzgM90nPzHBSuolAlpB",
-	"rZA/WUsVOA69/pb1jI69B0VvL58uwHkVbN+Qcl3Lud8sqAYVH/b2rbBGCS0ZZBgIdMYs6RYEoksZsNC9",
-	"+VqvgUhGk6VUmvzphOR0qxC3LeSmTy7nduYy9HSgFcIVWbAivxU4FmNsBQvE6PJSzBDAYx7rk+sI3xWZ",
-	"kAnmAbPskKnh4DSdQP+PUeuRgcX999FhAaOCNtD5GB1mUomz15EGhZT3kAdqrPl6diioqsZU3lpzG3xs",
-	"Lv3DnnLIG+5wFTfIHgjcdMQHrdN7v7LVzHVcV7R3tx9d2AzTI/QJ7EWzVE1HnSY2oDSB3WszhGBf+9yh",
-	"DAJPZk+DBJzL8mJd4p2NeKwJ2TJ9tjcf2ql39mu9rPf2coT/GJz/fHX9+f3w4qfhRS/rjYY31+9/GV60",
-	"1PluLNawk6KHW6wDHqzdRYOHeLOQgN90GZFI7OOcVf+vvouM9eXwX097L/3/EDx27O38X+JyMMaOmZJU",
-	"JDiN6o49FrDPlDtPMVNLZlTcBEj2/2PXlho+NNI15VRTn4JmHiMTnNuEYowaSb6XYMjmVZbMaW6yJPY9",
-	"orhRf8DFUrIHLtcKP2md7WQOrIRUhxcWstTF1lI/hNy2KInCHKl7ITcgXrSUZLmeLU5RxQOHDUomc7KB",
-	"Kcw23SdXoB3yOL6L4weRoHTJ6NIy7RxxNl6dnKQg3w5pevCAWlAqYKSUwjnfy2MATw3CJbYTz2owqazk",
-	"fM9VgoBg1393wHxNeqmS39VgjqeINhh5Nx5/dJdMn1xqo1UDh0ItT+MbBQhMOPI5Aw8TZLFgkqXzy4Vs",
-	"Yq6IYloXLCd/cDrVdHsrrMj545m78iAgYxQuRQpp7rUojJMKDeRW4/lQ3SbtUikh1pL2z8Wd31i0raU3",
-	"MMLNR4/YrGQ6zaAw54KrRdptZSG7G8gOX4vc3IJ0C3eeT7FelXJmLsqcd8I54OgOpl+UDKJPaYniPm2z",
-	"+nPWmPqHW+WgxwIfe8do3ov4TdIfh7wIYUSHywSLt1xT0iY0+M6GoPf3JXq27lxsn0W1VucybyJihd9N",
-	"98158prMTOagydx8GH/0uUZuuUu3z+xw+8m8vgdW5nymWwSgzBn/xT5dFw52j8RjD03vkRm/hK/XjJVP",
-	"VxfD0ZfPg3+dnLqMObnWMyMRtkz3yeTTlTEmrvzPAsOIG14UeDuYP2WV9Kx4/8PBoIqszK85hg3NlWNk",
-	"RJW3wF83YOqAJksmF8P3l78MR8OLyamN85p7aDIajkemx9SqBBSHCW2o9WzGQFGcjN+Nrsfj9/A2iimb",
-	"N0bVvXWQUOwZtPn20w08yjUOD+Od+FnkUHIEH2Ty0/XVsP7orbDPUrHtk8nV9fjLh8GFeQwC5WgAYJjD",
-	"XOBuyqJsMvOgmRmQKkLb8IKnRrHbsWBUhfm6FTBh8oHZNEdnGfql7WU9u4q9rOdnFCzD8cj86ucJ/gbT",
-	"0Mt6Zoi9rOeGkQwQ1gKmjwIfwNYKfKQ/jYaD8XD0ZfxucJWRwfjL++HgZpyR98ObG/gj7MPB+MuH65sx",
-	"xEvwTpvxJS0cOQxhX+lMF9tT7xh4+QPJ+Z3ZplLcCnBEKZ57QwWUWatcCcK+4gFFL9aLlz8YI/TlD4gu",
-	"8GH1WK8CgYCBfelpCLEzGcTwlSe+1Au2TN2M92ybogTbSxkJWfqHTYFL8WA1ThbmHohCQPlD2IKdMpuw",
-	"upFrdKGhLw0Mhw1XzJrNzqXvJ8MTLrCvXOkmmhC5ikNUw//5afD+BgLRvaw3/JfLm7H5rw+D8fm7oflX",
-	"vBd6Wc9thl7W87sB/2z2QnKjPiCdcJJegn1FRwx2wyx+nbTI/Gp7k/n1tPIDdx5XZiKtdgCNwShgI11e",
-	"7eRkJTjebB8bwhArqZCIwzplZW3ez5Dlz3wZP5dGaCe/e4iHML6BzOaE5ft1f7AfHMz9mnho41RCSAX4",
-	"lNY510Ohy20KhJyO0E5mwK89ychkvcrtv1DPNf+acpHDbwL+dUYmVixPQno2zCOaR0glKpcMDSIHPu6n",
-	"Ica6iXy9yX+SVdwkFJ0ezY1f5mkOMfPbzzyFPpyYr5jxQsvmH6tS3pV0OQEJNTGG7JQqNnFbGd3noDei",
-	"ZjPdgo8g3Skcz760WXfpAZWMkaHphuZ7M85SFOCfMVY8s3NXUXKT+/Ev5nyO6OaDz5xun1vVXr9Eo/uI",
-	"oWyoyizYBPctbsNNZNn3yQ3aLJjRTJfGnIFLZiE34vnGz/MjIqrYh4Ydiz+6Ldvws4Mw7/68YuUeCnD/",
-	"M4pIrsjg4+U+E6ihkw+cpoEC1nNs9VoQFKeugkOGZzgjK6rURpZ5Rgou7jNjQ79YrzIieT7LiCro7D4z",
-	"N8cS2O5K0+v0yX/gtAE9oquFI1pQDlDdi8WFk1k41szJ1Mr6JG0KI5fTMKyO4KUg4J8EIJvq7BtGdTdX",
-	"3pRRnXDkwaF4oMVhpioMZCLN3leITPa7kkXVh1f7dnKg6+J+BJGHptuyJVkOLUpG8xTDUN1bqSSxD3dO",
-	"XM5ix2jnPI35WqVcqraDwO9hE7y8NgqFJRA/i5A+H6pCPTaim6z4xo8Y2Vrkkk4L5gP4bRO7QJakolYq",
-	"UCRHNIx7eIU6APf93ghLEvZAmOzQv/oAU5vxnBZM5PSYNHKsBSPn6JXcMHaf063y4CsI81odCk7b38z5",
-	"Ipdz94u5HFdr0ME31AhgkJP3fLViOSZXuD1xK8BEObM2zNa/OgXpjPoL1sTAFy2uWm+4Y5esoZ1tIq+l",
-	"z1Rmek9+OD05MXO0chSpvf/155MXP/7691e/nbp//FMS5MSX7N9kihZuUAmtXQ6uBsRpchAZjj4/XJse",
-	"fvuGlQUHZFzVGjhoVepEJGf4dVasFX9gZ+TV69OTE8etExHz5XTbJ++wqg8Qs0M1B+us0QtqoSTgMMT3",
-	"RBCY5uXaMF4ePYtuA6WoadUGz/mDiygDFr9PBl5vheCmEQ/w0HxdFEacK/KHD9dXF4N//aNzFGxJwUzH",
-	"gPm7Yn05E/fmk7FQP1yb/z/+NOxlvc/gZBm/+9TLem9Hl72sdzMYH0Bh//P+2GESkh0fdr+noonJHCOM",
-	"lu2MOn+4u5lz5yhdAi937Y7yf+8obkN+YIKWzPLcorMloENenQDbEy8JzxWepq6cOw3I67p0xVHtzWs6",
-	"t1BfwZS6AQd0ejDB0RBhuTwSoVbiB1DzGSK8XIaExYAVRDNBBeT5oL/C08TbqN6tCN9yEAxgw7Vwm4iE",
-	"1jHgJsShdcnljVmi2CdQJSDTzb3QPmay5EolEb3DxGwgIAxd1jh9Z+TEIieKwkixDSuKIy78Bn6nUeB1",
-	"8sl8m4UsAFMq8vRw230RmrnhYpa4HeDPOCxE30NOkMcQua/6OEZ98eM+HgvEhgkJy5PFeyF5BMBrk4+N",
-	"8bQrGjBW15TrKYkyNwhVZDJY64Us+d/A/jslbxgtWUn+89//YwI+Tse9Z+xli15MXryuF/uOP3Z1R77C",
-	"XzPX44ahAgqJ7iMLToLi2JKiPhl7hr97ffAOd7bozqvf7381621Krtm1KLYBFN6SUSCeFOx31I/UtDhm",
-	"+TfAPba7B3wIN3GRY/AnOmohzuNCRt2PGGYNH/oa1yTn6B7Hb4Fjzf/JBwQ7fnzJck5taHzXA4HxdTs0",
-	"F/tSAE2PKZfRVED6uyNs0Ky3+vG7D6rh2P34Hfk/3L3qx8u+QuTtkdZuWGq/Cvt2jKtFkO5n8BG6BI9v",
-	"lMVRYgZnAkBY2WvH7ZIRmk3gV72TElM97UoxEFZyrjHTDOwTc4cCxzGULOi3UHq+arsTB426z1ftA6PV",
-	"ggobyjuQZ/x1zZluQKN/CgB0eMyabxAqCjdK9eug+kNpwfYMikyX2+RFP/Bz6pEd6xlEn5Ukc1oenkq1",
-	"XkGcJ7WMV1JbUld7VWLEFuFOvGBixg5/QEtNi0NbaeciMe9klbPgJ8Fvu0rn02dkxUTOxCwRQtmDoRFS",
-	"nwXaA3TzM0QS7cPNCOuyjS23lVUZjQ5Q8Nn9Qq4VS1o5oEnSaYWyNq43VcFBWL5U/0py8FzNaJkHQrta",
-	"IkV74jnLHoDcc8TRCk0QLTLJ4s09eTu4fD+8ABSzaXoy/Jd3g0834+HFJMlaZyTSUzJKNXKZWhVrb6HA",
-	"tofRpRi2MpSuImFrswgPVN16ep4tD/1J5kQHCD0AIiyaHtYRwtF2AQ/h5+FW2fatCdfGOMY3YHeH3r/e",
-	"7XvKC+PWs6HEV7ulrDAyP13RwKajeF3mrHwjU87l9qlm7SDb1cP/vKDtfUNm+cBngO4ks1hgjzojlOT8",
-	"jikbgE7kkeauud2GbEgv9sxDDW+yXrW4/dAz2qpVfxmhjms75EuIW4k3ZZDW4O7lfjd3dBhn6FuDcF8V",
-	"dNtgMXoTrhOIJmnMpT4+FLNyCxP1M0vcrDxP7e+7hSYL9pU6hJJDIZnrZUHVwvlO79nW0foCx4YN+so5",
-	"sR54glu3gbwJnj6Ql2sjJFE4meGIrBqF0uSeHRPXaUVUX5lAy6WXilj6Ao92WAcXoy0mu3XnHoHXTgxy",
-	"F6ExOB9f/jKcuAVQZ2RyefXl081wAtBrjeBClmPZl5zBU2dk8ukKwIrEFnIq2VI+sPyMTD5c3txA9pn1",
-	"dsykmPO7NYCfIc4FVqu6FW75gy/Ptg7NONgnlhVt3IMVwCGOBWBcZgQAO7RYQturCImYUgFruevdgkef",
-	"MUvM5cjFJh+OOsqmqxD2QaBpyQXkeaNi5AuNkAFRmkGW6oPkeTWDnVcbym6FZ4UwBxcZKz2JAFckXyfj",
-	"RvDND9iBhCDG6x1iJrZgMpiMpls2yaMX1f9/eXLyw8kheIZmdJkSEubPjjAfZ9GG3bzoiCw4+sAC5t3N",
-	"Ug5kQvifZt+qKiGUw7nKEmozNwHV2gAe97IVp3h0NhXaguMyVLqHXCqLeyC+YjMaa8egYypmlcz3QM1A",
-	"f0IcGZZjUdrQqGZcRIwBCUr9Q+zbu6ACBwR8TIW0PUVifNLXsRXRdmird/tiE1auVN3GffnqT6+/+/6f",
-	"f6gFKF/8XxCZ/O/JuCQT+ZinSBor/rudKmaKbttr9zXC7N3fo9qXzQ/caDq7b8zFbrMYtQbH21XD56p8",
-	"OclyVek3IR0iPZ9jaVGWQiqAz3SrubM+rC7Y82btvh3vdzSouKPV5amywGahoLwzJqPdF09jbRHr+zip",
-	"ltj+Dr+uCir8ka3H7lzaXTuVybTFha8nWzdg49Kn7QqeNkbVxt6r+DI7OTk5IxPs68TBMyjG8FoXTonn",
-	"IWH27VX+/LgyH/PakzjoRvcU2Ll4pp4HOee+MGLzjprYFVAaVuolHuLG2knoPnD5P8eBb3lw981VCN87",
-	"nXj06cqS7J1ff/j4fjgGddg6lw44lBBu0cGfFMAWlQO5s9X80dqvJbbMWbPfaspZc63sqyZUa2L3Unw/",
-	"HI2HF6eO39GrLRH/Y5+cX3+6ck9ZYcBF4PvEhz4PLseXVz/BQ1j2WCEdhyvNMmVM3Iq/rME2gBw4s1ru",
-	"FWtV2Z8D1BOJN2tVdfvkzfBfr68uvry/vv75y5vB+c+7n8UA1a1whVYhOY5q1ifDf/l4ObLDqbxSMs0E",
-	"6HA+Z86l8noO5T65uh5/GYw+2AaYyGNnIbsV0GOj09Fyabp6cXkzePPePK6jomk5V3RaQPI35IGNz9/Z",
-	"Fr1OAsyklYwix+YMlGhVExEXEo4DLBbwUMKK2GOB/6rPG/hhYTpsRhqMrJf1XK99ohp08NDJYrjf+r/4",
-	"vXn4cNlVleW39m3Y6W/pjOmn8DpAQ79AltLxLoeokfSVnohUAsGusPBSromczdalOsLz41Os9stVfMxR",
-	"1idHwVmRD5vCU5hrtymluENnlblogE83wb7QmOk7LeW9hSBlNk1PYTaQ6eckIxO51l/k/Etp5Lr5byH1",
-	"F6ukTQvMMEJfyBf4uE2pmUmhS5ojIzLm1cwCeS2CIZFCFEmwAGwcPDOOFWYGWXfImJpOUWdFA6mE2bXR",
-	"kGyde8eW/OeTXyc7DC00FG9Kfi2qXLxvNRAohpicXB5OSsBBZLhK4SsHjGTIb+y/te8ePrdg5wlafIuJ",
-	"kXBoj6lxBWO1RNIF+ELmsjySKjthQFcM5EeTFX+XiIDFlsK5JcRNxJUwt9hYsapd2mLc7ge8p1Jo21pO",
-	"5Rlea1uPzdti9W3LLuIyrTv34Erq5sGN2VddBdNb2m6XhO6JggEyQ+qT0ZxUebyzarf/jZNYnUF1Vkkl",
-	"bjeZzzkCY5GqpupA33X6RjKEu6RfL9KsIf6Ccl7QH0+i/zuItuLiWdoVUg8r81ILCXnCeHsx5BL1KZD6",
-	"ZCACoWG9BAW8FQgZXDJ5w/o+wdS76yMFkRHM0nehVZOEv7cxfqqb7PF842g+WVnfzXx6y0v2Iak7TD4O",
-	"R1+G/3L+bnD103CC/lAVub7MhQ8XO6yiucq9DQz1hW1yEbwX17i2/jP/OpBjZrcCgddxRQJM0nfknjXY",
-	"N6r5ZrtwQSZo+DhOwT6ZgNL95fLqy+fLq4vrz5NT752/FRNPTzhxW3AyGowvr5PPk8mKlTMm9MSBykNP",
-	"XIRiJlfMNnUrJhefoLWrSnNQQ9+2xAvmucGcu0vVsGMo33gUVZgEIqGJ+czgzc2wNsY527i0k51BZt51",
-	"6bIAv67YzJhSSJt6BoaMtSCZyFXFhrL1BXx2UkSihDdMmBQLRLRmXtUqiveUM43CCHpZr7YOxu7Zmc1e",
-	"1quPvZ2DwW/2bmcEKpukimmhh44VeajiE6YB4VZQidnSwII9AKvAtWLFvE+u52QwHo8u33waDzMyucMP",
-	"eXVnYo+ADZbHZJij609jM4ODjx/fX57DBBnL8eqXy9H11Yfh1dj812h0Pfoy/teP8KD7TrupcmPuNlPv",
-	"gInrrVPZq4rfErho0rOIUwOkjxiCBTkBRj9wcQiW2cpFyOnGVg2V10VTMnVLmw3eT5lql0o10WoEsmFz",
-	"ukKpJW6ZXoK/G8YAHu+MaGrMsrh4+NNWnzsQpzq2jlo6xezd3kpPr16HZEefIPLyNcF8x+cs+fRMVd84",
-	"DtFXfetY6M2Mv1p94QAbmHvSJ4Ht7ZnNBTuqa6uCzth52oHiFxkeUgF2f0Ym+KdJOLJwFR3hW8GGmqg2",
-	"krXOAj+tP3sZAnugMcIFuCHyDFPiwhZVumURtFZWKkiIj2H+DpqpJbuzBs6hCQ9PVmc9+vsTTH3U2v6c",
-	"eDzdPp/MTlxQF5ZkQXNMwnI4kcztyt0jvn/vuy61KFH0BFUNkzUGm+olhKw3y2aKqZe7m6zTDhqtC9YY",
-	"XoxLFratiVupIdi2nN+7/0ql++pAk3QA2Q8zmqasS7m+em0++CfOj733QvDTiqmKwKyeoN3z3ahWXEnd",
-	"5HJUcskAzLUppXYlAKgINTZrSgPkBXYlZ5KlI07yHKptuJp4O5oNzb6mURmbkmvNRHtayyTVC47YfiZu",
-	"dO90P0VkOqzdwdB0EvniC7wpDWWl+i0LO+0d2NjO9l7U0uFa1kLqZKXWc2OhisBRwZnQZ8ijNfUlo7ir",
-	"f9GujKsTvod7VRFlhx93Oy968vVJV3D0YWkDn2lclI8VjaobmOx3L3Yca5ctc2Qars5Ws7gjnP33G6cz",
-	"XI/Ncb+uRZF8Dk6nksOHM8MBT+Ff2RcIfM/F/Y1P/u6QKh0yxruASp8q4XlP9veHhHj1ed07FF94EyVv",
-	"mQVVH6O87sOvRt4A3kwoBmUdrGsRrjhPE+ATiqGmK3fW+cG9AVdyw917vWLi8oKcSyHYTJNVKR94jq46",
-	"Hbozk0ummtkD79PUh3LFBDDvetC3lmAJGXXNDCT2G5nv9DKfvm/eTfqnG/0opSzY4epfha3QCdrP8OuK",
-	"l0w12qxSsHq3gbMAWEzwhtSsSxF8ZP04fEbvkRzO5VjKAqU5vJze0xBdSud1fa7QX7h0ZHSauii0ZUkD",
-	"JmVfT6oGLI1TthFf2kRe4j6SYbFh6eonBNSMmdUAmElTlwjzcCNS1V2hNUis9398/5r8zN8AlvrT+O2L",
-	"HxpKhq/FjGqWt0h4jTvklbrQQHJZ4vIG6XXZLTKBHHjahrqhqA3AEUCjIYpuYB1hkYK3x9aAsKDfJlqf",
-	"A2RyO6UvAlvPy5OTk2NIFGS6QDxWQwnsCMsowYImHahNpD7whdTcX7FNLJ073FxtyTpePdfltZel44pt",
-	"fMZdF+aSZlEXMSZbowr3BLr4XU04qGrHHuR9p4IKVlh3zCtpL8obktJl0bgpPqkWsJNW2sGwaraCwy+A",
-	"GuDeNLeGIlxAQCWifcpAoMIjC0j2qIEs2nDKuLlN1FHFgz2DD9qu1D/QYhVWFeUmKk9VPxRPdAoese6O",
-	"3+bg+kdXWLqIS0z0b9bIEcsDiAjcDpgl3CdDrKscrtMcsnawIImRzDx3VUptIRgysflPL3g+wTooWJ/M",
-	"kpk7JC3UN5uyBRc55AGBO5OsWKnszYnaoLYESvs5DfacdTuSVqXKTINjrosmAnfzk6/D61kxU0lIZroa",
-	"3Mqe2GfK7tbicOa0491JLGXs7vOEPAJIJMDDtMM/0xbvBfV/Em6VqdW99pY7itQ0Y0Qjf0AXoxaX7LIh",
-	"WGkT2H2VcIBRQbyhortBATymWbnkAgrsKVd1BagU7aT6aYuyJ513CLKmN6LV1sFO3fC/sT3O3Mpy2AR6",
-	"CvpBTrjQFpqJTcHZtH8Mufr7LemWHkGjWVVxSA3UTzvqNN6YVFn4BxBBdad7Mk0O9xdWqnzVsT5ZWoB+",
-	"05hu9hTd+bxL2QV6P6Y7pwfKtX8oXWvnADmS9zNanbeyPUO9q5j4kCNnEsJuqCCMlgVnHjfiUfewObCg",
-	"7ZPzK5muxhxLVmC7jFpPuRQPp2a9by3ErE9GlkvIjMzfHhQn5RgmmO4EMOai4Q0hTUFWTK4KVr1rsmoc",
-	"pbWh2Fa+VvuZYiXvoEx459nTXIF2T3avddVl0C6DMaaVenM4qBY/G7KGVDN7PjouAnEdSK2YnDWx0um7",
-	"s9sC14trHUjtbrvWFRKdgytpn75KKtARS8c3ilh0GUSdHCVIdB/epUuRpMJBoYvVDvgjHGWaVrSkWE84",
-	"pNOe+5zRPXR6zdDal20gtRUanEe2xb4u6FrpJ2kr8AA+sqEVE3ljkKJTSzFn3iObqlLkPaqxurfBDrfC",
-	"bpcggIxXK6uSBO1nwIs36FNENytGXNfcWyPHaTlbsDxVIdeIxzktgX4eEH/mUecZYV9Rw8P6uDWaT4iT",
-	"GpGADOWlrQ0C75uXXEHLIzNhm+Oriat91xP/9nLkK/DtMEmQyWj44fLqYjiauPxKJL3B4BcqYU3MLVz3",
-	"yeTm6vr634ZfhlcXtnifuhXIvRJUYguTjJqHgitkMrw5H7wfjOHN5q+AJc2XWCUQi6nb8XhY9q0IpfvA",
-	"d4V8WM5w9sQwoSYqmcR12hFjMBkNrz8Or7DcoXu31hloeC1ynt8KKmKPrcWWgwET0eCYXn96P/xisyvd",
-	"l8yfRsPzayyviC9sbfkcWcZsupAKCtjcuCK3z3LNLDwCVXObA2vLmk9urj+Nzuvftn+Mvu6xagjlCNQX",
-	"Z7di8nn45t319c9frt++nTjftFN7oZzihmsosi/n80ohSm9U2NvyjPi2fIdq7S2ouhWBu9dSuGomHEMQ",
-	"cCOFspTu/bjkrK2ZYdbJS60+mVxc/jS8GU8c26QC4xM+Fik0Fh3rMnYqMPG3l65sI56YXtaLN38v6/nt",
-	"HJf9z3rxRoNfcJOZf0Ybw/2nXxbTfmX5wh/iZ6Llif4rvBJNFyTsmlloyaU4ctpJJy7FXUV+F2LQpajX",
-	"tkUg36hK0+1BIdnE7z+xHJQTtDMza0jWuPR81gfGXUyHz2wxVPuuikmGXZnWKYv/at12UWlVfC9UV3UU",
-	"pvFedkTG/ZjRtP7BBlbjW4G0xlglmXI3EisuIfTCNVj6Cs7JzflgdOHaj4gGt14oQlMBWhMOvXnlVhjz",
-	"IRQaiVTqCYjLD/Tr4I5FeTE3nz5+HA1vbtw3RYX3N5Rq9ay/8BQHGrQZuxVOKwfWJIRa1TM8EhSj8bFI",
-	"0I1CcjvOhDl4vovPykMab9YxX7KCi2fWmVorG9drPZVfm05Qla/Scpj52uXA41Cp3b2nlkWCEHylF0l2",
-	"6Ehym0a2zH/yFOuokvUKasaeZEY1JlO2le6yNJe30nxJ9TFVptyreXOIcwL9BibA+Fu2FAKdygdmOwbl",
-	"X/EeBzY8JE5RxJJ0J+q3gn0eDlFDCsidT6vCF1LFs7lLtn2Dc2N7hMoa6jXA5GczXh7PLm/WMp6/1F77",
-	"SEvN9wnsAQRl4BHE+K4Fh55atcjV1XVakqpWYcGS+y4ehzgFKDdV8Bm1wU8MzFV3orEN5rwo3iY5nm0J",
-	"8xKvBixajEFBKaI6phYxEavDKOyQ1aTqe3eMBFy19wvOwABqIqaPeoiHI5UjVuvKDshjRZWKHLRoBNkF",
-	"cYXMmQDqEiR+6ZCGcte4qZ2J5gJzNk6GRf/ZDraznd9dbkQTQIrnIS6HWyMKjvO6SINc4FyyNDu7n56O",
-	"VPThvfRBwTjtuef36hDbnq3Lkgn9sSnWW6+pgJ3KoM7EynlRIZDt01N85c3+c8aKRRXf8Q8BasR9SK6M",
-	"2ZD6ghnj3y17x1p83n7ytqAzkziEQjJgHGcUdulkXRaTLJCAePuVmTEom+GJWdC+YTC2yafR+8yGqRWi",
-	"tmyMj0xlzpk6JRNjmo/ZclVQzawVqfid4OIOAaITlz1PV6tiCwUBCzbXBCgtJyXV7CMr8Vzb19H7PjC3",
-	"4ORWUF+xGHv2TSSWYfTGBlc+qcdoovdsu0M4WxRWxVQTbxFres9UKlCewmEOFJn8NByTb11H1ATL0u3i",
-	"NF4fRlFwsVrrvZSbVVhGilyj2r83W+uO3ukleuiBh8CsMZZTVFoaG9rTS2dREQkspQeaGjN7oVaXaUm/",
-	"xl19fXIsueeuQ7z5uAxzrjselEuY41o47pvgfDCzIRXz29Hcf1ukd8i59dwUjOaA9KQCnDhkIZV26M87",
-	"/gCFYarTBhGxW+EskxUrodqWFOYVaDk4NTxVl835M5puzjGSvEzuzCfYN8+2fti3hjV84GzzXtK8IdQc",
-	"OY6AYQnI0+5kStNaK86URube9O0M0SrH4e9IF8B7Ay8do9RDASU1ono/cpHY3tkvWYUgBjIyMoUicwWD",
-	"Q1nK9d0i0EyFTlPelDIeGzfHJA/GIvdQpAv6ekZOvDGQ1KJ2NKdHRd72O3SaI2bViclqG6U+8Oqa7tm0",
-	"Iyw52lGDyivX+yGq00gZ+C3rAYygonO9ep01YWQQc6AlBCAgRFFlHf/+h/0omB0rzPdkz5zcLGjJjisV",
-	"+rJF9n8NUQnxVe4ra5qLCb3RlksSamlCDiUt+nuTfp624VY5Q3ZO9kwmy5GHYh8FxTHMEU301WheYtuH",
-	"R2XBk7Yre4cRnZSayE5mIADb31b7SiYg961nL7mMh8D/VlFt7f6qz38iamiu+6aNE0wbK4caKPr0QuaH",
-	"5Zp9zn4yDCarpRjAXKaXQU4LlnA+2B9IzjTlhSJ/GL09Jz++/u6f/9iFl/Geixw5eValvCvpUp0SLh5o",
-	"wfPMqDBf5uaqyKCsRcFnOjPqVMEyY3/7YNyX0puKWsovBS3vWHYr1kKtVytZapZ/gQqLX8zoMoJz8gUI",
-	"HotCbsx7a0FtMVGG/ZnyPGcCGzQS8YutEa3g2QfKCzo1/XB0gxmRpbFlUJ9z3E7UgR3Dqiq2oubOgKGj",
-	"MpbQwXUSBf4ZgX+rFRPMTRsgp6o+HHCbGBFvTiS6zL9RzQTtHUhLA1PnI7BSOJEpuBQySQPS0pXk5sKP",
-	"gBTyrr8f+uQvqO9+/DG6HV6fpPPrmzHG78bjj27tuCDG6k7PoLZio57usqFbW2LhdFpQcQ/E5TmbkJwr",
-	"zcXdmquF9RKajaDqJdCjVxOpafXSRTZPCMYTYXss02aY8dQJ/59rzvS7oBzsgPNo7AYwZkXVBA6JPc4L",
-	"Pyu55jNaYMzcwxeBNIEJXW77xLvv0Y5S9jE0zBesiLmWsQHzg7T2FXTKhWAdVLheqyXGFdRgBbeiUsiF",
-	"pOq4cH0W9OZoeC6MtVZsvi6Iq0Ucolj+LMrSgriALu9WgNkLZKFgrzmRgGzNKgZ7olhodSR9dfb9RfaS",
-	"IaNo5buEjdof9RGjeVtF93nrw0H+2e9SHa797KyFscsrGnlyLj7Q8h49LWan4VvOE7dry3X4/ioFSzLS",
-	"b0LV9dyT80ExTO8SnNGiYKUFJhGq+2SXFKeg2qi4mm5tbBi8Q1hK0y+lB3O2hCjtCC7cXQombicLHpMK",
-	"WyQiQthQRqWVOhm+9bxN+9lfk91FB1HCwDGyvoltWZM7ZrQOoLY3csVVoW1IfgAPZ6M7RLCNl+ZTdscF",
-	"qiZpYH0uZ40cVM5jm8vZesmEdnD6tJoBLtKGTrFCWTeGzQm1V0oAF8XgprZy8TMOcmi+nFLBebrmTPCE",
-	"tWRmwjUFp2DqM/dsuy9kyxsczRBL1BCPA1+p2QIWP646Uv7JjWj+foB/wVmHq7RER/0DIzTPEXWX/OIB",
-	"j8/hDXfQ45OCNlvDEY8Mjs7Nst9nfhl3vTPxGdl3SM8Xks8SvoiCTlnxGGpFR4ePDe3rAu6phGQzPeu+",
-	"Re2IEnvU3z5J47dYJX9onoiCi/smqaFjlksw7U5dPMhc8n//Oyxc/2rwYfjbb99+HIzfTTII8gVkgd2g",
-	"FlKB5ha8hXGTvZWqE0FSW75rN95fsrt1QcuIgDvcgQDPtTU6CIS0NgtZpKVyWPyUvyUwl+z+5kwLByqy",
-	"NADrsjCqPS7nry0dLbhcmbMU7GejR/ftxKeod+Fvv+MBQa4J62BJ1LmxJnrnTjkd9VDf/AdadO84B+9/",
-	"tUhM4yg7euVuouKzJQO6OAD4Tf5cspzONMt/nRzlnZulNSfIjAf2f1Dy1EKWmglMM5zzKitfg00fsd0/",
-	"2JJ67iSClgunZ8lFDlwyzYR6JZPgr/G3T5Jq5hm8jMFHuFObAdwb+DtK3psP448Tn+4IZAOZrRvsUfIT",
-	"tYZtMMnIxMytDawv9LJIr52RVO13gtsIk8PeY1yQLHg3USbudW7iVmk4uFLMeMEbiuOBbpbmbA4FWpcu",
-	"K/cBbjlehsT0jpG0nM/nrGTJnHXPsWwLk0AowVe8srnYwLYd4b+Cgg13F50WofDFEf2bc8jhaVLnN9Te",
-	"7BG2n+7tdxbhvOZs411F4CBtz5EaL+Jb7GOSDDkJpRumePUp+HB8iWCQJObTFFzN//nv/9EBZJYOKnui",
-	"e5dcDauHgJoqgzza1Ecsl3nvzXYvxM08Yi1iAHhDpLt/OH9cs4tSpsvJR0ODIwFYNQdeAIdAScUOKtyn",
-	"n2DBnSmd3SOCpDYXHlaLT75w8cmujEG2ZsPB7eALM3X9AFcq2X5yemihF3J9t8D5UQu5LiBI7imGubnN",
-	"sNzlcR25Af/yoUrBPPfwlnAovQfUNtXtBpVrfT0fmVNt8dUls1RYiIhLVBSQ5ZKVnoF1Eu22yTGszu3Z",
-	"DXXCKfaf//4fdh9aKG17fOlazBZsds+aTOSAR7fPnRLFHPQVJe0R410LV9ii8RbB293XnAme7VB8sJJm",
-	"4TnUsHQDKeXGcXf1yVsIdiVk+62gdfdghr78FROQIAJsYM4BH+JkmKmMnvDHuOQ8BSUIflje6ORn/nYP",
-	"p7V+XKqirrKZKxN9WLdw11JaxWi5P6neZ11HpUva71G4r6+nYFrnzWXftONR3FmPhJZgmvxFFmu0vFu8",
-	"AXU/ktLEUT469fvD5c2NyzV7e/3JJsNdXL59Oxxh0Y/3A6gL8unq/N3w/OeG6kNtb8aNuxn9Bc3qN1Kf",
-	"4ArE9dXtJspQuHNF+LyxPgyhCr9FlWel23v5ItDywJKFcJiiW9Vy4bDlTiu3WWxb00yaZ9MHxXPcP8fp",
-	"iAvbdywG4WTTYF/LSFsDzYd0ix3+/yMTst34M8w7jDqUnkkADKUpx1alnDGl+uQSquUqTYW1xeTc50h9",
-	"o8iskKhS1VeCP7B97mxFFoyWesqoN/FmTBiF2mo2IW/ZArg1vbd3BlRekuV92t08KyhfsvyqjlPcl6Pl",
-	"INlcOdYiq7l0vE3tt0fNZRDi3JMoqO2TKY65wx1KqIFyPnHgC0aVubg91Qr1WvIdqlJck+kWambAJrnM",
-	"fZTPgR0Qk+Bx8JgXrRrZnt4wWssLO4KGChppYFiFk+U3VYcaLn7qm+qmut/9NgFYbbWqXqc6Oyuet5SY",
-	"pSwcVaaHfPy5R1ccghiYQobEFyso9vnrr120bci46sYe9MBKleZfTwVhLJhsBf/hXnWjir9fWd7khsms",
-	"TKksWO3ENRz+PcLvaTzWKEcf47AGH+k71ohP31iCRZsqrZzPxOciB0CXldwk50aDdnoyOvKVS/LMWcmN",
-	"Gg2pgIgKz7dOCtwKG4g7JROzgpApiggVJyfkRrjEnDrhmBHmPqcB8Z6mwyyH/G6gFE6lFpgOvNlq1uI4",
-	"mUdvFvTVd9/vztYFsg3aPsGogNf7a5otvaMzNa7Y1hquaSnUP43eA5LBQpUUYo8WlrHwGYCb0TRl0fSm",
-	"N2BcXiuV8OV+t0m33mf5WAWsC9VCE6JYSJdSlvNaGLqNotQwISspFEsfybFlT3XbDO++wFRmWb7rZ29n",
-	"up54++HN/N5m5tsbwxgo4/HHb1/2X5JXJyfk+ueDnOM188Yec7C//cGWJZmt25BiR50KmzM95brkLB/A",
-	"XCaueOFRdmeeI48Eqs16hA8aa0MHkK9ZlFy2n+/qnqe9mNVWYaY8WVXmvyLLHeIOWpSM5lsU6+BniSCU",
-	"cj43f7fulH5Hd4adgdDrpknfhrLn1VHBRnOlOYGbBgIwg6sL9MQzAVSN6K4H8Nd0S65HCN8ym2SCiz/J",
-	"4lKtnkZEltB0xBtygDX4SBReW9f+OTLaVbz5AHWx5s8x/JdHEEw6Isw9IM2Kn/LJZiWgo3fKNCdZSDxj",
-	"yXPyjoQ+/2m3xykPrFtFzwxwzAJWEsieaIJ/azp+12XOynSVjKdGt8bH/XnRrenhyuJg5bYl3ZJcnmFk",
-	"zxgK9i/oXUM5EjwnS7rtk4lDp01OY1I0D9fOCFWK34nMYrYzZDPvk4lRSuE1NMchRx2XXvXJhOZLLian",
-	"wCSgMqxCYIzmdc61yzFwJwRi7CXWiIG+mN+gdaNkmIYOHRM6A4fLCOuqHD4kLqHkW3wRZnwktdn8oTZS",
-	"bZNArAR/bUcsbKMrNsOYFgqLzqh0+Z+dDM29PLRxmn5axxJs4wscTzYLxWZfEEswpYp9/9oZM4DMrSaJ",
-	"71f/qp9O3otyrdmY2pIWtcoLakYLDwFoJeGH/pUbzVbH5sSYx+SSg+6wDZwTTZg1L8Q6HvK9RqyFiUVt",
-	"N06f49PdJTUbD34eXk1c/KhPJlfX4y8fBuPzd0Yv8FnpthA7gEfWYsl0RCYQGBat0mW9hAtZ5LbB0XAA",
-	"Dd4KrBSFNzrFitIhjI2VpYF+3n14JoXmYl2j2YNe97Je1Fn7X/ZLB2uFy7Xm4q7vJqbNKceg2Lf2VXvI",
-	"4d9NivIEip1fTIDuPdTDBx4hM/IzW1MJVTQn7hx2Wtnslz6ZXAzfDj69H9uGMPIMAlJoR8JuEaEw4V/g",
-	"u/j0rRC+CHkkHtzznlMzosnoew7GG8uhCUFC5LjwvbSl4CvrguMF3jToMCzKF1fy3TV6UPzCRPerk9t+",
-	"heKV+SgLPtumCI9h9MP/WvLD9urzk0gLUEvSeaCuVoCl/ljBJEVR7bVi+WnEhgUH1EaVE+yizZnWHTx3",
-	"uF4grVJjaShnHApNQ0ctUsWO6JgY/CoPJTeSTg7H4+Qhdtab1glfgF95s02j0oNft1PyfB21Hvl4YSlS",
-	"+8tNbNPN4Y/Qo0iKXHEc2FHYqtt0usJDBLRLCphXMDC3oko5YjYYRXCTIs4FyjuIU0/icyustuovFg+N",
-	"AFobLVfKVeezLbjAj7276hdP6AxiyVEC2y/cSfPJuggemi447wHkgci4dNBCbiBDBDcuDqtgFICuwBjm",
-	"JgclblRjzUvfW8EBX5Qy059Stu23fJPyqi5q5C4DUwCXVGbTEehzf/MlC3EftogSlQLWgv91zezvvpzU",
-	"o0RUNxMzrX/Y++lx6sfIkVp0OJYDu4GR1sgtiQw2V7LgojkQh5MfXWiZ7h4cf5AtXNCeRFdfEkw7mQ4m",
-	"V3X9hN06l0BhW5XQkRGqImbvthDVricChA36yorree/0zy1SXD/AO7/9miUR8W5p6D0Ls+dsPnRWWv0x",
-	"qOEZiIbmInBXkuiNdKLHCmYrcxwaGri+j6gKt2kvDH7f856ynn5td0pHlsHlMYd0zJQOdkLNser/3kL+",
-	"2EYOngjZ5UBkkMaoZljrwRGpP+KYPJ1SjPvyl6AU7eoXVtUJsIhIrfXuETkPCAkXwyW0kIfQJenK2/7q",
-	"qHkJoegfSrjKuYJkYEjALXPEhHe5c8zmaVSNcbgdhc7I7dAdsXMdooqnRlVxUWMYVO6r21hEVqISUbte",
-	"VGsS/ZpSGx2Rd0QK5L4FM+upHqgO3K5BBHW+2c0sW13moPOFOqvUK9f+q3t0afMFh1PvemGLgPs1u9c5",
-	"afWCi3uFJc76xME+nUvQggXOduFCwkd/ErHjKglXdAO8TKSvtWcvoFqXfOpOTlO23KHkuFjb6pgdl/Xy",
-	"SvW+5jo5P55E/7fXarTfxpu256sD3nToFBMPvJRiaROInmy+gSrIBkQTDT+2ZZfg92T99exsT9ZiCKQ5",
-	"F9X59YeP74fjmNH/kK/QWMhdYmZoUv/2qJTNSO4fRcbyuUKkhrK7T2wQy8n3M+JTADJ3axqFEssjQAl+",
-	"NJtpJHz+kMxj4yrKHQNYuKcNxxq2/v0pM3eu+uMZltAttnHriNSwSeMPrOQR0AnyoZWvfG76EBhCD8Sr",
-	"DyqTLJLKLa8KL8hdan2HHODDKcCvHiHkVt7r2e4ubvL0pK9l57mR5E4CMjVcNpH2BQEo67jrTnzZIffH",
-	"7ZODRRDdcwcPnJNC1d3UGNyBeEhaMd0TGQGNG7NOjfRQrhS0jbSotbH9FJmomVyxfnQjq0m3PK6HEPs5",
-	"tAd8nKgh1PTgoyU45gOajtOldsN2iLzeA95BIj7nQnNc/jlXCNneUKikHSrP2xbTnoOWxX0bF7hl9Vej",
-	"3cfVX61wckVfHfdZUFZ3Sr/iG0J2wbc0GCIQswX3YeR3da784Gx0Jrh9yPp1LK+6S/39BmmDYtdQ2+23",
-	"hw7GbQI/huRustKjJtjLJctvuJixllnBCQQKAJ4W3EirbYeyGY66rQPF2zFlvPdrqc+hgfoTmfC8RWmJ",
-	"LRe+/ZfboWUCUMbYnR8sN+n+N+xzkNhWulmJkh4a0tkOl9P9yT7WfpC24YGzf3YnsH1bC0YLLHV06Ep9",
-	"h0+2l4DwoQda7J2kw6pO09borMcUjJbigm5TPenQipT3b+jsfu+orHR29SvSdigXIcfu6O40XjNCPm5j",
-	"IFTvWowQapU+y76SzbFfWbFyZu3UQ2RgnRvlBaswwlYIYRst71b8tQDs3CIDfMMWKCvI+0OHK8Lpg74q",
-	"plLefyqLxrm14nlknxy972LGGiXwoIILDx2lEWc9YNv5DLZc8zlp32FNyzvWgdVpDM+n1Fe9KJkySlR6",
-	"0YA/d++pRfJNc70dBEIEyvtqybnca2pQwh5saPQKYKkcqL5qvWrmrVrdVdThJ9mtcKDRjEzsDJl/okQ1",
-	"/4LTaf4R9pNl7DHCYQL4y2ngcyCXnm/R0fJkXknGKj0WsZ6R6Vpj3/CmBzZuZCPKSL5G68IVREUC7j4Z",
-	"QaO2Ckk8O7Rchmppvl5l73g/TQV30RJEodgOyCeRLlOFG+RsxnMGRApVxFO1WPMevNNj2FuPRXZkvQ0t",
-	"xQECH1cdFFaaK7Ji5YKuLHyPUaGDUblrWcX1eaGYv80hBScOgDK61fF/EtbxzRPhoDYHxFrSSgnwmaC/",
-	"x/s0i62QhFHj9dRIHjtB7rXeuvza1UMqsxDk6q6utqvnxLKzPgm72sLuJZnUm5uMtMFM8wd759Sr9Mzu",
-	"61dBR1RWc8bFgb3QxCvi+tQ4mmoApEu1l3I7Wov2GAktAS9tCSucvzYHyKYL7OcSqjvqR8meVbkWrFO/",
-	"8Oqw5JmCCv2Nqtx9j+7N+y5O0+9aVD5Drmpoe5KhbzkCMCI/blEExJf1KFPMEWPoIg/074iieFrPrOkb",
-	"lExISPKm3oNLHIBuruMWGBb6fUYm/+ck0JuKLZktaElnmpUqOaaQLt8N3rEP9NRBH0+jOQE3h/RRljC7",
-	"Xfh2x30cevndSRKbVZcKB0QB+j5qTqiZEw8utGQvinBN9JBKCvnFzWaFtUoS21inVRMns60/YJ/KyNzc",
-	"r2S6xX90mim4ms995OLIFUwWRvQ6VCU8M2XEzkzFz9bZDfu76kC/o6KT9rXb7dW0LUMx16ZdWUtFwCUw",
-	"tgVuTvMv3JCTMzKZcl90cy3wP8D9a+cI2EcgDImEo3Bb2Y3tyw+jEZUEg9OZlg31c5G4lNA8B1wHfHWt",
-	"WIl5rY5LjmLKV3PjP/MUofnEtATWlnnb/MOWLJoghWpONZ1SxSyNqh0SWdKc2WSJ6ZYsqGgY1dx6LtPX",
-	"V4om73PEEomQjd5+CNpflBT9Ed24KH4XsEWHpH7wjx8xlA1Vp5aHALeVBVZDtrKOdkkU7rK1UkWILgTL",
-	"8gzL1NotaNqaeP0X9icGk0NZQtggVPnHJhU79ImntIErZr/phlmIjdg1/7On8x98vIwjQ47JDxjJhOdP",
-	"39Dt4ew67gmo8ATGh6WliPlIU2KmIy1LEFgJbV6wr/ocypG3oLJpJm4xSgBttD8i62//cj2DuWJmxAja",
-	"RFq/UcGd0wHr78clCCPyunRkM509H5gFMcMBh2RLORzJZ2aZGKuTGQ3tsE11dAbJ50SKSAhOJoDqUYyu",
-	"Hf4hROt2AA9vZUkGb26GV+Mvl1dfPl9eXVx/PsV4b7UavguSRfkic15av4lbYig54CAzBQ8laUGtvxVY",
-	"Sco5o5zCvqFbW15qF5YUBxqrUcPdcVx8Gg3Gl9dX8UggMo272VZ5cLBV75LvkxBTlXMylXphoYR26EtG",
-	"1bpkOVmLginl3Zx999QEyAzReNxwxZoYQv9B4LsIjGBNY7zv9kdCD+8TNNwmNvhnUynn66KoRubh9zq3",
-	"a31TWeRWwZWGK3Bp0VmyJIppMvGhskmtEFndhO5i37WA1T9ToLcjYvxvrJTRh54qQuz3w0mq6G4hrWPc",
-	"u9nIcq1czAAsCY87iHksVZ+cECnIx+Hoy/Bfzt8Nrn4aZgiVsyKDam8A+zPxw/ev252F9uHo9gLSRbx3",
-	"5aMVVbZMLi2KaAdreQfOJC/QjJIdj7pPBmgoLqhCcmF7+YE27tLespOTk1uBp+TMSFIoog1TXJ3+jEww",
-	"ON4vqNJglFnJo6RPgI6I7e3Bi5jJ7begGqnSu9XQGoTw0wAC/G7r9VK3kJcjZDAejy7ffBoPUaLcM4/f",
-	"8QDrWGaHooVuEoDcyMgmKiz+B0Q/0CPdQnY5fMttygXw6ILQMiuG10TMAf/qu+9t/V6uCM/NtQHJftMt",
-	"gKJu3g1evPrue5y9/TjIDrr4LlbBT+DL1HGVc80iunquogRm8jKLb8LMXb2aMEjoWFFrmgr3kiwz85sw",
-	"+9EmqcLkYdUSOy+UKOidHzke3T99XznJL7OjUBYdHXepqq1mN8Bq4omzG2MhweQtIrmFtexcvkVGtA1P",
-	"BLZSLqbya4Oz1KpnW+/39CWcev/rz4MX/0Zf/O1X+78nL3780n/x699Psu9f/fZPT4YdOeKuxqtXReLM",
-	"1biw6GZ0KeeEEsdM7tkcQKHj6lYgEMK8mdOtyqoyzcofiCFvLVcjLQXLMaBqt55RCb0AhQcsu0t1T718",
-	"/UR3QwIts3uW5rQkU7bgIocDPgPrrV4KYg6x5AoaL1Efo6btmrNh3rwV1YvixO5QZkMQS5mbjYgCqrD0",
-	"GuhfqCjZeEvwZX2+vj95/cOB+zSNCtojpT+slTb3/llcQ7aSGV6Vf4/MwajAkXZ3OOj60QY3J/WQBRD2",
-	"a1g4i0t2dV88i8lLJJe7FXMGjItCxjqOzRtwtXyB8gQjjaq+c9ur+R3QVR2lo8NeJSxPrNZta3tA6cdY",
-	"RHLtsqdri/v6UWubwHK1zLm2mIaZK+4ZUdJiUW6/DlGa37yhFEQANnskOxHyVtjLH8iXsx21DvxxAU2F",
-	"OlifoLNj5+G4fIR7peLE6x5d9CC33ZxYuREBuRJHAzSjy/4T6icRTu7g2aweQrWw3O5x2oy3FgFBEDFb",
-	"wM1sP5YhO8ZJ/+TkJYaPb4W7coyWzAD/sqSF6pPLCOniFOEtgbwugjX3o8uOK19EySqOFUUfu3YrMFch",
-	"1vYjYV0z+gPTeCQI9vGOH4sm3Mlu3RWCGfnuJCM/fmes6R9/7JPrOaFksRa5GW9kkSuk7IBc/FB7BVQ9",
-	"c0ZAlaoYbc8JYGw2TsfGKOJLRqZMb7CWAda8c6ngNXu0Vmk9ThHHmuon9ioTMjRlr+TqPV01Y9lXOtPF",
-	"Fm3ZHaH/w8mTzU2M22yZ8VRDcCb9fvHITjHm5WUnpHJHFisXxCnqREt7aZizOSvWkFLPaFlwc7cKVvPw",
-	"3QobQWsyL/dBTVOeX3tjQc1xpGqUJJc2Py9cWBlZaL0ye978r9oVfk3S73dCsj7GB/R0ENgWwtuZeQkd",
-	"6QRZh2Kj0PvlQXLjeQHBDmIfPEi0UPJWoIdjYqXZBLGmjlCFidi9HI615fyCEgxWCfN7VkkpQmk8ruCu",
-	"d3vxVrgzvmNbPKXr6XhgcIzpOBq2UEETN0tQs8zn159iAxFom1D+hxsBVguu4TO47upWZfRSLUbgd8gZ",
-	"ObkVyavymTTkHcT0E1s0jwABJxG9+7Te94w+ACudZeCqoX13UL7jRewCQi+8qJIeHa10HotW7UZj07k/",
-	"qYI7LvrgHskgKc6y6IeAey3T9Gik2BOPa1dC71OEmmQyovsLuSGTmitxkvDPP5MrPg39SUGHG6OqtvJs",
-	"qvA9zXMMVe2NfSI+Y2CpMyNUS1Md22ouwBEkiwFtsu8TmFqg7FUVwEVd60BJoP5/2xApR+iXN24wRg6x",
-	"tT4Z/nVNCyNaJsasmmQ2vkkmvkTDpEO9PtuBtrT1S/lwxOKpGRUiFZ+spcVCXYS/rI2Gf8ScItl7u5Hs",
-	"KWcRfBZTKD68MQYWa1PJIq4LGS9w/LkwGX7Huc2d2aMR5rnxeMnZ2tGydIAsjJDDPESOyD1baaPvzbmF",
-	"TteKZPzvA4gdfl0VVOyru9226ox59kZbLeQgYxU+CZEMTXnS+NmmmWjbc0mYR6+O4HlY0UhwBVeZdhUd",
-	"PflJINRmTO+wPAiJ5BPmCoqqs1qA6q3w/Ae28pRpCLJQXFUPgBQqxy8QelLDBDxV7nZLagnYMVw0kUv4",
-	"rAw/+zHThF3tpt0Yo5l3d2P6KgPKOFqsWY2AgeT2tIMXpKLl7rm1Glvzke16SwCPbNpIOib/qONozkI6",
-	"GsSLuIIqKQH+qCYAtBSWu/EApgv60TSz73ye+W78xyM3bTTUupohUWVXuE3p7H7OiyJ9BwMIGJwjGHE3",
-	"5i06ryC+BCfKxZcsUFvzorAF1/AOy+r+F8E2wUwzer85Pgu6WjHhyUXAZnZM9PhhCdxIcq3pHavlBDri",
-	"dMQ6a4lfRgs7mN82tByOat3ruZdcwoMgayjm2/XJyZ9mYW7gv9n/jX+Oi4DjD5NTGzv0YseTHvratRpL",
-	"IIWypwrLnrr5ZF9n5sYCsXIrsFpQvI4Tuwpw+/padtFiRVrcNypUbvRKVOWEKLaiJdXgvoCassErEUFo",
-	"EM0Ytly2O/E++xUXxqy0Le8ZhzVSuarmXFJeJEu/+6Qo96EUCbqdAleWy2ItSu7juchcbba2sVZ55YRG",
-	"GLOC3h2MvUbzzFV8UhwNIqmwlacmCPx+COzAlvpp7/yhOqCY+9CYWQ2lQCMpkXM0vdR6NmMsJFY7Wsmc",
-	"5411S+FTXVKEzUujtRg03Nr1vvlTMpPLJde6S8XhuNz4Lq2RAwjsD4dHQKRCyvsX5rzBLoLMNRdfzQh1",
-	"BgtXUqiIMU2uyxkjUMb7CK3eDOE9VfqdXDfbfyXliuUuKIyFXuW6bBHs35Hn6NAMI4V+m9+XZ7dity1Z",
-	"Aw5E7tTQBnSPVPzpXWdBynsu7t7Q2f3Y1rRalcxaMKk8iHGozeOyVaqSsv0mEuxr0349eJ6PqLJ7oMiu",
-	"JVCyAi5I7BbV75IKxVNlEjxvDsFHpEVoMG1U48GISGrhuO5WLG/pHKmnK3SUyVH+Qtq7Yi5CszVssBh9",
-	"GwQdOU+X8bDH6WKrmK4L73qBPGPoDehZUvxDfS+CbZhqLoMV52iomLfNSI4A8Xp1AvKNl4TnNk3JiaW2",
-	"ZjysWOfCLpSAh9/c745yjitCyZwWhZFL1SsX0J48XSv893EmQdyrvQSw5/PGvHXAzfz8nioyKAoLmkKL",
-	"DAJzhdywEp9UaR2vM0O1HfV7SfODJHtdnWNWsO0m9zhR4tfIn41DbNcQXV8VqXSsNmLUGiSoa5wF1J+t",
-	"fAvW2BE7jeoGD/CU3QGLjrOGuEpt5/22W3eSP/tKQxUgIC48qAlgZ9ciDxmB7T4Ozb/ZpkFSMypmrCgs",
-	"+oNG1Z0BI9Kko3cTsy056ZDT4LAQss8RJY2FdMTucOjmduRfZnM7ttKDItmmcCoN9oGRzMbUNEaqLINL",
-	"0Nm+1RlHfwNXZFPaUgW7crqNDzV02ztS2wvHVFopfjWriBtINfUTGRYvEjIxm044AfulyHuuUiU0C5my",
-	"PK8kkmFtXTDHn+sMTJK1MuqHZgJ03CW1JU8sOUOUHqIDjMo0ULOprYxyr3UruNld6bXi9MCF10nTrW3i",
-	"3Ym8vhqeGrPTLWifXFz+NLwZn8blrNDyiwteRZ6fLJQvtWvCzJ1IhoPzd9iKfzvYtmu1pkX/Vtxg+QdF",
-	"6GpVbKuFBk3felkP+9PLeqbBQzzuPnOjXxt5G053/zLWdPHT12gusK9c6aQ3ydesc0k7lR1nadmcNlEy",
-	"V5j8CJG2Cp07tL/cOOpbyDWRhQHt30+jVrUtaic5aScM6y4Ac0nHFcG7lNxL1adOfsBLiz65kto5OuZr",
-	"vfZk+FbD/9P330Nah+0NGiqPS6/W8tDstiwG8LvP7+Nuz/9tVica6P6F8nHNWmD409XV5dVPp1ZxM9f+",
-	"nAuuFizvkwsQuCFPvATffc013yfng6vz4fv3w4vTkBWPNNdmWm7G1x8/mt8AkY00PDT2i3tGSFnWkP3g",
-	"+kREQZ9gbYzTCC8aeb0tGqNa+xWHZqQyCmffz17Ws73aU3PDz14FzNuRJSCkNuxB5Z5C4sMdywh74Lm5",
-	"YrCM2oLPFlCXEWsUQ7TBbDOPi9YyhkbbNGz72NhVsavGXIyeZw0ZBThRG+fAKnSpmhVmt+71/0PasUdx",
-	"brydFMrtceUmAmlXPkqljWb5jSKzQs7uvSYjYLhGAa3gm/708rs/fV8FHH7fYFBV0ldrOPs2aapV+GCa",
-	"482tUkq35rNFmPFEYouv+OXLvmDRcpR1c22DOqiOw9MLmtvT9Afzzym7W4uM8DkSz1gXu9fZNSsKjPCL",
-	"/I+Zz9GgS/MXX9QnI1H9BsTkyrWuFDsxb8xkWTIso3YrONgJ/jfPzTDxkzeppc6BCgpiMYS9kFRgl49h",
-	"JoWmXKhb4SemeprPr0ej4XubJ2HOrV/NxNE9VOyyjmLvUETHioUbX8dnjzHs9nmVvNcYIE8Vk4atFJj4",
-	"ljYIaoUDCOiGsHEX68D1Lak9DpGuIiY2dJ14YL4XUSwmxF14aSMvqk+u4gA5KJt4vbiKnLDpXJCyo9oZ",
-	"MWp0fLMxAlsdNe7qA6HF/qNiP4+N/HBxN+n/7xV9UoXcMKXft4w/28cdobQPSOF+OyKabBscdSj9E95o",
-	"RG1pqWnReSvWFEBspELva3dq9bRWt1CThjjursG3LU/llOYRmzcH4lQjp2XB5npQSNEAc/I0sJHwcTxV",
-	"VhX3ECqsto0uyf17vgH7eC3MHarLbfARYIJqDasV19XM0AFfcSz4qL6jeO2ConQz9VsryGQWTWBq8W9c",
-	"8lMnvRZ8AFFifX8P1+tZoPQouLI2hlGMdMmB7a1PhkKX3DFoTYTUE3wUCQjm+lYAemWzoBrUw5Bzbx5T",
-	"RNFtUnGNKlRVPFtPSDBbLZX4nJ8RUg9+nwEJqYe/25hGuxXPn/Yb5fN+oJWiuZs9eFjHvGGzkumR1Mdw",
-	"fssHVhZ0lUpJsakie8ij7OWtoANE8TuxY7ZihfSNEWtn5ITkpVxBWkSKJqoNr0XqXrhh+tOq47hnlmSr",
-	"mgC2f4WzHhD4XYti2zXxhy0t7DveUd+9PsztcBwlxIoqtZFlvvPF76uvvnqyIdbulBmmAOGwfYUB363k",
-	"BROlvXpLbnQ5vjwfvO9lvc+DkXXRXF69vW5Z9zQUL+h0oPiduEwkCMgVE6mYTexkMYfAnAEX5t2Nn69K",
-	"+cDzw2xy2IuP7mlIDNbr1RVjOUsjsJ29RmhujpDSJdWyJNt0WkrWM31l+aXYBxrlxiItCgJwOKRPIIop",
-	"LFleOm5jyygkizRooLY5/HcznNLqyJJ7A+biPRepgoxfV7xkqlP5lVT++WAKNj5Qmlq2kXshN5guv1pP",
-	"Cz4jn0bvs0AFSShg3g+D1c33sqijzUP8GG2OnRra1ysmLi/IuRSCzSDmCs/WsPtVqz1dBzThfjSCerrW",
-	"WgqkPGk9b4Gx1b5eMJorYN3W61Jg4R+w7yBERO/A0gdIJMAetTw8gVZ+mO+n565IZxH+fsiGz0Z333Fp",
-	"gyPmOGRD6je1B1MBKnGl6nzJZlDK03LUMJF3R50lBhlBtR3TDrgkM+fzA1cy0okVhXcpmds+Tt1vH2/u",
-	"gLVohUoDRPNetv5DgIjgo1srlkNAxBX3ZyqGyiVyI6lCHS3x02xd+mzY/TcDrPIovIBAilJ3koKtoBf2",
-	"Wx534ce5rwJuDIQKL1i+PWt3o+Pvnq30Ea6mdbqgrd2f1G9MZlFsLa+FIwp54SsNR/bYmln7azpZYWi3",
-	"ktv50Q4I+JZotZrQK9W6UGE8e+TsM7BhW8G1e2M1Sr10qBQL4tFSQ0qLLTlXTW1zMhLFIwZefQE81kk0",
-	"PULm7EScoq7VvFOAehaS6I20jnLr405Rfh0wDIL8OUCX87QCKXVjwX2xosAlY4Tm5sgAtz0OuBa/7jey",
-	"3QT3oy3cxjbAkOy37nVrJcB/PEVmgNNfni05wPUVATEDqI93HLwVUgMqKTSvXmPN8KP4DQ4WFwCKIL2D",
-	"XgcsbSHlPUR90uaNBfANGkZ1bQtSufzjgMQ8BoCJ34oBaY+AcDZcq0iCpRdseUQP22cGVCeiywbOPep/",
-	"P7I9XEudFgf3niWp9TSPDrLnhc+ZV3mhEp0tGtYV2e+7+Ig1xR6mh0ejHp8mlOqsYs7hSGwKmlOwVdf1",
-	"QYKwGqfCgeiAB7/uQmMH/qfa7k+scHJGKzU4AjzfztphQXYcouyIW/tRV2FtQhsuqjC4UeVjXdQrnLhA",
-	"zRYMQg5/nctyxvoEmDkswBgUMsAHINEzMfa/sc03jN0j8TMWP0L4TQVcfCv+5vclcLYRqizEB3y8Cl53",
-	"TOP2faPVuOpbS0YFwB88pWfcE66IuuerFVJEsFsRrE3Tc8ijhN5RRZaWdSD6yGoNYJINLfMzW4tIzsAi",
-	"1hs+Y1nEDOyaDInagXW5ViLTVekIXJaNvJBJbvR5I2YjGnpgUXj16vTkBLTiiHb85MWrX/988uLHX0//",
-	"fPLiO/znPyWBo3zJ/i0ZEX2D7PbglrGX+eXgakBcUbHQg+HaTMC3b1hZcLFLmXZQ43T7KOXRwjK9Tqd1",
-	"tSGhsgKebNDgaaGs4gv1R4zgI3/4cH11MfjXP1rcpNiSgpkJIjOqqlwzzpV88+mql/U+XJv/P/407GW9",
-	"z4DpG7/71Mt6b0eXvax3MxgnwX1BWv4zjNcFeQ5Tg+0E492KRBPj0xDqm6utMhsJjEcqsw3Iz8ngfHz5",
-	"y3ASi5GMTD59PL/+cHn10wQ8PWRq/vZxcDOeRPyMSZcUV/HLjunV2DdW9lfxXPj1XtZz7/SynvnOoSCA",
-	"n6Abaw4/am7s5bmbytEpc8h7Lo6H8mITey4Qq4bt9tQ01MW7wZ+AeegoNtPuxEqQN9rCRMpd3eoqZ09c",
-	"5trlBtnZSk50QWf3g9UqIdQI/EboypZZCLU6VxKvyETVrwUVghXJ+VtQ9UbqsbxnsdswMnMWVN3wO8HF",
-	"HQaCm6M5ToNDYYre+oYkTwjtYY099ZGmqHQc44/Hxa5W3xjpYN974HrrpTiETZCwECJKipUPrPwmDqsk",
-	"vaV6UTKaq/2kJn5UWOOEK7V2hLSUYAtnntnEKtVbkksi5GOqUtcDnnYJqwuWWJ3E3O7bYUf72j7a3QZ5",
-	"vzY84LdmhTTTRuk/jd67KRQzueTiLlRQXQbPLjPyv8ClZLyMCgjUQKrRpt3dObhb3khNPilWkuvBWi8I",
-	"PJ+RyVf5dfriP//9PyY1deNPzxigj47gbm/tj2Z/50EzOj95+epPr7/7/p9/+NEnJGBJT8vL9N+OUJfU",
-	"7lFuZLgNE2m3GMHXsLgFJA0mj/xZmwOL/MCYE242ipZk8q0yG+jbeAN/+3cn3nj+2yQ14Cdbooo02Mes",
-	"i1u/STZktcQ1KRhE7alel6AMmz80YN65sIcF++I469BmAFsI+blyuj3DuXMlT+0LoY7lU4sdf972SZNh",
-	"zrvSQZpNdvhKI+89dRTH2mMq0F6sywJUwjv+gGWQ20qK0GjsH4EF0zZG/Sjx8F/73HeYCctxXT/vQsa3",
-	"fMeDue/+3V1tz3bbAv/h5jy5U32yRB2vhY4iwdRBb9d59KxtD6g3V0zkTMx4B8aOC/fSNumcR3ugnTIt",
-	"13oqvx764DU8FXrtGY0el0DSjqjDfSt8fgcjyWi+bdbHkLrPz/TWdCbuCZl8Cy38bYJWPbUugFcnJ3YY",
-	"4O8/L/js/p1cK8dWl1ZSSwZC+rKJj7KUM2TrMzILv9RIstoKUR3mBYJb3YypKBi830YJw4qjvuGLuO/c",
-	"WtQ2dvJMec9rijRjHMVEMSUnitg7gZKwWQ7hZFQjTIYDGEVljsYPUC8BKDIPmW+PgbC0NF4bQSCNUI2U",
-	"SVmPye9nh7jZKs2W77jSstw2RePa1cdWmq06Vsc2e4mtWhcVNw93CGXC0G40W7Xl+ok7477WPGnQ8m6K",
-	"FWQNVPFvRNEl1LFxxBmOj6SkCSWkLXNlYJjb0Cg/zaZpYD5mqRdM1XkshUvQpMdzVraIESKzbM4KDuRJ",
-	"R0S+sJR742SA0XHnU1ls4XebU3hGTsIqIMtzPXmw1UCrt94Bogj/7LskNbG/1dxNQKyAJQtW5C1SfPDp",
-	"xFSM7C8Rkxg1834MyaCtFdNNN7+RSwbg481CLis51HPcX9U9fs9FHrvE1wr45DWj5hyWsmBJ7/dRGPTa",
-	"WYdP26Z+bZMIYeejG3B7bEbSbQoHtkqcnLvSU5uFdO4jdG2QARTYq5bf8+nJUK8PPePWDsCYhNV8KMGq",
-	"QeYD8N4ZJmNXiFOUa3PKMLdCQmNLhuRsf5gsuWCTP0bl+U3rTM1oQTXDx1PRKqyNt7txf8KaefYIN8CK",
-	"7QBdJyynC0zFNyqz+j6WoYF0YhtGmhWUL/FEjK/Pby6vvlxfXpx/+Wl0/enjzZfz94PLDzbM8yT1WZKZ",
-	"PLbPiXvixZLygtA8R6zmGcSLImZ7iLI19qxFwkalWEHCYkjCv64Q3GWmVj0a4lWt5bNLkBYVFQK3SAT6",
-	"iHeUW+s0tebTFARKQrkOiAeYpP4YZVbrgA685WVEmpPL7pp3PM+TbstyDYikiX1uAsccqy6b/7ApiGgW",
-	"O50DTgQtCvB2GwmLaHipiWLM1XgCNIvp4VmcWwDKQ9rwwdG0LkNm5iphy1XgrknLMtDmgZqec83yXfzR",
-	"Px4gG6wknJmU+ujWvYNDvbo9jpv0vfLgtzZbHTbrkVsdC6U18nxZfbI7Bt5s16/aAf5hh1R4Wh05CA81",
-	"yNtTt5YB1dOCVpTlDgXUPgroAoBu/OGb6Z1TmcbjQEdmjqqF6+I5vRRkVdCZ16qtDP9GGaVjt4Cd0aa+",
-	"UaSgW7lOFuZOwXk9uqAByebrvp5E/9emUpgtqXnh2r/pUIXlKG6AqMpY66Kpb90bu+VSKxWdp1tf7oQM",
-	"PKGdM3ZCmUOiFnKjoIB+zl6sV2Qm1yiud3XZt6EmWtt5sbX824/vJ/uCGd5uD9yvnTswiFmSnqq8tLND",
-	"2o3sM56Fn81Lu4v32Vfgtmcm8yfEepL65I4JVvJZvLa1dcKS5f34U+2HU9ApK1SzPDg0cXhLxG9EutPu",
-	"xXCosn6nsv/D373Y/3PVzpc7e/RxVex9HfZnKKr++xcSf4aq3hHop7LBnmq+qrWif4fqzhFQqZ1kCpCl",
-	"X1tnnx/oQ7KM8/MUM25XTRiQ6rVywiRRLdh6C+AWBOTuAjQXTxKHV6ejmwc0isXecmN239saHfg+UpXN",
-	"q1U7/vEVhYe/Qx1hb72nPa8u8B5V7JhaCxOqOCm8+SBTwA4qaCYHrfe95Wmfp4RsQttWegQVNhoS1WeW",
-	"KszYIEo3B6ga9N12Dmi2vzKU4492hQy9vz3zsSokRUlbOHttq7RFtVNsiiusj8+1CkvdmLlfMrWSQjVw",
-	"Y0H8CABEDswHMalvFHSkkbd9rc6tDp6IKMLvpr134/FHnxs+kzks3s2H8cfqkOKYgf1+9OHIHx8Vbqw5",
-	"LRzMh2ozIbpPJhfD95e/DEfDi4mfL0hMp0IjWweDjeMc4p+ufr66/nzVy3r+xV7WGw3Ho38FpPjoejx+",
-	"b//29tMN/Oun66th0m1eOcmHjx4+3QCjrdmvoenqi5Xak2H7/7r3mKWdYd0SGKND+9vRvO4eBPTcHA7d",
-	"CUMWXDSkzjG0M8Bfi+C7Z4lFy+JwkQSJ5aXWKu3T81Xj1pBWJ206ISVLSDc4Mvu2Ev2WIFhhsqop5mEN",
-	"Gxf+KfJocQc9WxbtJ5HLcDXVcmcBDtm2VC9DEuojUgptRtT+JN0ZKAYWBbRaayBa6RwKricCuhFG/Q/9",
-	"Sc6XSuEajjjPjgA8DYD33Fop7PzHiAkrAXNvt16AG20oxtsUPfP1k9cq0HKXctl/toPvaJX2Hv4dWtyn",
-	"ZsR4Hs6LGpGYlTR+X1SXukp1EcbQtEdboWJryuXeHXkka1v7xU5TINRnpWm8TyFq4Ww/n6RVa1o4h3KK",
-	"8suSP+8pULLLELCzHVNJ+Dmn4krti4jN2cbV73x1gp/xVUurWZo//vrfk2mZqx+/u1IN1s2P36Fts1iL",
-	"vGS5zVOBksYRRo46eLvpro2jtPl2bQHCPKYW4RcbM6oDJpCQ3Wk9XEzlV1vFi/ri3bWt9Uj1R272cNTx",
-	"UL3ZBlrTQVPv0EsocRVYAC6AEdtgtkyA4W4Ssu+D/Wl+SFtHjJazhqSpv65Zua3M3jfKfTquqq+pZv8j",
-	"qtkABbJffU9Xq/8BfMFq4gJDc2tc4VI4IDZBxgSV1kgB4ZIfQPKCGaoYU7acyu6kdr4g9qiPdtJ839yS",
-	"4fofEuRmt1Zju2nqu0gmf98Cln/kQno3gDHPIV6IBbvK+5q36Id0sC5enmqqywFsfXUumybqKWw+EA/H",
-	"W3s21rLbi3qk9CnKFeb8jik9mMoHtufKQFiMpU0GoMaGck1CFfctoDzuKPgqcswGwqYVIB9VIJDavVvc",
-	"tTzyuOJd34/lnVQbjgUBo1gwkfN5P80ZuE83fmBCf6BfB3esQ2GWBV2tmIjx385YFEDngB5euIiQhis9",
-	"Yni06aJjBdK6CF8CxhkwYchVqFLrPAa7tYbm8ykdBWmLMdXmU5pJDv6MjinqaY5tkp2lO4YEBuA83kvA",
-	"2dLBQNV5wZnQ5+YgwCZk7dN9E08xmrPyii5ZA4QXgXvO3ecVX4IvYoogL7F0C4L/gnvDL8Juwm5tpheM",
-	"FnrRcr3e4cPwWpE3LMxVKCoJU46Hswq4KtmM8Qejjyij/c1lt3JgLbUVF8VuHbv+f9h72+3GbSxd+Faw",
-	"/P5I97tYKlel0mdi/3Js17Sn6+vYTmfNaeU0IRGSMKZANQFapemVteZq5sLmSs7C3hsflEiJsim7Ksmv",
-	"7pQpAgQ2Nvbn84DePy8UgjXEGxfDNLXaQAsBcL56qyU0ExzTKxHLQWgIcnzoWRsysdDCdPymT/jwL8nR",
-	"PyopgHh/58H83+FJe09wIz45wqjmGP0mzwZG1T9tC6CTEqXPzsS4XC2Ma3FOnIQjyQO+bq3s5oSEXyj4",
-	"qb257wTE4+dSa6mm1i6EMl68EDI+59PIOkewmTFXwGgUi2vC0uhkQlCaGvcQxgRq7ByU9FTeC2yeTIaK",
-	"fueqDmvtginjUy4RgBX7T0PDZuq6Kxt/GBccktE4VONCTXI5NgN2AVeWnb8SIsOmCkprQLVxA6kJ0c9s",
-	"TZs68ARCqCmq7ZTxG0LwEJzOMv9z0QZ/Nis0cn4sitLnHX+8fndK2kTTfYe91Zfe5ub1dNyi1nE/6DM4",
-	"khwteWn3re02Xdphx2OxMCJjowomvBDljC+osFlwZQbsSvmWO1N4AE6FEMWd7ta3UuTZJWTHftko8H1Q",
-	"C/NapKc5dOOdBGokcPtZv+mSuvHYiL4QaHCCRt2Qw3VVva6s6halt3Qa7S1/C26xgs+oAb/BGq7xmu9s",
-	"1nK05937WyFxufoBftd0hccYjZtXRrcmNZzV3m1qOdfmphqPhW7vJYygIZ2pCgeYE+sZkedQNxSLC5sh",
-	"EagfR6u5Tjsf4dm5rdiy7QcA0iWN1NRlv16A2lrn8L7Sho/BqWX/dvPxQ2sBarFU+xSh7oHG0WQLb5nx",
-	"zcxOhboWvPlHHSm3727YjKtMz/idOGWcjcN7E68lgU50Bteoi/QsSnnPDbA/Qr/Lp8v3Tv1HrIUbNJC9",
-	"gl48ynOlwJAs6Rz6xPiVc1Ss+TIHA9pbM+NiPpJqzb1NhmqdN7ta2AX/Ljk+Pg7tfxxLF3xBgu+sAR5s",
-	"Fl44YMduEcFlBhJS2mEm9VC9PoZRwKKIOReO0fRYKwfag9bPixFuRHefuRMtziN8aHZGENYIni6B+HbM",
-	"S2iOviahJpv+ThVL5zGPVoyDgUqA0b61B2J4YH8mbFYsgRGroJZHt3yvv/v+dRe61NiXp4X420YxLnjc",
-	"GxRAdf++mBA4ZYujf+K6NEm5xRFQa+A6dtihcv2OYPdWKpPYiEvoN+n15c3Hd3+9vEgTZ9pah92vD/r2",
-	"NCdwFl1BGo1AuJdzLfJ7YQ9AjVXM+lffaOAgk5PVR3WNP0qxBIfZo+6+Lu4PXRvetfPFTLilGCr3GB6L",
-	"NRQb/AkvS+sfSIXscXgqHhQeCS0q3+5u2equuchh6VgX/eb4+z81Be7qah7hcc2MKPWwE2PAPlAXIjc+",
-	"gma9Omm0yCdwLEoxqbRwor+r1vrB2rqPmEBQNBu9qqi+NWVblnzl4IoI6mLQXkncaC0+ME+5ForYBsUU",
-	"A7W5w94xRpEEvgi4m8bAfM2legR6UtcYBwY3IvOszzBHy6YCWzP2Amp4FrFt89z1q1ufbQrL6YLNBRtB",
-	"5nHt8mSv4qsTta3UGBT4RrNczqVJMAB73NKcX7tdd3Gf7gFZdgMccfHptYbVjeEq42XGfnIaU/PVCUuX",
-	"My3Gf8fIxYhr8ac3dfurUljzsJuK+xFneq+YRl1kNqMbfmlebZgQP9it1Ig+Rnba9r35U/P5juIkjq6p",
-	"dTvOFJsZswAgFmMWGpAY2VmUc8B6YlgDbAKVgRisKFkKf0kTRywNT7t+m/Vn8eylmz3Nx4eioYuDBlv8",
-	"sAfAotU9MJFJ81twwB4CSUatntgR8CBvaZcbRIW/wDPpIStNXSXW3Ymg+373I75AP6JhQwe/Xev2ahKc",
-	"87zt0GkkrGZnlENAEo/iXjj8RVM4LMqhgrUSCQa+ixLj3nHWAQA9KKngMmsLUUL6A506GCQEwL2fL9U4",
-	"rzJAfMukmkKWZO5d9oMZ3r9b0V+sFQ2X63PYz1+8lfyQ25S0gvbsYA+2gPc1bd0+filG7W47dseaBoBa",
-	"NGJrELUbBup+wLKdgG0iA/ReqLZ+NzQANCpwvKtPGsNjGhCf8cZ3UbIESXrp4UqBnoYoWY1f4S8fPv70",
-	"7vLiX6m3CQNn8H8/frr8cHmxi2mB+uevHfzhbrAS/AWkVerlH7vR6ycAPl5EtjajHKg1wr01pJku7AJp",
-	"B/jegGFZKC3GlZH34i2XeVU2Vct4BQOqpQTgcyrt95mGTGK7Rehb225G7qoF+zhhaTGZpCdsubsqLEK3",
-	"X9ZYaDOZDdryapfbGxyxUUjh90AFNSwCW3J9CqSdvmkvqrahzDLZDZOinBbGCEW00WiYbJ/QXvSlkhiS",
-	"GpZuIVR6wuCJhomGpITfrj0ZU9foUYq79IRlVRSpxYIpZZJ1UMq0XsGSDlg6E3mWnrRVLnG2sObXwH0V",
-	"wseNZTmupGGjUvA76yhoZv/cUgdVF08Gne48hwRpEOtTO1RZjIQ/QpOymA8VpFFNAU8TW6bRTGNeFoBc",
-	"wcMfOIn14gcA8ugwxSJb53Yp7o6w3iuQgReTSUd98zYvlt25XSKV08Ifa2WHdmMZAdUOWCRUy5B1/mxo",
-	"weZ8xaYFIzf8AdlkxznSpJC2XBt/WQN0xPs8OaIATMdVbEM96a66+2gocfXAB+spqdetNRYC+QOzBnPf",
-	"Bqgps8ZSPakWldnqGu7wBG8D5yGaeZu9peG7miEFb6NOhVgXnMLplZlnwwUqFjtEXqipQEDm+Act/Q12",
-	"Olf+O3fUl1LFLLipgQB6v2LSLY0DtN5r02qUAcjwnRdVq7UVsoBVTtAJmHecC66r0mXuPIQn3pREaLcp",
-	"Ib0CVbniFb0OyNEv7FTzhkIlsNvQiRQ5eZUpIUWluOWhqZ8aIBAfsVGKIpCrLtBWjwOv6ge8aDty8ghO",
-	"U7alUMN3XDHizDy1S3rx4/XZ7dXHD2FHIdCGP6HaCmasJko9bEtqhRLP7ANAnuvoQBu34OaEmiv8Aa/m",
-	"r1YyWiD4cRg+9SyD8As6Y82u4Kbn3AiKszmZNUSbNXw9aMVVEuo7UxDm9BSjjHDIE8YJnQYinm6bEHLX",
-	"SjSSaCKJlTQPwLS+b16ms3iRigmDhY8FYS7zXGJEQzcLSwydvwZTlxAuD55eqVnqhDTtuPr3Xvh3irSZ",
-	"RQMVk3ha6whC1oxchxB6gBhvANaE0MHuhnZ/XGPRWX/n5i2C119VSrO6gTgqDKyFdpW9DWAo+EcUt1FZ",
-	"LLW9iNO///3PhTYv0KxKsQoFwhdwL9ofj4viTgp30zkLLGwTX8i/CKQmaWbQOcMmRRx5URbTEhF9MQJ8",
-	"dHI0ErxEFHB8ox3/6JdfwIqZFM2fc/bpKvjASzGqsSVV2kqd9VxoOD0YqqF6wX4oMkme0b/dfPyQuHwF",
-	"e8Xeyx8G7Ed1p4qlwrtFJ2RByEChNAZe0lRVeZ462k+srg/c/1kxrubg/pdiqJir+zhhueD3gnG6uYBH",
-	"u2BTgQ16DsjJThP8UGKQRR+NZcJwmWv2h+u35+z7N9/9rz+eIk3aPc+tJWXtDbCbCiWYUKaEiHIKGEI6",
-	"hbWAiD6MDYO8ky6Et+BTO70F15qlwdBNHQ0GuWxcs3Qc/uL9jzHP8wG7wvomOm3Kfrh34u0ALrxp/ZSR",
-	"wFAizONKaQNYOHYq9uu+/fbb7+3kf7w9RygjKvNTUgk2IdIvnrNMTqWJtKMBQjmucB2sr+nyVjDOT7Mi",
-	"Fx79SxuYh9Wkr//vd98m0N28wHJFxVVBys7NGoxFuLZB/2ViLOdhCvb1H+FoIpsXBsqFgs/y3dNS+2pI",
-	"ahM+YW+O38CvP5GcWqc3c229sOJnlZkVpfxPkOwT9gOcFWbG6u//81//nZ66o0yY3dyfc3Cp8exiNRqQ",
-	"l0gfw8dNtdskNXtz/Ard6jfH3wY8dQSLJuoahrkC+2poxEAXOpdjQZBOMrOX+URau+XobMHHM/Hi9eA4",
-	"KI7o34DcfD7n5ero5OjyMx+bfIWiBvasl1an1yM+eHt8PSAbYe0e3Tqd5Jsbjl5RfkPxhTw6Ofp28Arm",
-	"Yt1IUJYEVQwQ9U2+2FvoMMfdlpOJKK2A4dLUKlRHK3b24SJhpVhA0wB6GKMV+3iN0f5wN42B05q2Ao/m",
-	"jYGoL1fZUKXc2Yo6HTDCUqGKPOTvWBUVnCV8U+gJpdJaPGa6QFpq+E/NFO05zo+pogRGa0AlhS30+3qV",
-	"HZ0c5VIbT5e+4CWfCwM5xr+10eNT6rbGkg87FdkB4UX+WoHO5SAc4EuhtV1z1/dCe28At24268N8Xn5U",
-	"+coxuHZ7OJDEdnr+uso7v/ssXGKdX19Ue8zdcQx2/cGlupdloeaYyO72k88QPer+BedFWYp8r48OXlXH",
-	"H7wti3nXZ2+Lzk+Kz52X5b1U3cVAQ0at+7aqovhPkXV9/EdVCp51308H0NHhBxQi6/DkOzmXBgIMDhcQ",
-	"zvvr42PKihhKR0WG3cv/oExFUBQ72ZkhLgjG5Jr6Umj4BP6JAQbBKI/Y/Go/15eu/fOX2l1mjSqvEKkn",
-	"CJSzVV18qgHECtUr4LWiMf0CUXeOAEsenQSHpB/l1iC62dpASAU0Vp3CpZTKTKeYesvzWCuniJ2Suhr1",
-	"anFbpAnTAszRlOuPkxRtdXsXJDVyjqWwJq2rEg8lPvZJNKlcqouXwt9hPtzGc+CLq9fT3wmxwOQodRLN",
-	"CqhFh2U7HSqXRsTuSKEywIhUNZbB+IXOFKUcqxFWeZ3QKoT7iuJlsEKq5TKMXuvvREp+/1Bkq3YhcY9I",
-	"oV/eiFyM3Z36ywHF/Ycqv3MAiJvy7ls0M+CIdf1FM66yHHIrlcqAw6eHU3AW1g39c1pygL4ci05nwZWm",
-	"rJ0GIvyV2S8v7YQxM1CzUnbonasLUDrNB+kaQeU02TKx6BOZqY+zYmYPTTwwcsinAKew9GHbE6YdQRaU",
-	"cfAx2ogQT0uGyjmWaPi6WDWfY3cHvA3JoXx2rQjNH+7/11qAfZ0Wlugti/KO8qHYEoLJu+iwZdZ/RDon",
-	"koGEQXKKpfa/+SgXAISQnsZHnvpZWOjU/lFlhT2bZinHwsXwh0pMJmIMn1bRA1YGmo6b/TuckzPY5qMD",
-	"npUIRnHbWXEgg30cCjskwr+6U2hPXXQ8HncsXOtuozNDihglwjskCbUXoSwh2SWqdiiY2+zQQ6yUV8fH",
-	"yfHxcRJz77lKIJJ6EOyMpa4VFepaoKysad+nwvhtv0ew8sPaBH6gFruAgrDeDUV00toH4+0UQhz4CDWR",
-	"YRhtJXpRpucER+7VEe2RVPHknOqAycyKqnywwQG2Z7utQWFsUFFLvPDDNWlPt5Xo+tVf14B445C2dNjs",
-	"smScjF5ExUAQdq7t/Q/hs1ApVQp8FITKlJUYsE9kFgBNurcX6J4PVoKmQjVQ2qDrpvJeUC8IauARH98N",
-	"HcN6pCRx1pknuVszFODNbTZCf4Kr0TNAd6weS3aMBb8B6wLWoGZYQCUW7hZekAWRhj1CpzpxbFWqtwSs",
-	"CjSMENfk9p7zHZ3OEgAEGCq2ApVbh/o7DUFoq1YHzSEZP5tD6kYaBJDZGjb5Fs4pxMCgF52+U8+gHk3M",
-	"e3Og8Ow5Jsx5dJLjY8xM8fDtBf0S7219zeHP0Xk+5G10jlNpXvAoIUir4PQ++Db9XTChAcMVAj3o+gh0",
-	"n41n5qPPTvjL1XOfxtY2uKp44eLfPYkHOdUUKAZsScA/ZpyeHK3AHYXrAN44VP7HcGsRdqjTUfCrb+y9",
-	"UuXiKoNWbY0gRRAqQyd649/SaNcJ16gsKmvqYDB3IUoXOUkbjR47bLdIK8wsPYm6163xCDHweE7+AUy3",
-	"hrjzhMsc7kN5J1ABlaVVkqsFOhieScIuE6Y0kqGSGaqwf1SFIVAHV+M5YCnAUacnbjJ+FkktEQf3ceFt",
-	"J9ByUPkn3NY5NlnrlXDj7Cc0VCGV5TIA4GxoYRfKOKEA65S6zhtiyqPV0foNGceYXcWaXcgjLI7H2CiB",
-	"bTcwKvweT/49nvx7PPk3HU+GSrAuQWVXdPb4CxqGjC5oF/pxmvyhdzVqudaYgWLwAMKW5N6qrccQfI1A",
-	"k9bHu5yuH7hd1u4KAGIhRBMwO4ZqVBmWfrr8cHH14V/TAXP24JzVL3EzK4WI84rNcYUr+MSN+7Xptoi+",
-	"YOu1Uetwfv2m8Y5oej+syKPfzPO8WAL+AJW84Us2elennl49ttKlifG6nbng6CsVilNbija+IB/xEYc8",
-	"objdbf6p1AzLexxetn26jwN6LTggZ0qStoefxpeqMKLdLbGGLXzjB3jsd7n+guT6K7vMvBh1uctAKnt1",
-	"7+GNECyhY/OIdGmyJS2KVxhCx7rWxU3EWetzIIEGO2OIO0GhS+gtAmCNpQKkLesiQrCHCmpcNRfU5GNu",
-	"herlllyzvHBRYpkhdBaRUBZGrOdP4ExTWHQmFCuF3WV7oWYiF4ZqsoITiGFTVGINtx+CmPptPlBY0r8f",
-	"bdcuMclX/Q/eGjwp+gmR/FRKIxjHbYuE9uHxp0jbQzYTpdeBnK6Rgxday1EuCEVcMw41gWBngb7L5lJJ",
-	"bbCVH6PbvMqkYXkxhfw6hiiXpZ2+/RWOlEGqDxATgMDxs9kMPuKTdSmq7eablt4bEnAaqY9NuIBXPX4X",
-	"kodkjKOtA2enNT8CqHv1Mk+rVCjoBEoFqwhVQXAmy7gMY84hXetKNqSGhFPp4CG0EYumw27ndND0gzVx",
-	"rvG9T515wKHbMg91siW7fP1I23te3nmfRwOWCFbTaFahv7tV6jw5FIFpdDAAKXH16NSbT4at579cZmzQ",
-	"ID7wl9+LXPYy+hGis9cCF3cVNFr/Lk9+8IxE23VKQKFWX0mMM+chQtunI8XpM/eyAR+l1KGiaL3Yrr/C",
-	"orM1EFlcSYAA8WRZdBPU6t8G7Lqp/G0ztR29/IS9Of5+sLOY7ZmlyFOEqWLZd83ZXhLUeg7jUoj+JOGm",
-	"VgxhHQls3HBJTWkIMyLYD0QheMLkhKVLjpwdduNjSBmXr06i7g5s7fgeFSHZG0NVayuEvXCmhp+EvVkA",
-	"/cFVbNYldd+CC5TI7XUThyybeL6qiec4CFge4UGaD1AbAaejhve+NWIFi/Ch9vgBlzwe6FbORQ6Jks0d",
-	"uLwXZR213lNREaJ3VOnVX204bcs3eg0wP66EIrSfp78AYxO0x8tvTUV0ufe2mqi/sqvLWZI9XVsasnc9",
-	"76EnOnE9lsAmnWAJR63+eMlrjHkRTAXBeWBpfq3oAME+uC4US28+fPz4fy7/fvnhAnDzqeoPSonxNRG0",
-	"GBWwKlcIjZ8OUxhzNRZ5DoQr6/ccPhZut+ifsPCZCk3cx0JIZaggQ1X/JALG879SYBhDgs4jPJViLpGh",
-	"X5quNydNp/XixL8f/OLERPBv4NLEDw2XJm4oNFiDBDzySFbqIIfyQxGxoeR5sWwy6gCgkaR7zYxrqMBf",
-	"F6xfzxafg0KI1UREZfHY/dUVz19kEVl4c09xWcxDtSdU0TNXIp/Vc+qhDQTLp9bz6yIU0iRxXRz81PXh",
-	"gsoqDSXfpWKv30BtuI57h5054v345kx6nQ79kK0ZtYFaRAQWnLkF900xDegpBDKFLTGmKNhE9CJOHiU7",
-	"jJTLOxEbeDDJfMUMvxNPZMtVhCLfbovDEzsKDrfxkfulrlOQJ0xgG/+AEd7HN5qwHqaS4BeJxRxqh4Uy",
-	"pRQ+fduWm+VjA/UtjXnYbxtoq39JWrkJqXEr4jeHusqEpWS/2P+rZS7UGAs87T7Z/2M/2/6vm35KGAtp",
-	"26wRpoXA7FpSyMedE+z4tqu937VBWhtOvdTetGn5BOKWCwN2QxRcH/WH7iNCNff+431VBWT28HXJt9Pp",
-	"6M3rXG6cgbZkO6iHBtUEOUa8+AIl7Ys7sdreH2EfALSr24/nN1cf/n754fz63z8BdNRfLv89ZR7oD5bU",
-	"YY0ghit1EM6p70pRORkNT46iD/Kr2r0HHWtIlGsVElHn+uZoa9hlCYCLEsALRcfc1XtHMOUjwTJRynvr",
-	"RtwQUW/U3UmsXXnu0F7aIDUu/Zr9xS7ZAWWsNlJbJwfGPu7EqteajjpXcRy+sJ5TpXfJladlaBUnJJtA",
-	"zYxhUIIbGgtGtRhw3yjnYS1nQnm+NKlGxWcQKzoGCESZccMh+qlYihksgMJOqYmRsCoDKk7NDcR3AjkQ",
-	"MItGjQreFrFvoPNGJtZalUkpTFUq16iQvuPavIA5vLi6SNnUCp0qHNPGxMvqLD7QoaQFyubhWeix8MQZ",
-	"vm/X/s4eDujTxCHxP1NCrMFVHglu0pjZY3N54eXWomIBLylUXcn1BR6q9AfBDS6vXQRtSsHncamN+7aJ",
-	"RxbEplOzLJidEKoFLClNYKa4IhBSB3IglWGbnvPZYQRriQCykp3YCnCET9i4UEqMDTVHN3nZ8ONLR6y7",
-	"02aSWa0NE9dRC0RzhzsPKTvCpVfb6rYL/nXTBb/7njLis8FD9QI/pK5E6Mn3IpP81kG5rWmdxD1143/G",
-	"1aoDgmh0jlrvXp/SdSKBRuz6hzba//hBfWivt+A4R2d5tCJA2hcg955W2eky+ocdRZ3eK2ivr54XcCY9",
-	"aBLkgUB8B+xA6FN43NfhpxpFX/ByPAu1+juk/wwmd8rS/z8NMF1qZdVTycfbgJ8iR7YZAWpPSpOAB/Wq",
-	"GQ+qr4nX62q/oom7gt0nn7JDoZMmYaPCzFoLctFaaJyha9o6//j+07vLW2CIeHt29a6JH6KODtY0v0aB",
-	"tAcDFOKuJfqu/yW6FZ+Ng6nFLj0K8A3YOYd8sdm2tf/Y6wpJGk0sXuZSIJxPaQJ0oN209fBRaor0wA7k",
-	"LVymxk8IgBrzSst7UZ+bKpYDdkaxtW9fsQwinYBXktq5pL9hv9Op8U6up4cd7iOsDrdIjDjS4neG67Lr",
-	"vfpSfF7kXLYHW2+sAHgLGHMyS6QWQSaMQGO80W0aUKHYNVBbOfoQ/AHAL5L7idRX0HI7VNYGJs7p6O4N",
-	"qaC5EPRrayBS9kwXEKIdrUCjN13G9KluG7v1fQjXNwmRoz0aG7ZqtKb4GrJUjMSUq8QR4AcM1foxjULV",
-	"fnnIZZLICaAZfa7IToLXb017rigFuO7twBMwvgt0p6Cn0vbeYFAmt3i6ez/8xBv2FEf60q6V2horvxdl",
-	"JhGBCUn9AFgKZD6W0j7O+yXuHLTcBGF9xCGf8LHYERMAhT+BFKgyPiikma6mU6GxuAKq5JH8pygH7G0B",
-	"RRYEtpq4iI9uxt5wS/0W59Lp8AHMcqfu87r9u9asRZZabJL4ebe0p28uUHDZyTkFfHSdMDlVhf0hoFq3",
-	"XY+LUkzk58fZFdfC/m1sXLBPVznUJa1lvBC07yt0Ig7+fU/ua3RTcF+EcQPHcgtkDYl7r5FOfCXeO8V4",
-	"XJUIt+1O/d4Kby62FX2/F4cMGL9v7Z6i7pW+6rpDQWscGSbOgp0L9HLBtV4WJbbeVA2XwaXKsHOG3unz",
-	"6JC2jEK0SOoL1t0HbAx0PyFMVIe/3lJJqwusTBgqoBjwQEXQ2Q6SYJDp4F5movQlTNZ8jDu1wKbRAp6l",
-	"b2vs4yPTnb7+MNU+7vXneGd3L/jZLg03UP57pfoo33BA8E6IvtF+2faXp7bi1RbaRYD/n0HruMprqHVk",
-	"XOlT6BCykiTVNBf1ulLXDlaKpspGa2OsV8d2MDG2RUm61sfe4DvWboSukRJKm189Hrq95RZqjF45fs9H",
-	"fDZRXnb47AZ+NvD34iJAPWBnDMnhiXlCiYSNKmyrnAsknJjx+1YbC5GnnnIVYeKHG7K+bO9pCQrHGICL",
-	"1Wrt4J+fanbnJUbOOdCQO4TbJ6uQcMOPDl4psU72zKEUtzJeRCHZADsDLBKYbQcaDuSTqRXutta+qHz1",
-	"nihIa9NcpxdfI/7eEQwFpo+1Av2a/3Jqd49qkKKGe3sEfSTEPuKYayJ1MGBnQwXxL8x6CM1eY3FevUQf",
-	"sNL4itkb13q5E2tFYJzIMaQljOdmVlTT2Rp07inTQgxVSiNkt8WW4MTeYdyvKRgZK+KO2BNhD3qz4mtv",
-	"bQ1L1s2EfWyKTYDJVp1IZ84RBcEPB+zSHjyqIYCYGB8bIkJ6RfjLS5AweN6eAqSJTTORy3tRiixNWJpJ",
-	"PeZlJjKCKNTVYlEKyPUjPRUBnVMu0sfmSP4dl3CjXWrHfYDdcnCr4beo3p/qwLZjlfo+fM8/jflsB1Va",
-	"6f6wSv0QhFZa6X7OLJ2W9g78S2Sajki2AYgoj3hyocSsKIlsg2uWXlzdnJ9dYzcLwTiYkiuNZAaR8Vi/",
-	"YBFHVGrmzzC0ZWLX9YC5OzYQczB/8kHSS8FGAgp10Iuh8v8aQ0fDsabRNtv1+nc6L3Coj2UmSnjxE/eZ",
-	"XLiFPQMfv5tU40q7X/aCa4Ivg3H2keN6O0JdkkthytVeSBLWRwXHxTmrHUW8k0wPVSTUoaRsCrkCL9Sh",
-	"ngu8bF1ghXnsRcGQA3YRJJ2IYPAnI2S8Hyp8tZ3WaIWRnmuokJF0zQFik0/LUR5qXjtSMWFN1gyxBKv8",
-	"FCfl2g70bOfEji73OyV28bJKUGldL5lklRHUhn1lX+dkF95GvLlP1bS8BcwquCy9gW3UI1Ue26OhB7nz",
-	"xfrg9pXNvaldyf01zl06VDevlmr39CnjpHGwwyXosnAX+zpfREHBR4B7iurGg4obDNWZH8n3yPrbGoPK",
-	"Po8NDM+1eztBXRSg4rpd21+SvPbezecuzbr89qkWoju0P8F7z+8ErAQoR6xcp/53zErYBc4c8xP+k2tP",
-	"eiGtS+cCMxhPhobqMtxkxrob9v0cyq2xLBQrQZFRxcqzi2pbSZCqEgQZByXU0mW1MEyC1WABksAnM6Qj",
-	"SAJyFjA4h2rC83zEx3enrhUae7VVBlc1cVCdbWAucKaFMbnI3EHLMTYFZMr4L5HZMFRSZfJeZtBcd0rU",
-	"qNGz9jkj89yh5SRrf5zzDC6njangtc+oBYwFXxnMcDzPee4tp+bfA1qytxo2gFOu1mizaPpcuSWGvBIq",
-	"ADtRVA7Yw+j77IHafGIX3cHrdTFOftX64AZ5k+tjPM5ScKerPYhzI8p7ORY18A6gDweXPTQafuJTUV5U",
-	"ZmW37FbwuT7BliwHzMKEgnJvR4qRUPNKROc2VBGogj2whfbxUGI5p1YoX1DuPsdxQ2f23vqDa8W6vjy/",
-	"vPrr5fVN+sdkW/FZLrW59ktxUDMTB2nL5Z/ludd4/abz/VudCnAHja7ySQ1jnf64M7bg3/ryn+7//vJy",
-	"UQr7TMO1AqGgBTezONeFP+tav/dmV+VH+8X0UYmIdvvetyZ5fFwnegmVjiH5vFBx53ro/tHYKzdgV2pR",
-	"xRSgjkJkqOxgANkMjdmxOLvPhqZ0Pl/kAsBxoS+IFHGToNLSXtcXrX9XDF//yY32TJiYtVm0qVxaAJ24",
-	"NEphfcgY+OAbzXI56aX474Z4oPyo7jR5M2VZVHnGrCrdcZr2Qc8sxSLnK7LZEPWlb/yiiJiI2ueIg8/e",
-	"7nRDG+0D+VAtYIWUnTGcXahhxfa0XTgc+BnX8NuDqtwqFzRKiwThfPErekTh4PTKSBAgsd6kU7FqM2y2",
-	"HPP2K/kqlnOpqLsXLlHCwnC74vuNtSkWQKuFP4qMT3v1nQbPLJPx1mXWfUacGFSSk6KcFsYIZSUCGiUo",
-	"3WBlA3kZBS/NyFrkLbcsfdxBFQf8cntjMC1Pv3xuZTG2xjSdo7JSnfqDaye9qIy9xrZUA1Nlf76ETWKL",
-	"Ipfj1YD9EOBOIMUHlcCJO8z2jrb24ivnZsC9NGhCQbnGKXyC9x50n2oDtal3fMh95lFC/aUwm8tbPm0b",
-	"hR57Cc/Qy/sp8KtPKT7etHnb40ZVIynzIudjOpIYbXH7emUQGEcgBWSkpyeyFHG2D8v4Tjee8Zk5R0Mu",
-	"y6GCumsdGhfSq8mL99yMZ+l6SeDrf0lCJMjwKV2tiNnt5OrNq9eNdMeLjBuxLlE7m4xTu2mpr+WmMXxY",
-	"yUo2Qjw3Nhy7L6mlGBuziQcwneJPvRATqWTwF5/Qdtr/aEE/ATFBP98hu8ykefAhq92i+NhLI9DcaTZ7",
-	"3mLThOu4KX1mKMIX49RXBYYdGEXBPfCNJTXjHVYxBqTdZtLbCdJ2HR1UJm/tQM9kyocZtGdYfpoVtMgj",
-	"4b2x3oz2ZdPbXQxil3ztZauDjbcNnwra7Y72zSB8UQVO9hO6FDbBYvRmY2FdKsVxupjVXdhz4HDb27Mk",
-	"4BxrygKxDGR5r4gwHuBJWvjhCLMn8zftoIWp5hppOA9yyKtc7HvfvOp19NZrBkL9j75ckqN3xdhjD257",
-	"3j/Xx4WExU10CeztytmHXtpl3VKogCNg6aX9MXVYgayTTzaZiBKRnCDMX4wrBEXkee6qM9tqFJx4y0wo",
-	"VHpDRUJuT9FJoGvic2oZxv9G7t3rMA3H801hFjeLjYqbxJXmUODe4e8sykqJtPZK8Y+K5/W3uVFMUY1n",
-	"IjsJPQhgA4Jr6r8LXhKTf/AMcgslmtOZTzsteakAJ+sSFni0wu5aHeHQ+xlYC3NZSuvlwmyKe1HSf58E",
-	"4Bv7L6JkS6k0gShFZrOeFUsdEMmQwxf7btKsXF1XKk1i24BejyQ6Is8IFyHgMcHn0MoPVRCAGsyf/tu3",
-	"Pw+QhGeA3qbQfzv+OY1SXx6Ln6os/8Teyx8aUeutzLqL6lD6qkbd+8QWif00GF9kHVhWitIbD73g19vV",
-	"ZTzInLsqH6ZgxOdFUZrWmMFlAAcgjwqR3JK1tnz2B/sJvMQqvNHKCP3HEO6mT0Y9hWjmFNZ0vz9hPMgm",
-	"ns3008ebWxbrwZTx8VhAmhVCGUUJLBFLPCK0I1T2SwlY/Dx7mqWrY/IgWoOh+gmzi/iBa8rgDykSGfFR",
-	"LtI/NvBGoJUO50yaFlyCojThJBxQHi9o6bZdpBCWs2rerXNPLe1FiYlfP0YQzn0MrSCTcRKo8dr7tyqb",
-	"knbbQAXGSCLAsBB6orjneQUdhVkhNDS/U8IYtn3G7dEEhT3HQmi8Nnxf+GCoNjy0AbuVc0FUvkuMaefW",
-	"drbXTmrKSo25EVnKNF/5QD88QHUB3N5Q29I0dZvsQG2Nz5uksY5Ae4IG1ShoTrh2YI8wsdCjZwcbk/mF",
-	"jgfEsbaK8N7O3U4yQ2/1Bs9hXpS+la6FgNA7B124B51ZNy2U6JV4cF8zN2mtK2z+nuOn8zl80HImeG5m",
-	"vlUKVQlUGD5zNLn7cj+q7rB70DkcolPX6+/T2QjSCUlA/PQBo6yhKwaKMoa1Enx2hj7FUKUTWYr3RSZS",
-	"q6mDp4N1LISazUe51dNW0Z8wDAcq9h94XUAJ9Kbn7Z0j6wM9Nqg9VN2i2rh1v+Zg9gNiCsdfU0yhl3OM",
-	"vhke5W90dIQeZswTS5+R99KstuWAtRHIEv7qOzaXCtM5V5O1pkyEln11jM1ueAMR2jRyPzmHm+CeMSSa",
-	"OsqGFDEg7M3YQpoAjpyb7qEt5OYk/kfloYh9fY9dndp3QlL0NJiX9gHHHQIQ1yth+mvfimis4yQCaUgK",
-	"ocA8HODgwW+BNRHLpLZeUc91JO5wfqM9eb3hK2yWgfEyXIhd1SH09LPbEF+EjrnAxXhUEBL3vMKFOsSu",
-	"j4vFitoHYJ8T71pnbHh0bv9aTNj//Nd/D48atttNrHnDnyZQDV/w1QaqL9wSPl5MwAQ7lGZwltwOI+40",
-	"rvLF3AqWkZP3HdQJZGRdcgbIoXD+HTUNPvy7ooFAkOpHz8yk/ZZ26+VfC6HZiI/voCuTly7KExj9rfHf",
-	"UkFW5eLP9P6vPod63hmztkfE2ka6FFfTAFvfChbxJJZJe/34oypcCSIzMtAH2wJ3ewvXEyCifjnRtqgk",
-	"5rBxNicNLx1HwLjvi6ljIBppOF1xT+n61+ifg1C52PSoMLPNuPRQrQem2e2ytbCAU0EnNLFTvNtDCkvt",
-	"/3YK3CH0kmLCllJlxRKD+clQxfRwAQh6WhbVAr4BCgkJVdj+BX/eUNO0I9Z9ibxrv84o90WQv+1Hb+Ta",
-	"kJD+dF7c93r85HjmxQXhfmlcnsVDHuIolmJcqLHs3TQ803eanedyfPfnotIiQjT3wg5mYACUzZxJiEIL",
-	"Qd510kdyQ8dw5wOmvlggXxAfqjkvp1KF6vlw5uZ8Rb2V0BVVKfJkuJ3kp0KbaQlg6AKqJCDWMOMYFyUL",
-	"9LJu2Vr9OFT/UWnDRgKA0e+lltbOQu5AQl0kwiKppqd2LNdKChWKlLwFIi46nZAMnQuuq9JFcOHfNYW5",
-	"CUZc+8iqyoBjH29BIyHjGfUOMDMrhZ4VeYZWgSgNlypfuTQXlTNSYaR9pFgI1dyUSVLSJUDqYRVw+0wB",
-	"kwTbEPEFVczp5wL7nMq12uCFXEClAZkN0N/5Zzmv5kcnr/70L9BNRv/le8mkMmIKB+DnwzY4wULJrS2l",
-	"mJOXuh9AhHPM8IdwJUmJj4WvuWVzij0/XJesNZzG2gSamrYCnweorhi5q4U+3fWX8JV+moaibYjM9HU9",
-	"93DCO7Gf/KkyR40a+xoTm54tIrRV1hQ28hWQgi6xfdIpcWyYEdByjj6H1TAILkpvLUKGf6hWwiR1rru6",
-	"LsCfF0v4s/UpwZOE8hQ+vgMmNuBqcO1qPjdLxHFLORY+o4UMi2GQqPYbi+dEPonaKTwoTAL2MUwhdf+G",
-	"9QNRo1yl6fOtFqahQlKSmrOg8hTbtpaOl16PiwVUzGCRV7w+zLOPOErA8KcoKMeKcqhcQ31ro76baPx+",
-	"qVlZgcWaRHAE6+9HaCXCj4XraqjcfeXrhlwPoZxEbcjRWFBu5TvSNpsBEKByVhRaJNSUFnVg2m3jht0p",
-	"KOnA7RytGAcqSLsJznh2uA5yQtQeUtXsB9idJWIH4mtKYbWH3aMZgpu04RJAG17U2niY1BwOsJdJ/OoJ",
-	"2ypJXHpsrMTx1syhhXXRyjUajn0DVq7B9jChB0QUbLpeN44aksWAuplIZ3rGnePEJOlS7oh6oGoKc6iw",
-	"dvfQ1U1PJN97orX3PHy3cMtIHCrOguIRXUCHcez6hwE6zwUvHVsI14VyzFR0X8EXUa0m3X72/iiFLnLX",
-	"nBxzV0niQZ4DvJB/D4DcXFkVPlQTLnPv8ARkEMpwI7qDR+ip5yNr92Ar1MzvWQLIEtBuOUVMGE9d1G+r",
-	"M+Db9PoTwBsg243RRk2BRmqjzeHj34JDU0Uz+Mecl3cOpdQAGtoHZ61C4wEogWS998+6xACl6RoXXFG1",
-	"L6HeKX/QJnjY9qHbZ4isYVOirnKz3ZkCuiHH7uXh2XvDVALyxTrQVRF8ZI/f8RjVG1sejsFjSw2ph+Gl",
-	"Z52wjoviTlq7dxJY/qAGtLmo9IZG6lpX6kbzOB5riuZGmBfnMIVd6uZGGHrwETpHjKsSyqD+9nNt1+RU",
-	"saIy3UhRuFoVSmwrVW1dpf4E3U75SrUhixpPrOMdOAgvBioYZNIBrhn2KLjRliWFetRZbSr7rm6zGv7B",
-	"ERLRO5Io5ojC7CkPsDxzzMtSAjRBWVifjwhwMOxbKevYKcazrESojakwIUfy5vjVYKjOABNBWzec5wEL",
-	"ECNInzH7YZfTFGzJpTlhb15/j65pCii0L+AFjZzR2McZy0v/uvi8FNCsx3P9BbEUbTuKUrlGu/3oipzs",
-	"RDrxZSY1+BXbe/aZHpdCKGoUIm58K7eaSWrTaxYu5LWg+EtxJ7w8zitN/OQYccgFQ2t5MFQYKLnnuYSr",
-	"P7dyyaN3nLBS3Bd3DnkZmbUEArA688je/fgHIlqlNssCrc83x98mZHPYYYbAuGHF2Rq3upgLB13pdUCI",
-	"2Y6sgyfKpHZfQN3LCXtz/H2THEO444KW+mDQ5/btt/abu8lxy51En4dH1i3vl3kvWQW6AHRoIMtzM19G",
-	"jGs7TsYuM6LpyORS3bWfF7zWx6UwLmW84NarQt7o/y/11ahS3cXgvgh6aiW3wRnKhJi/s8MeRnbsq29g",
-	"zl+dBiwUMljAej5EDZpq0b6ZSOaH6i2LIqR5MfVdxxScRdtQFXVGvqhEHC3HhqbIxpCmMD8uDrTbN/Du",
-	"L36jCQogIGzVFvYBW40gvFuwV+mBCKx/bOQ9pACqxbiYA4R2iQTRrlCMEz/8d8fHzSky99ZdqVlKO/ki",
-	"TNcLD0gDoORa+XS5NnvzYn1NpXu0hF3q9twm95YIdC9srdHzYvUAQJQrnwhRxZLaaAkgW5sBw07yGsx7",
-	"QC+ole/6cAqk+0BOKUjC0psfP326vry5ubywJnad5MXFta1dHkAm2w1x/NZD6SV8+/PBqrjPawmLOBTv",
-	"rx9cRft97CLF9Siie3J3y/nbGNyrBpDX1JCTeFUalR44XrLQf+42wZf6SQDHttuS55hDtuYAYkiEcqV6",
-	"tQ4r7Z0D1WX7ld09yQF43uK7+iS24Ychdm1UlRrg7fvOy7hdbxxslxjvk6Xx0r2LxiWWhMPuxA519AV0",
-	"Ve+nTg7eWx1BEyAVBAmPu0BdC+IpohItpRYNRjk7q//QusMjMa0UFKLoobJ6JIXSA31m0qeB9gxS9yvu",
-	"g36gHXD89dkBfSF49nSjUzda39RIP0Uo50FrU6dYdGesnzhJRU27W8qyL0YbfymNZZFaBodi9TDJQBDt",
-	"VjJ7UG2avT4+DoV4UrNK8Xsucz6CRG89gEvpFQp68co6MAYaKTMgNGZpJhZCZUKNpdDEMQtOivVeANNN",
-	"y6l6IVXi4tBN76K4jC8g35hVHUFOavbd8benLH0JQ/1nitGdIVQ/rmCUJYkkVY23tOffOO7Qw8khEey3",
-	"iKGxFj4pfb3SRsx7I3Yzze/fG3Qdn9rZtfiOTxOIncrAle3A+jcZPhBQBWeUxLyL0TMoe99oAmRDoD4t",
-	"SixjhEIXzjTQg1DmG3AeTu2/GrGgiB+MVpTaOGcCf6HbJAKmFFooDycY8UDtdvtHJYh9/fnBG7aJ1S7U",
-	"hm6yZgSf6z3g/XOpzQPB/dlfYVzPug3KjFhGU6TeTaEJTKen/g9/llkmFFUF6qJFhoDg6eigdSF8vq0i",
-	"BJbxOW80X5RvaCmcGFTaTueRFAB212tUyE9hy7tN/RVb8k6sns+U7yTYXxgWf2cRh4SI03PzRc5Nl7Dc",
-	"NbAnamaksZZQTKOMhg4m1rYX5uFlbKpS6ZigaZ3tDOI1QzWFZhJHBEtMXmzO9Z01+7sTcd26rzw6lLzi",
-	"+583Arc2i3bR/UzwsNEG9HEr07jAWIuygamGaPH7KYmGBP128P5bfOSrRp6Ab+iSvML1CBjA2OzkiO96",
-	"a22DURpw/Wk72hVNexpLY2ENFPVQkflMTrGkjqua8e2sblchARCDYOt5Tp02PP9bKug4xNH/IJZ7lM68",
-	"6rP6zPqr0dgNJz3UMQX92Ut7qksIrZfK7BSFcHwb4FnXq1fui7to77rUIOEX9wi4eg2TeMiXPhhiBa/t",
-	"bcrtR438p1+xbrOf0EW1wWL0psLgbVaDiRdzLnNXnrqHzdQaqyTVG0or0TG27/MFj421R+4mVkxb46ax",
-	"SBzVmF2zw2kxePsTK7Ew5uZRtiv31SbKK9yqfSxxeGYnZjX0GyDoxlrHAawX+8lVmoHgZdKFywtF3S14",
-	"jUJwpFYXFUHyU8csFqW2NCx4WeyilWEuh0DB3nOZ2zsLmj/n+MsX9P6SsXuvZX9ZWATOtK6c2CHe7bIL",
-	"fGFCQrG27xlURcmm8l6oWh23q7Z+imANCdavOFZjvxAQpZ7Y2911pL6M4AwiBz72Rgil4/1lV7FZAkGN",
-	"GnypxAWpsZ2CMPn4CgqkkGvYHctvtDd6MBZjtlkwvhz9oB1cMEqLdEAFfZ9eEJhxyLWDuF8ogFYrUY/W",
-	"euftntvv23UeLAJNaneHLdFYWw5mu+8dOpAp6kd4TDvKhkj20YVqaG8jkd9zV++lWG4HU/LZRnsy4fEY",
-	"XgKuBMeKNkPahjg5jkgTVBH56vgY33AKuXa6JuFnWXPV+V9hegc8nnaAbYF1mG5/Vdj8XmT4zobAFRaY",
-	"PqQA+wzeWc8Ph3Iv3+foyPoc0d2A3cy4vY6hFUD5JhEIgrkSioaDx++FXbcDnTj76ufLtPx1S6gaw8nh",
-	"Hu/hCMPxgBfvJQj+6O700D7CXWrg+NKZzAp3s2YJ4RhJOr1ZUjdlW2mH/P530X2wbjJgH/Xpc4Ujte9J",
-	"elg4zHf1b4uI/RRa/7/ioBh9RZe4mFuV/oCm11gCo831O9BJUTbZffRhB9Jf9Pbn6/9wn9eixVxS0yuy",
-	"kKmJ0ppfbaxr6Te3i8DE+BruuZ069cyvIdyxCFxXaeFqi0jPnW4ljjQzMR+w0MdUIGkVeNjSJGwpSuHQ",
-	"5oaqKJn4POOVNiJDmlypxxzQYRqcfZxALOZd1LT7qEOExh62K+0RstZvO37iY9Tv4ekvfrbfgj9hM0Og",
-	"K26liKvBLhufZtUnLK3KPE1YSqvm6tGsWyvVFHu/0w0qORZDmbtRMXp3J1XmYs2Y8x+wS8clN24CIxuq",
-	"W1g6ppfSAMaxic5OMZk8TdlVOAC/4mAefeRzxPOe9xLtr6Oip+twN7fcmQfMKZgWKouLl62k2esMzS9q",
-	"nOSGWhyJDGFWVGUdXNxj8AAiMB5Y7Kgcqu+Qms4PAi1SWBANx1x85nOp7CUs18ntkjpRHdvGU0di8BRU",
-	"detDdSt6tqu2tegZl/WARc+ZyOW9KCUaMaFobkfh88Guo03ZPQxp3ZXRQfyg8xzj0OhOE5tUDTPSrUxH",
-	"Grsvxsb5grVcILnrS9EdhMasDldghUVgEiPGK2DN4Kfr5oY01sogegm24JULw1JHOOFZQ1WqHaNGbtYi",
-	"gk0U9up3GdyT/6wvESyFkaV4gZ/WsyS+jeA2Esy0xZj6VNAIJULBkOVWjubCFXEmHqXU84s1AN/K0kkP",
-	"YTL9LkNb9FhZLLBRhxYaPRqa2uMlqjDcHEiiMPKiGbe2mZeQuLLeaqyG8lhgqUmtTZLzxQ3QLOg0QbPG",
-	"FeJD/mKJ4JLcVCUwU5HBGIaLObVoAQGjShcRGwBpRgiBE90Et79cgRnaiN4Mq7YpxIfAsrIvv7bjPQdn",
-	"NnxnFkOnNZKq+JLd5yfORgyVXs/Ik4BJE8BRJ5ToxJnQkLxbYkwjhhvWJyGIYJ8ZqpyvgKit9G0OSTg6",
-	"CZtWvETKEyvyEAS58lgSpVigd0Yw1DX86Q0bFpO3Q2UnavWpKYo2AOonsCECIPR2MOjEY+SS1wLkJvZr",
-	"+4aFpg3fJZWd8Z/rCHP/xILvo5O//fxL8k8PHWf/82f7YHnvxLcq86OTo5d8IV/evwJRpflsVL35CB1Z",
-	"qUhcg6m0QYgHYa+MHXXN/4/gkTAiHsOaA8SlKBa5YDOuMsQanEevpZTd5nsvhDZSobxbL792AAbsx+t3",
-	"OmH3PK8wCEAaBwatKwjstibYsYQhI1ApeBbNwu/R5jxuZ2LlYR6C44eVSNCm7965sWQeqWDzrT/NCjp/",
-	"SDTgcGc9KSMuJaxqRQAvyGcTbwkS3TRPmo4xwKDHQGwUgITblgIt1n+nc8GkiQaorXnLMOKzGFex+MDE",
-	"gbY5epNnMml4y7kjI7JrugjuEoRzgTcueo/Vnm1T8W3Y5Doh81K8IQQ+0LYdEWJ2+A2dseYhSbaXswKp",
-	"ALHOKvo5FuM0/BjbmKJyrUVZTEs+11DHARt+9ukqehO1ejRP3vHyLmc83kCgSD765edf/l8AAAD//w==",
+	"7P3tchs5li4K3wqCeyKq+91plux21VRJseMNWqLLirIlbYoqd0+rthNigiJGSYCVAEWz+zhirmYubK7k",
+	"BNYCkMgkMplJydU955z5Me0SM5H4XFgfz3rW3wczuVxJwYRWg+O/DxaMZqyAf46n9N78b8bUrOArzaUY",
+	"HA+mC0YeWaG4FAmZy4Kk5/MXH6ieLdLhIBkU7Lc1L1g2ONbFmiUDNVuwJTXN6O2KDY4HShdc3A++fEkG",
+	"7+WMYquxj9AsK5hSRM6JXjAi2IYUTMl1MWN9P3TN9KmUD5zFv6SYMsPp1+qXZLCiBV0ybafrdF0oWcS/",
+	"kAr2WeMDqRvQqmCPXK4VWdF7lpC1mC2ouGeZ6QY3L/62ZsV2kAwEXZovz7D9sE9L+vk9E/d6MTh+dXR0",
+	"lESG/k6usXvVTr2TG7KkYksW5neiJcmlfCB3dPbQ9H14svL5jM3pOteD41evE9MXvlwvB8cvv/8hGSy5",
+	"sP/lO8WFZvesgF6dn5n34SsrqhflR3jWughzWSypHhwP1mt4MrKn+JLr+CLYHhKxXt6xwiwDE7rgTDWN",
+	"OIe2oiP+7igY8Ssz9XtGfCny7Wi1ynm55WOfpMEj4Ye5ZktVW/KXR2bea1MA3TrHp18GW4IWBd2WPVGK",
+	"3wsG54HmudyMlyu9/YXma+YmvTp/5iVCc1ZoRfSCakILRii2kpntIwWzG1uxE8JMc2TJqFCtbwl5J7Nt",
+	"0/xT18uvORNaF/xurSOiIX1g2//1aOYkTYha5VwTquHoznmhNGG/rWmuiOnjMfzZjpTeybUm7DOeZzvy",
+	"BX1kRC+4ItR9cUgmbMWoZllCaJ6T5VppspB5NrwVTTPie7tvSl4dvcZj6P/QOkGvmubnVBYFy9vEdHzQ",
+	"G64XON5Z2QLhzdKtfOo8axJyuM7BoF7GRIDp9lg88kKKJRMNwoCVD/grxve+qZPBS19zT45dP3a7Hp5D",
+	"nHJz8FzHCaOzRUI2Cz5bEK7UmpnpF4orTeT8mAh7Sikp1jkj8pEVhJINF5ncJISKDJ/AhqdyprggXCuW",
+	"z5u35IoVrr+DyH15J2XOqAjGxmbrjrsJto8bW+OauAafY9u8LeSyfdLhMM/N7WSEgSwInWtWYFe5UJoK",
+	"3dTTuWk8eptlVLMXmi/ZoKljH7hgHTpWl69mV89onrMCl1cvpIIdYNY/eMdIag3aXPiGLOBPlGhGl/hw",
+	"+TOBAZuHbgX8pNazhXtWboRq3jJLM5gOe2UirVyONVLILmLwCadwss6bP77OWW2/+a/v0VG6ffyaPbKC",
+	"621TB5T7PdqFfynYfHA8+B/flrr9t/iY+ta3XOtJU0f4vaB6XUR230ez6qXEn1OeswwEf0KoIpTcF3K9",
+	"ImohN4pwPSQjYRUDI2QqyoF5yZx4KggrClk0HSHle/MVF/5aSPk3o312Om4Knz7BGy+d01yxlEjzKJ42",
+	"/6SQjaLBNtLlUFxrGlNWPtoZ5DpxXTQK7iMrtkSZV8jdWpOr8cXZ+cVPifkNbwnUwMiCKnLHmDCd5HPe",
+	"bIVAW/133ch0Cbvebd9N2efYzc0+a8IF0Vyb+6sgS6YUmE8zqhjh90IWzX3/rcV4ahK8U9nzPrhjc1mw",
+	"TheClodeBzeiYLTLDg3ktVliITUxbzb1aI3ttm7DL2igMaXfyIyjknLNcjbTsMjw3zMptFW9Aovm239X",
+	"eO+Xre/fM9CyGZ3/cmka4l/USgqF/bgq5F3Oli1dWOET/7NfV1y70IeIFNwwocmmkOJ+aPb3NVzA5+LZ",
+	"puIDi33aKEwrVigpyGYhYYHt1c/BmRH4cq6ZflG6QGKfsg9/W/pKvsAnbRfMa7Ag5h+rQq5Yoe3i09mD",
+	"kJucZfcsG+muOzmpvPdmG/GxJM4C7Nesfae9yeh9ZuZQZEYz4vqE0DtllpXPnZDMJJoGO23O5BpXuG0N",
+	"P4KafQqPwlLm3Ejnfa+d2eeu18slLeDahivyimrNiogaPRJkMn5F2OdVgX6tunnzjcJLthSeRjWEh/x9",
+	"lfH5nBXEqKyEg8jlmUqs60Ql5Le11LCRlZF53GxAqm/FXOa5ue31gvHCmsk5FwwUgnTOc82KIXz8A377",
+	"QmrwHTKVEk0fGCoK5wLtaaE2DHVQMEvM9kvMeugFK5hRQKkbAyqbOwvjhmz9HJfzwfFf26fb2zJffo0d",
+	"N29tlOIVugWdMUbLkLwFlRm2RAJzp5z/kik01+DVJQw7Q1VJEPaZLlc5c7vuVoTDNFaZGWEwopsib3eb",
+	"GqkEN/yKyVXOiGKssgsSXNx0enl6fX7xafzn03eji5/Gn24m79MeK4Ba/61Y5XRmV6FUgAseWxS4LUc6",
+	"dgB5zkodZbNg2Au9KJhayDwjG6rM/WUmbhh+qVUgLBjNzS3faG/6xYOvgWmMVq8zpWdUmJvzjhH2SPM1",
+	"1UbfM8/a3UcU3SqyWWyH5FyDlzp/ZKocgGnyVsyoqDRB6D3lYkg+guK4YXcLKR/Os9RuGtcjuF7gt8om",
+	"9xeyGWCe3QjNIzsCN+OutX9M1uYF7KKQesHFvfloQblimbcEQYOHLTozskGQuy36rstbx442Mwf3VrTs",
+	"m9rmaF0ynnWypHJ6x3K8g7KMmyHT/KpyN+28srsFzOR8o8hsXRRG3GObofTn2upOggXSX979O5vpQTL4",
+	"/OJevjB/fKEe+OqFXGE/XqwkF5oVVlMxndUN8QfvvrljM7pk5JErfpeb/1xwMNrDTirpbXkGTvsXd3T2",
+	"QOZyLTK0soJrSw+jG8Z05c32ms2kyFS8T2ZlUEKA0HAXRNDZP3CtjGlRSgSC0Rm4J0HVXBXykWfMNfFH",
+	"oqW5BeD4p8NbMbKybgPSpCJMzeu7Dq76HpLru9xsIO98L/V4vKrA2sBDGt0Oy6hf5eOCGQHnDmKDQ8Vc",
+	"fFpZeaGiPhQQpDlXWvklix6N6CoJ2bRhalvWPNgqsqNKi9wI1hCucg3DI27hzUejDYEE8D69btcsqJKT",
+	"8sXd2/bjYutckIGISZwESsuvQkTNrcSeeXDdfeynU7p3UKes6VvBeXOCMRSK0fbkWpt/9pwv+9buZL2T",
+	"m+D4wC0p15pl+y9yv4PXRu7DOuNXyErmfLbFG4JbGxcnEJ1fXQS0efQCTMsu25guGzbYOme/YMi5NR6N",
+	"l6W9wvx0VBQFLvT3rwe7ETrzEXEn5UOjXlXrrH18t7/2QrAG9cS2OnlvvqECr15XH51qdsCZbpnvuBMK",
+	"w/1Goec/IVreoxgDz1RgfIIsgg3SRdGjgTYiBbsVThi7MB+vXQx4WVpHXlwvt/6uBhPN/tqg0nw0G1LJ",
+	"JQObbEOFhvj1HSMFW3KRsQzlQe0Kt3eKbbu79qicv627ewu8U9GRrRv8Nu7CaXDXOKPo0JvE65bxPWR/",
+	"tromVURtOBgnRM7noJSsFUNJwWbMWKNmNu+lYOUcCyJhBOh8GpKp16TR/IGdswED0ynNM7nOM2IVa2sO",
+	"G5FV6uVVTZo66coEvcPwBauqxvvhAaX/6K8Wa+A8+V5UVeVNUnG1W+cnLnCpWXgbozRufq0ril8S9J+M",
+	"Zpo/WhlQ9aPcrWcPTAdaWRukILGPqwadP89djMdKAXD57cQonDyMKFDBp6oe2gQgQzmLaSdvaW62CkoE",
+	"mWfG5HUxPXSBo2WMJ3B3p86jATgA6RhN00k69CzgDHQ/yjAhza7zICZm7xBrGFWmrk0MTNY58+v7JeLZ",
+	"DrefDQdWVz2Y23KFXc+b9xRoqC7YHbeFIDCR1F13FWeYxbYMBlHPx4sl5XmIyqJGZyjACFzSLaEzcz/Y",
+	"1QbtWNfuJyvZqA/7qIXcgGwbB3gRiwkhI6LlAxNgN1sh4TRxPO17oj3dLbMNVR0mwM3VjmNd0U0V8VKi",
+	"Wp6pi1+aFh68iardJXvAeZ/zwmqnPV9cMZEd9qbTmA94telSvVwx0SkY4k1mQdijOdBRlbGtE7Wj7abB",
+	"z2TV2T0Ihtt4pt+Cs3TveY5EBDwq0Z27HPEf/mhCcBYP2Rn4ec3g55zlGUrpmVzecWPw3m3J6OIssfY7",
+	"YOVMO0bbuNuSywmew9rWq4Hcnic22/0whyLt9/94iCb7GrCs7l2pAqr2z0H3llkVW/W7T3KI+HnOcTnd",
+	"o5syUXqO7K1hD2RNp+n++RBI9Zzt/rZzt7VHvru3XMiWnf5Vt0Dpgnge2E33L4cm/HPibXr0IHQI/O4z",
+	"r0pwzK72rp4Bm9JZ2e4MKek+OC27n/9Q63iWk9qo5P1UyPXq2XW83aj9rhUJ4R9l7npwKR27iJZ1E2RG",
+	"Ecip6mGC7cb8O30VwQ3hy8FG4joAP4aPCLmp7Kad3tTt2prusrdr7WCA5gV5+axKNxjD8XiqjT+iuYw+",
+	"FasTIjbPOnW7rh7GsDsdzH+YNeAvpcNWr7xZ2t53sZAnOMDjDe66H4P7pluooLxwdsIE0dNldsOC3y+Y",
+	"0sR9zUVUnMVwt7WRcL1gWzhossiYCwioPRjRCra+ihOV86BDvh1wceIaWdcA4JCbsaK7J7tgIusoXhYu",
+	"F8p+ANF8xhikswUkSHlDiipNXr1OQu8WnK3ndK6VF8tTTFCUQh0M0CSwVj38z4kUf+R/bb2crmx4te5c",
+	"Mrt1J1xmfUdVo/QE8CnpejWVaXd55Ke8u8KAl2lk2ssMvXgOYcVzDJ9LcISNUwPApp4G/IjMpMCnS2fa",
+	"kIzy3Nj1WpVJQifmAFjvu/kJAxykYKbPgJhEmADVJGfUIo/MM4xlLBuS65lcsVthHkFcFt6fHgbjwzlU",
+	"BaFFB+Y+IdS95s6j0eTWiplresZWWgUK3loB+BuauBUNCShllAkOoxcYx4CmCibFCKbABk3C0FaCcS0i",
+	"C4txM0tzK8yEKeeWhk/D+VAYTabW+wFOS0GXTBFI+yplzYbn2YwWmcN95zlZMqZhIiCnRsBqOOs/cfCt",
+	"6Lf8Yz6Sg5cxqDj4ZTNdWxtRqYy9sjLCzDBsBnUrjIREMJYI8TbVIzn3TqW2g2JdTxWATXWbnro+Kdcp",
+	"fDLECiR252yt53/TXbN3E4QnaE+iWuDXfy5jcC34b2tmH3CGjzkve409eKi8tnmtX0wY6f3XwenkfHp+",
+	"Ono/SAYfR5OL84ufBsng/OLtZSBNYp39U4eufmmBKA2OB4A7HOLMhqYJX66kRfdSY0UONIAvvkUR9O0S",
+	"l8LJtj4Sf+pckDMpNOXCSQaUKAGAHqEdYkh+4o9MAGQULgS4JgShVqpxyDrJ1xmrJpfO6JLdipxqVgzJ",
+	"my25kkrfF0x9o8gsl7OHXgC0/jdL70vF7BJazBYsiyUZIHIPn/BpWJ/tfJmZ5GINE2Ak1P0CYXn0HkGZ",
+	"C1lAMgJEJY6b5rtMXbsVNlUBw7+2W0Nyar9jk1uCLPbuk3nQ3TmpYIr2I4MqaI/qpqy5C3dnefzL+dn4",
+	"4nR8XJWudqIxGpftA3r4vMbzMzRgqAX4uyM/+mk8SAbuW+afZ+fT3eNePaz2/i9nY4Ltdj+4MP8QO202",
+	"88sJKO17Pw323eFhq23noXmdSyDULqLJ3WQBoKkKR/JosBpmSVrciuni7oZA3MTeWC42OcKHATkKbp6x",
+	"mtF8N7zRiin3r1xrtqt8dnQQmcfk0nxwZcxBey3ZXn10CA/VCvHwF7R9zSM3rWyQ8gGUSMAGRW2apgu1",
+	"LvlwJQLUVk9vCHShYTD4m4UmYa8TyAqDrAOwTLuH7E1bU/rAxN6Avd039bH5vsYWo3Hjl3lN/QyEMQel",
+	"MOWZSo2Et0kVaWSbz5qE3nnGBGT5Wc3eWQu5ksjoshaZTNF8WNqkDMIztlxJzYQ2CnnBdLF1Sf6MKLpk",
+	"hGfmz+tCYLMFU+vcmHi3ovRB2cwxaNrBhAF7Dlh4m0RJBWq+ys2RA+Kae2+e85kekp+YYAX1EgENoU4o",
+	"oKSjFhxGYb8kA6Nmt4Ds7U3UB1evSvO3TMmu5eRvFlSDlg97+1ZYu4QWDBIQBCrYS7oFgegyCiyob77W",
+	"68Lo4ZospdLkT0cko1uFsG6jkJPzuZ25BJ0daIhwRRYsz24FjsXYW6URYqwUKWaI5TGPDcllgPwKrMgI",
+	"M4FZdkjkcMiaXjkBT9HxkaHF/ffBEQKjjzZQ/BiFJq2E3Ougg1zKB8gTNQZ9PXsU9FZz225Du8llh9hT",
+	"DnnFPa7iBtkDMZyeUKF1fO9Xtpq5juta9+72owubgXqAPoG9aJaq8QBUamNLKexem0AE+9qnFiUQgzJ7",
+	"GiTgXBZn6wLvbIRmpWTL9ElrvrRT9ezXBsng7fkE/zE6/fni8uP78dlP47NBMpiMry/f/zI+66j/XVvc",
+	"YS+lD7dYD2hYt4sGD/FmIQHZ6TImkfjH+av+H30XGVPMQcGe9176/9B47NDb+Z/icjDGjpmSWFA4jvcO",
+	"3Rewz5Q7TyGTS2JU3Ahe9v9l15YaPzbSOWVUU5+hZh4jKc5tRDG2PHutBEQ27bJgTnOTBbHvEcWN+lOh",
+	"8INPWn87mbONdR64Fxay0PnWUkM4uKH1EVOfmvAg5AbEi5aSLNezxTGqeOC9QclkTjYwiTmuQHIB2iEP",
+	"47w4fhAJSheMLi0TzwFn49XRUQz97UCnew+oxacCXEopnPNWngN4alReYjshrQaTykrO91xFCAp2nXl7",
+	"zNeoyyr6XQ3meIyIg5F30+mVu2SG5FwbrRo4FmoZHN8oAGPCkc8YeJsgvwVzMJ2Trsyb4IoopnXOMvIH",
+	"p1PdbW+FFTl/PHFXHsRkjMKlSC7NvRZEcmLRgcxqPB+q26RbliWEW+LOurDzGwu89fkeSRlAYrOC6TjD",
+	"wpwLrhZxF5ZF724gexwGiKuCDFVkVUijj+IlyB33ppyZezPjveAPONi9mRkFg3hUXMC4T1sSgIw15gji",
+	"ztnrwMDH3jGaDQI6lPjH79g9F8JIEpcyFu7ApuxOaPCdDUq39yV4tu537J5utVanMmsYARwqfMhrNdcf",
+	"pldkJrMyHcll3hduw9mBDqOpf4+syPhMdwhLmW31i326LiXs7ghHXTbdIjx+Kb9es1puLs7Gk08fR39J",
+	"j11SnVzrmRENW6aHJL25MFbFhf9ZYEhxw/Mcrwnzp6SSwRXufDN/ZnpW5tcMQ4jm7jHCospv4O8dsHlA",
+	"pSXp2fj9+S/jyfgsPbYxX3MhpZPxdGJ6TK1u4E6jaUOtZzMGGmM6fTe5nE7fw9sor2xqGVUP1lNCsWfQ",
+	"5tuba3iUaxwexj7xs0i25JhASPrT5cW4/uitsM9SsR2S9OJy+unD6Mw8BkFztAQw+GFucjdlQYqZedDM",
+	"jP+sDTt4FhW7G3NGFbsVfsrY5xWgrEDgOhPRL+0gGdhVHCQDP6NgIk4n5lc/T/A3mIZBMjBDHCQDN4xo",
+	"2LAWRn0SEAG2Vklc+tNkPJqOJ5+m70YXCRlNP70fj66nCXk/vr6GP8I+HE0/fbi8nkIQBS+3GV/S3LHI",
+	"EPaZznS+PfYegpc/kIzfm20qxa0Aj5TimbdYQKu1WpYw8woHFN1ZL17+YKzRlz8g0sCH2EMFCwQCBvml",
+	"5yvEziQQz1eeIVMv2DJ2RT6wbYw7rJVbEjL599sE5+LRqp6snHsgFAEtECEMdspsTuvGZ1CCUw0siA1X",
+	"zNrPzrfvJ8MTM7DPXOkmOhG5CuNW4/99M3p/DeHpQTIY//n8emr+68NoevpubP4V7oVBMnCbYZAM/G7A",
+	"P5u9EN2oj8g7HKWhYJ/RI4PdMItfZzcyv9reJH49rfzAnceVmUirJkBjMArYSOcXO3laETI428eGeMRK",
+	"KiTssN5ZWZv3E6QDNF/Gz8VR29Hv7iMsDG8gszlh+X5thwCAp3lYEw9dvEsItADn0jrjeix0sY0Bk+Nx",
+	"23RWMKpZmpB0vcrsv1DhNf+64yKD3wT864SkViynZiNbQkVGzJcsmbBCk2kYBxrrJjL2Jt9JUnGRUHR4",
+	"NDd+nsX5xcxvP/MY+jA1XzFDhJbNP0A3pcsUhFJqjNg7qljqdi+6zkFJRGXmbgv+gXincDztrFDetndX",
+	"HhDOGAkab3PemoMWYwqfWq5+APa38uUMjgf/bk7mhG4++ETq7plW3XVKtLv7D8O0js4Nc4ZhTQTBrZvg",
+	"htwEZv6QXKMBg3gnujS2DVw0i+omfeaZ4NkB4VXsQ8MWxh/dHm742aGad392BzS+E8vzC2KSKzK6Om8z",
+	"gBo6+chpHDVg3chWt+XOv5wduzoPCZ7shKyoUhtZZAnJuXhIjFX9Yr1KiOTZLCEqp7OHxFwhS+DHK0zX",
+	"4/LgkdOYb/vSsiKV5SU6EBJQPQiFiJNkOODECdfKIkWNCyOg4yitntimUtI/C2o21tk3jOp+zr07RnXE",
+	"tQcn45Hm+6mtMLSJxHyfIVY57MssVR9e7dvRga7zhwnEIpquzY7EOjQvGM1ibEQhPTE+hH5McBFyVcrl",
+	"njD1wGvaO5ljvlYxf6vtK7KCYCKY11ChKgXga63cpT6QZbXbgK2y4jo/YGxrkUl6lzMf3++aAgb6Ryyo",
+	"ZVdASIusWdAnJ5X7/VGuRbkPylkuu1UfV2xDntKciYwekmeOlWPkHH2VG8YeMrpVHpIFwV+rXcGJ+5s5",
+	"Y+R87n4xt+RqDQr5hhohDLLyga9WLMOsC7cZbgXYKyfWoNn6V+9AQqM6g5U08EULuNYb7jgpazBom+lr",
+	"STeVmd6jH46PjswcrRyx6uD//PXoxY+//v3Vl2P3j3+JQp/4kv2bjPHIjSoBt/PRxYg4HQ/ixcHnx2vT",
+	"w2/fsCLngJermgZ7TUwdie+MP8/yteKP7IS8en18dOS4eAI2v4xuh+Qd1gAC2B/UgLCeG72gFmACfkN8",
+	"T5RC07xcG8bLg2fRbaAYoa3a4PF+dHFmAOkPycirsRDyNFIBHpqv89yIdEX+8OHy4mz0lz86r8GW5Mx0",
+	"DPjCK6aYs3evb4y5+uHS/P/pzXiQDD6Cx2X67maQDN5OzgfJ4Ho03QPU/tf2iGIUtR0edr+ngolJHGWM",
+	"lt0sPH+4+9l2pyhdSjbv2j3l/95TypbZg1GLgSmXnLgsMSOvjoAPiheEZ4pk0pJ2zM3ulERpWfhU0H6J",
+	"w/vRfjjM1gyoU4sOFkypa/BJN/ApejdEAPnygIVapSBA2icIBHO5FBYqlhPNBBWQEYTeDM82b4N/t6L8",
+	"lkNqAKmuReUEVLaORzciH63DLmtMKsU+gV4BOXHuhe6xlCVXKgr8HUdmA3Fj6NDG6TshRzsYO9vkAfd/",
+	"AzHUpCSE8tl/DhBOCiBcjQ6820c3C5mzay5mkYsD/owDROw+5BF50JH7qo931LdBrZuHgrdhWsq1SsKN",
+	"ET0P4ODJpsa82hUcGN9ryhGVRJn7hSqSjtZ6IQv+NzATj8kbRgtWkP/6j/9MwR3qmPyMWW0Rj9Fr2fWi",
+	"TRZgV3ekL/w1cT1uGCpYlrSNfzgKpGNLikpm6ET+7vXeG95Zqzuvft/+ajLYFFyzS5FvSyB5R0KCcFKw",
+	"30E/YtPi2OrfAHXZ7h7wYd/INY9xooqPyoWEXHSp/ynDbON9X+OaZBw96fgtcMj5P/nYYc+PL1nGqQ2n",
+	"7zoqMCbvQknUd0jKh5DFGT1/mEN3gJWaDFY/fveh4WL68Tu9ICtWzMxWzp9sAper6ye+bZO4kgZNfH+a",
+	"ucwvS2yKYEvM9IygDCub67BtMUEryszJkhpRkW9hK9jVYSCg5FxjehpYLOYSNdIZLFbo1T416LO2u2/U",
+	"qA191j5uWi3MsKG8B93Gb2vOdANq/aYEqsNj1qCDSFJ5kVS/DsYAlCjsTrrIdLGN3vQjP6ceAbKeQXBa",
+	"STKnxf6pVOsVhIFiK3khtaWFtTckBnQRFsVzJrCM7J7cfKlpvm837Vwe5p2kchj8JPidV+l8/JCsmMiY",
+	"mEUiLC1YGyH1SUmRgF5/hoijNnyNsN7c0JZbWZ3R3Ps5nz0s5FqxqN0DqiS9q5DehnWrKjAJy7HqX4kO",
+	"nqsZLbKSA6+WcNGdq84SDSBdHXFMRCkiSNIk3Nzp29H5+/EZoJ1N0+n4z+9GN9fT8VkaJbozQuk5Saga",
+	"6U+tWtVacLDrYXRpiZ0spYtA3trMwz3Vu56fmstjgqKJ1CXUHvASFnUP6wjRaruA+3D2cLFsh9aG62Iu",
+	"4xuwu8vev97te8wv49azoVRYt6WscDo/X/HBpqN4WWSseCNjLufuKWndoN3Vw/91wd1tQ2bZyGeK7iS9",
+	"WNSPOiGUZPyeKbBLrIJWU0tcc7sN2WhfiDf2T3e4/tBZ2q1ZdxuhYmu/Ybdg4kTeHYP8B3cxD/t5qMuB",
+	"ln1rkO6rnG4bzERvt/UC2UQtuNjHx2JWbGGifmaRq5VnsQ1+v9BkwT5Th2ByKCVzvyyoWjh36gPbOipg",
+	"4OOwAWE5J9YpT3DvNlA9wdN7EnhttCQINTMckdWjUJw8sO0B9konrvvKBFr+vVgg01eKtMPauxhdwdud",
+	"O/cEYHdkkLtwjtHp9PyXceoWQJ2Q9Pzi0831OAWMtkbwIcuwdEzG4KkTkt5cAJiR2IJQBVvKR5adkPTD",
+	"+fU1pKlZF8dMijm/XwNKGiJeYKqqW+GWv/Tm2dahGQcLxfqkjXuwAkjEsQDMy4wAYIkWa2h7FSAVYzpg",
+	"Lcm9XzzpI6aTuWS60OxzgTSfdleh+IPY05ILSAhHzcjXKiEjojSDdFYXVkJz+laUZb+CxpJb4fkkzOFF",
+	"pkvPOMAVydbRcBJ89wN2IiKM8Y6HUIqtvgx2o+mazQhBBJqFaxwd/XC0D76hGV3GBIX5syPax5m00Tgv",
+	"PgIzjj6yskSZm6kMyIfwP83eVVUCKYeFlQUUem4Cs3UBRbayHMcYeDYVjoPD0ln6R2Iqi7sn7GIDEbWj",
+	"0DNvs0oCvKcAoT8ljjwLWJc4Qpn94gYsGpDNNNzH2r2LN3BgwadUW2upNeMzxA6trrZDd73bF5vdcqHq",
+	"hu7LV396/d33//pDLW754v8PAcv/GQ1XMpFNeYzXseK4a6yI1seJU+Pb3v09qKfZ/MC1prOHxvztLmtS",
+	"a3C6XTV8rkq4Ey1+FX8TMifi0zqVFp0ppAKATb8KPuv9moM9dtYG3PF+B4MKO1pdniqFbFIWqXeGZbAJ",
+	"w2msLWJ9O0c1FNvf8edVToU/ufVAnkvV66Y9mba48DVq68ZsWE61WxHVxtja1HsYXyZHR0cnJMW+pg68",
+	"QfO8V92VcB4iJmCrHujHlfiYV0uyoRvdc6Drwpn6Otg694UJm/dUyi6ACbFSfnEfudZOEvgeHeBrHPiO",
+	"B7dtrspYvlOPJzcXlqXv9PLD1fvxFDRj62ja41xCMEYP31IJxagcyJ2t5o9Wu7LYMb3Nfqspvc210laM",
+	"qNbE7t34fjyZjs+OXUlVr72EJSbJ6eXNhXvKCgMuSppQfOjj6Hx6fvETPISllBVSeLjKLneMiVtRFtuF",
+	"jDmzYO4troJSvJVSvaSpUu+b8V8uL84+vb+8/PnTm9HpzztfvxVYwvVWuBqukE9HNRuS8Z+vzid2WJUe",
+	"F0wzASqdzxlzacCeg3lILi6nn0aTD7YBJrLQgchuBXTcqHi0WBrj5+z8evTmvXlcB6XYMq7oXQ6J45A6",
+	"Nj19Z1v0KgoQm1aSkBwbNNCpVa1GXFA4FrBoQGgJK2OPB/6rPnHgm4XpsElsMLJBMnC99rlt0MF9J4zh",
+	"vhv+4vfo/kNmF1cW39q3Yce/pTOmn8MRAQ39AolNh3shgkbiV3skgAn8vMLSdXNN5Gy2LtQBziCfldUu",
+	"X/ExR3sfHQVneTZuCllhet6mkOIe/VfmwgE63ghzQ2Na8F0hHywuKbGZfQoTiEw/04Skcq0/yfmnwsh3",
+	"899C6k9WWbvLMSkJ3SOf4OM2JWcmhS5ohoTKmJczK7lvHVNivs6Q4QqRyKWzxqGTsNQhUq/G09tZ3kBI",
+	"YXZtMCRbQ9+RLf/16Nd0h92FljWgol8LCiK3rQaixxCbk8n96Qs4iARXqfzKHpsZUiKHb+27+88tmH2C",
+	"5t9iLiUc2kNKZcFYLQ91Dq6RuSwOZNqO2NMVe/nJrMffRaJiocVwapl1I7EmqpjZeJqhENifcRi2+wHv",
+	"qRgmt5aGeYLX2tYD9rZY1Nsyk7jk7N49uJC6eXBT9hk9m744gWX9LkuMWsZhgM6Q+mQ052Ee7rva7X/j",
+	"JFZnUJ1Uso+7TebXHIGxTFVTkaHven0jGtZd0s9nccYRf0E5p+iPR8H/7UVdcfFV2hVSjyvzUosSeb55",
+	"ezFYtDJKfTISJRlivYQFvFVyOLj884b1fYapd9dHDDYjmKX+QusmCpLvYgRVN9nTicvRjLKyvp8Z9ZYX",
+	"7ENUd0ivxpNP4z+fvhtd/DRO0T2qAheYufDhYodVNFe5t4WhTrHNPIL3wsrZ1o/mXwdizeRWIBo7LGiA",
+	"ef2OGLSGBUc132wXLkiKBpDjIxySFJTuT+cXnz6eX5xdfkyPvbP+VqSe2jB1WzCdjKbnl9HnSWpRgKlD",
+	"mpc9cQGLmVwx29StSM9uoLWLSnNQmb/EE3peMef2UjU8Gco3HgQZ0pKEKDWfGb25HtfGOGcbl5yyM8jE",
+	"uzBdvuDnFZsZUwopV0/AkLGWJBOZqthQRhQj/QdGTQICJrxhyklBO49YM69qFYV7yplG5QgGyaC2Dsbu",
+	"2ZnNQTKoj72bo8Fv9n5nBAqjvNk2eepYnpVVgMppQAgWFHS2FLJgDxDFjAqqWb4dkreyIKPpdHL+5mY6",
+	"Tkh6j1/y+k5aXtM2hh6SaU4ub6ZmFkdXV+/PT2GSjPV48cv55PLiw/hiav5rMrmcfJr+5QoedJ/qNl1u",
+	"3P1m6x0web11antV+VsChU18JnF6gDQSI7MgK8DwBwoPwRJb/Qg54diqoaa7aMq/7mi3wfsxc+1cqSY2",
+	"jpKs2JywslwTtwQxpe8bxgDe74RoakyzsA758xay2xO6OrQeWzwZ7V1rsahXr8u0SJ8y8vI1wczIr1k1",
+	"6itVj+M4RF89rmfBODP+aimHPfRh7kmfLtbaM5s1dlDXVjmdsdO4E8UvMjykSgj+CUnxT2l5ZOE6OsC/",
+	"gg1FR1c01Esr+W392UsQ7wONES7AFZElmDxXblGlOxZS62SpgoS4Kudvr6lasHtr5Oyb8PLJ6qwHf3+G",
+	"qQ9aa8+gx9ONTL557iauVBmWZEEzzMly0JHE7crdI96+912XOtQ7eobqiNFKhU31Fso8OMuGikmau5us",
+	"1w6arHPWGGoM6x52La9bqUPYtSTgu3+m6n917Ek8mOyHGUxT0qfiX728H/wT58fee2Ug1IqpisCsnqDd",
+	"892oVlxI3eR2VHLJAOO1KaR2JQSoKEt11pQGyBHsS/AkC0e+5DlYu/A98W6kHJp9jiM0NgXXmonuPJhR",
+	"Yhgcsf1M2GjrdD9HlLpcu71h6igYxteIUxpqVA07VolqHdjUznYrkGl/WWwhdbTg66mxUkXJZsGZ0CfI",
+	"xXXn609xVz+jWzFYJ3z396oiyvY/7nZe8OTro76Y6f3SBj7TuChXFY2qH77sdy+aHGqXHXNnGq7OTrO4",
+	"I5z99xuns7wem2N/fYsq+dycXoWL92eJA7bCv9IWDHzPxcO1TwTvkTZdZo/3wZk+V/JzSyb4h4h49Tne",
+	"O4RgeBNFb5kFVVdBjvf+VwNvAG+mH4OyENa9CFecZw3wycVQFpY763zv3oArueHuvVwxcX5GTqUQbObx",
+	"jkWZ1A3dmcklU820gw9x+kS5YgIIez0WXEuwhIy6ZgYS+o3MdwaJT+U370Z91I1+lELmbH/1sNyW+wTt",
+	"ZwxUv6q1Frt91NICg+cT70bN+hTSRyKQ/afzAUnkXNalzFGOw8vx3QyxpXim18cKFYZLUEaXqYtBWzY1",
+	"oF72lahq8NIwjxtRpk18Ju4jCVYqlq7yQomZMdughMvE2UyEebgRr+ouzxow1ns+vn9NfuZvAFh9M337",
+	"4oeGguNrMaOaZR1SYMMOeXWubCC6LGFhhPi67JanQK48bQPdUA4HwAigyxBFN7COsEiln8dWj7DQ3ybq",
+	"n2aTOV40o2T0eXl0dHQIlYKMl5fHOiolR8IyyLagUddpE88PfCE29xdsE8rlHndWV8qOV1/r2mrl6rhg",
+	"G5+C14e/pFnIBRTL1pzy/NuPNOcZcQXloCQee5QPvcovWEndM8+kuxxvyFSXeeO+uFEdcCedVINx1WYF",
+	"b1+JaoBL09x0inDhSHAwgkrorJBKVdihqiiLLuQybm4jXBQBgx10g4uAcKvnWqwq+k1Q4ap+Op7pODxh",
+	"9R3dzd5dENxl8TowYYEAc/u5IwFYIvA8YALxkIyxTnN5r2aQy7MWGeS1KcIzV+jU1pIhqc2KesGzFEup",
+	"YIkzS4PugLVQIu2OLbjIIDsIPJpkxQplr1BUCLVFurbTHbQcejuSTtXOTINTrvMm6nfzky/l64s7x1KT",
+	"zHQ1eJarPD8Arg0qGu+JLNl3I8saev88V48ArglwOO0w1XSFgEE5oYiX5c4qZK3VkwLdzdjUSDPQx8bF",
+	"5TtviF3aPHdfgdyGbHmVmAfr6THNiiUXUK9P2YItyMFoJ9VPW5Bf6ZxFkFuNnNl7txF26pr/jbX4divL",
+	"gSqKJw7hQlu0JjaFdYLwj2VKf7th3dFBaNStKjSpgRVqR8e2u1dZRAhwRPVngjJNjtvrNFW+6giwLHlA",
+	"HXwWHd/1ngI+jtTrG+WsAi0bxssd9Val/Hp3KiXvfbT6cGWXllW0Qp5EjgxLyrEOM1rknHlEicfjwx7B",
+	"MrnPzsZkuhoyMlkZ7lJvPUFTOJyaTb+14LMhmVjmITMyf6FQnJRDeGP608WYu4c3BDoFWTG5yln1+kmq",
+	"0ZXORmRXMVvtZ4zZvId+4V1qz3Mr2j3Zv2RWn0G7HMeQhOrN/lBb+GyZV6SaafjRqVFS24HwCsldIysd",
+	"v0L7LXC9UteeHPCua12h3Nm7kvbpi0bN2j7wjSKzdVGY3WJ0TccfElyL9/YO6hAkKrtY7YA/wkEuakVx",
+	"CtWFfWruqc8qbeHfawbdvuwCtq2Q5jyxLfZ5QddKP0tbJXHgExtaMZE1hi56tRQy7D2xqSqh3pMaq3si",
+	"7HArXHgRvshwtZIqo1A7X164QZ8j5lmx6/pm5xo5TovZgmWxurtGPM5pAfT1gAM0jzqvCfuMih5W3a0R",
+	"gUL01IgEZDgvrEcZ3jcvuTKZB+bKNkddI1f7rn/+7fnEl/PboZwg6WT84fzibDxJXfolMuRgSAyVsCaa",
+	"F66HJL2+uLz8t/Gn8cWZrQSobgWStJSasQVPBs1D0RaSjq9PR+9HU3iz+StgXPMllhzEEu12PB6wfSvK",
+	"OoCA3UbyLGdLewaZstIqScPq74g8SCfjy6vxBdZOdO/WOgMNr0XGs1tBRejNtahzsGMCzhzT65v34082",
+	"79J9yfxpMj69xFqN+MLW1uGRRci3C0miWrF8Htb59mmwiQVNoGpuk2RtsfT0+vJmclr/tv1j8HWPYEOA",
+	"R8mRcXIr0o/jN+8uL3/+dPn2ber81k7thdqMG66hdL+czytVLT1TsL0tT4hvy3eo1t6CqltRsvvakpOa",
+	"CUcnBERKZY1L935YyNbW3DDr5KXWkKRn5z+Nr6epMzEV2KDwsUChsZhZZ05VAORvz10NSDwxg2QQbv5B",
+	"MvDbGZ7CnTpIBuFGg19wk5l/BhvD/adfFtN+ZfnKP4TPBMsT/Ff5SjBdkMprZqEj8+LEaSe9mBd3Ffld",
+	"4EGfOmHbDuF9oyrdbfcKyaZyAKllrEzRzkysIVkj3vP5IBiTMR0+sZVV7bsqpCR2NV/vWPhX68kL6rTi",
+	"e2WpVkd4Gu7lgPl4GFKg1r/ZQIN8K5AHOcHistwNxkpMiMxwDca+gqNyfTqanLn2A2LCrZeL0FSJuSnP",
+	"vXnlVhgLoqxVEmjVKUjMD/Tz6J4FSTPXN1dXk/H1tfumqBAFl6VfPU0w1hED2rQZuxVOMQeGJcRg1dM/",
+	"Ipyk4cmI8JNC5jvOhDl7votflbg03K9TvmQ5F19Zbeqsb1yu9Z383HSIqvyWlu/MF0UHpodKUfCW6hcR",
+	"EvGVXkTppAPhbRrZMv/JY6zLStYrqEF7lBjtmNyxrXT3pbm/lebLw2pvuVez5ghoCv0G5sDwWzZURO/k",
+	"I7Mdg3KyeJUDex6yqyhiWb0j9WDBRC8PUUNuyL0PE+ELsWLc3GXivsG5sT1CfQ1VG2D+s6kwT+ejN2sZ",
+	"zl9sr13RQvM2mT2CUA08guDfteDQU6sZuTq9TlFS1botWMsfQ3M47+bit0Xibf4f8oFVd6IxD+Y8z99G",
+	"SaEB6AreSazzX+A1ESIoZmCe2Ey7NTxmbwmv0u0WGnBL1Nk3iF9porIPeoano55BVpYV3+3UDhpkRZUK",
+	"vLVoEdmlcSXSmQCGE+SJ6ZGpct+4vZ295gJ3No4GX8eMwQN88XIjmjBUPCvjdrhJ0P3vdkpVuEHKcCZZ",
+	"nNjdT09PFvvyvfiRwTjuqacD6xEBt96uq6ZYcL0iA3YqMXuGrZxLFULRPoPFl/Icfs1YsqgCQf4hiI6w",
+	"D9GVMRtSn7E5F37Zexb288aUNwydzcQhLpIAWTmjsEvTdZGnSckV4o1ZZsaAcRSzZSsNg+VNbibvExvG",
+	"VgjvsnE/ciczztQxSY2dPmXLVU41syal4veCi3vEkKYuyZ6uVkZfPZ+TnM01ASLMtKCaXbECz7V9HV3x",
+	"I3MfpreCFqxSaeabQEDD6I1Brnzej9FJH9h2h6o2z62yqVJvHmv6wFQskB6Dao4USX8aT8m3riMqxRp3",
+	"9mKo4Lr3oiy4WK11K1FnFbYR4+Co9u/N1vqmd3qJ7nqgKzBrjLUZbV02T0ydBPUnsC4f6GzM7IVaGacl",
+	"/Rx29fXRoZSgu97x5uMyzrjueVDOYY5rsblvSk+EmQ2pmN+O5iLcIgtExq0bJ2c0AwwrFeDRIQuptMO1",
+	"3vNHqClTnTYIjyHLmLFRjLHGEU+qJbZcejg8o5dNCzQ6b8YxuryM7sxn2Ddfbf2wbw1r+MjZ5r2kDbiF",
+	"ZdVcKF1KwMoECohdtog9cLdWRsVCBuCG9s2y+Y9YtgZw7sBLhyj8n2eMZWpCdTvokdje2S8R+x4G3/iS",
+	"65KKquyfrSAUSSkPbZxDkgtDebsv5gXdOyFHlmykubbVjub0pDBcu3enOXxWnZukti3qY6+uYMumnWD9",
+	"0p4aVFa53vcxowbKwJdkAJiCis716nXShJtBAIKWEI2AeEWVq/z7H9qRMTv2mO9Jy5xcL2jBDqs7+rID",
+	"QUANdwnBVhtdsfc8ZK9UCVAgz5Lmw9bEoGduuVNikZ2VlulkGZJVtPFUHEIv0UR7jcY8tr1/VBZeabvS",
+	"OozgrNREdDRZAWgBt9pXQQFhb7180XXclydgVdXOrrD6/EeCiObCb9o5pXFjJVEDl59eyGy/ZLPP2U+W",
+	"g0lq2Qgwl/FlkHc5izgi7A8kY5ryXJE/TN6ekh9ff/evf+xD4PjARYbkPatC3hd0qY4JF4AaT4wS82ku",
+	"1+aJmRTznM/MxaZpzhJjgfvY3KfCG4tayk85Le5ZcivWQq1XK1loln2CkoyfzOgSgnPyCZgg81xuzHtr",
+	"QW31UYb9ueNZxgQ2aGTiJ1tyWsGzj5Tn9M70w/ESJkQWxppBjc6RQFEHgSxX1VHkwNBRHYto4TqKFv+I",
+	"cMDVigmGkGAK+xqq2pEAe+R6hQwPqpnNvQezaUnn+QTYFE5iDDmFtNOAvXTVvbmwzn+jN8j7YTsKyl9P",
+	"3/34Y3A3vD6KJ+A3I5DfTadXbt24IMbmjs+gtiKjnhWzoVtbluH4LqfiAVjOM5aSjCvNxf2aq4X1FppN",
+	"oOrV1INXI7lr9ZJHNp0IxhPAfCwdZznjsdP9v9ec6XelarCD06OhE8AYFVUDuMz/cd74WcE1n9Ecw+ce",
+	"yQisCkzoYjsk3o2PVpSyj6FZvmC5yxcpGzA/SGtdQadcNNaBh8Prtg4xqCEMbkWl+AuJ1X4xGuoyEmxw",
+	"4ay1YvN1Tlzh4jKa5Q+hLCyeC9TcWwFGLzCKgrXmxAFSOqsQ94kiodOR9IXe26vzRUNHwcr3CR91P+oT",
+	"RrOuau7XLSwHaWq/S1m57rOzFsYqr+jj0bn4QIsH9LOYnYZvOT/crjHX4/urGELJSL+Uqsu5Z/CDKpre",
+	"ITijec4Ki1EiVA/JLmtOTjUrwO1hY8TgG8IanH4pPa6zI1ppR3Dh7lIwcTtp8ph72J6vaB/qbaTXczrt",
+	"t36N9hF9QhGbxgj4Jh5mTe6ZUTOqt3tzDgQ4NRsyN3BvYbaRYJuIShliL+WsKchXUqpwrUgmZ+slE5o6",
+	"EuRd3QK8og3RK/gNx2eFgjE1be4o3ilJHW4Uwp26isePONix+V5MC+fxOjWlO6wjgxOuMngGY595YNu2",
+	"CC5v8DZDaFGb6w4dpmZTWES56kkNKDei+fslIAyOPNyoBXrrH2HlEYcX/WIHz0/bFtzr9IlBna3liEcI",
+	"x+bm2O87v4i7DprwzLQd2tOF5LOIOyKndyx/CgGjI87Hhtq6gDsqIt5Mz/pvUDuiyA71V1DU+s1X0R+a",
+	"JyLn4qGJ305LMndBVJiJYxcRMhf93/8O6za8GH0Yf/ny7dVo+i5NIMxXogzs7rTwCjS34C2MnLSWuY6E",
+	"SW3Zr93Yf8Hu1zktAqbu8h4EtK4t5kEgqLVZyDwupMu1j/lbSnqT3d+ceeEARpYxYF3kRr3H1fy1o6MF",
+	"Vytx1oL9bPBo20Z8jsIY/jI8HBzkmrAOlkhhHGui9+6U01P39c1/oEP3DnPx/rPFYhpH2dMrdx0Uri0Y",
+	"cMoB2C/9a8EyOtMs+zU9yDs3iytSkEEPZQIALa0WstBMYEXWOa9S9zXY9QEt/qOtwedOImi6cHqWXGRA",
+	"ONPMulcwCf4af/lE+Wi+gpex9BHuFHEAFwf+jpL3+sP0KvXZj0BKkNiawx40n6o1bIM0IamZWxtaX+hl",
+	"Hl87I6m67wS3EdL93mNckKT0bqJMbHVu4lZpOLhSzHjOG6rpgWIWJ3YuC7sug0xzvWC8KFPXe4bTMj6f",
+	"s4JFs9o9EbOtYCLNVehLZOF6YbABW0GyJbyz6F1+SEzSXNdc3DfRz2yoIuCjDZD9tLWbSQDsmrON9w6B",
+	"P7Q7b2q4Zm+xj1GC5CiKbhzj26fgtvHVhF26+IqCZ/m//uM/e6DK4jFjT4DvMqzrgSH4scoxjwb1AQtn",
+	"3nuzbQVvgjtLQaI33ZbuON+f4f7Mcs3OChkvRx+MF44FINYchAEcAwUVOyhxn5GC1Xnu6OwBcSS1afEw",
+	"W3zyhYtS9iUYsgUe9u4RX8Wp7we4UtH2d6fH+i9prhdyfb/AOVILuc6zE3KEgFpXWoorYls+vE/X4HLe",
+	"V3CYZx7vUh5a7xQNOtH9QpVrfTmfmFNvodcFsyRaCJGLVCKQxZIVnpUmDTZeeggTdHdGRB3xk/3Xf/yn",
+	"3ZIAVO1T1XctZgs2e4h7BKgOoOr2uWOimMPCoiQ+YLxr4QpiNF4qeHn4WjWls7ssWljJwPDsaxI5agq5",
+	"8U41qP0Qlf22BnvoMUzQvb9iAnJHgEfM+eTLsBnmMaNz/CkOO09bCRcDLG8gBBJ/2ZcHt35cqlKvspkr",
+	"E71f1XDXVlzj6Lg/qW60tRcsLHnSfY/CfX55B5Z21lwuTjvuxZ31iGgRpslfZL5GQ7zDG1AuJCpNHE2k",
+	"08Y/nF9fu0y0t5c3NlXu7Pzt2/EEC4W8H0EtkZuL03fj058bqhbtuS+BpIVqFqvX4zIyXU2UepkYggsS",
+	"Vm23eyqxuAmoGIV/InzeWHDGAghtOknr1YxgzD2rWAbNFN2qjmuJLfdazM1i25mz0jwbPzueKv9rHJiw",
+	"ZH7PmhJOXLUSgCLPDTTvr43dMgIHZnC78SeYqBh0KD6TACmK05atCjljSg3JORTgVZoKa63Juc+o+kaR",
+	"WS5R4aqvBH9kbd5uRRaMFvqOUW8EzphRgoXVecpEZwvy1vTBXiNQxEkWD3Fv9CynfMmyizqcsS2jy4UZ",
+	"uHJsR4dpVPbbk+ZqCmF+ShD69gkXh1zrDkfUwFy/y2wK+hMXUHTLXOmeooV6Vfoeym7ABjnPfBzQwSEQ",
+	"teBx8phErRpZod4wWssgO4C6ChppoGqFU+U3VI8yMH7am8qvut/9FoE8nGpxvl6lelY86ygtC5k7zk0P",
+	"CvnrgK44RDgwWwpZMlZQM/TXX/so35YHrw/V0CMrVJzCPRahsVCzFfyHe9WNKvx+ZXmjGyax8qSyYLXT",
+	"1nDwWwTf8/izUYY+xZ0NHtR3jGYtvhXPsgx52Ohi8VnLJXGYldok40ahdmozuvmVSwfNWMGNVu19QuDa",
+	"s0f/VtjI3DFJzQpCTiliWJxwkBvhEnfq7GRGkPucB0SDmg6zDDLBgZs4lnpgOvBmq1mH42QevV7QV999",
+	"vztbZ8hQaPsEowJq8M9xwvWertaw6FtnMKdlYb+ZvAesgwUzKUQnLSzL4VeAdQbTlATTG9+AYYWuWEKY",
+	"+92m53qP5lOVrz68DE14YyFdylnGaxHqLkpSw4SspFAsfiSnln3VbTO8+0paM0sXXj97O9P1zNsPb+b3",
+	"Noff3hjGXplOr759OXxJXh0dkcuf95KX16wde8zBsvEHWxZktu7Crh10qtyc8SnXBWfZCOYycsULj8M7",
+	"8YR6pKTnrMf/oLEuxAHZmgXJZ+3kWA887t+stgoz5ZmtEv8VWeywfNC8YDTbolgHt0sAspTzufm79a4M",
+	"e3o37AyUvW6a9G1ZPb06KthorsKn5Uq925LRxRk67pkAXkf07gM87G5LLicI8DKbJMXFT5Ow4qvnHJEF",
+	"NB0wjOxhHT4Qp9c1EnCK9HcV5z+gYKzpcwhZ5gFslI41swXGWXFbPtuslPjpnWrPUb4Sz23yNRlKyj7/",
+	"abfHMYesW0XPHHDIAlYSzJ5pgr80Hb/LImNFvNzGc+Nfw+P+dfGv8eHKphhDmcYaVGsDejsoyUbGdLYg",
+	"xmxwqazKipTS705Sh19Lj0MiNY/rTghVit+LxIK7EyRFH5LU6KbwGlrkkMqOO0ANSUqzJRfpMXRJJdgj",
+	"YzCvM65dMoI7KBCIL7DaDPTF/AatG13DNLTvtNAZ+FwmWKdl/1lx+R3f4osw8ROpzRkoqyzV9gpEUPDX",
+	"/WTEDukCwprmCgvuhPVIbUQG1Zx4baFefCKVBP+GmgRs46snp5uFYrNPiEG4o4p9/9qZOUAKVE0vb1cM",
+	"q5+O3phyrdmU2qoZtcoOakZzDx3oJPvH/pVrzVaH5tOYx+SSg1axLdkqmrBuXrz1PP6t5q2FlwVtN06f",
+	"o+Xd5Uabjn4eX6Qu0DQk6cXl9NOH0fT0ndEYfD67rfQOoJO1WDId0BCURI1WHbO+w4XMM9vgZDyCBm8F",
+	"lqHCu55iuWqrw1Fly1YDmb378EwKzcW6xtYHvR4kg6Cz9r/sl/YWIpdrzcX90E1Ml4OP0bNv7av23MO/",
+	"m1ToFCqpn6VAHl8W3AcuIjPyE1u2CZU3JwEd4FrZzJkhSc/Gb0c376e2IQjmo8wU2nG5WyApTPgn+C4+",
+	"fSuEr3AeiAf3vKfmDAg2hp7K8dpScUI0EdkxfC+RtbK6Ljhe4F6DDsOifHL15F2jeyUy1jqpTm73FQpX",
+	"5krmfLaN8SbD6Mf/XPLD9urjs0gLUFji+aOu8oAlDVnBJAXh77Vi2XHAqAUH1IafIySlzSnaPXx6uF4g",
+	"rWJjaaiVXFaxho5adIsd0SHB+lVWFvCIuj8cA5SH5lk/Wy8gAn7lzTYOZi89vr3S7utg98D7C0sR219u",
+	"YptuDn+EnkRv5MruwI7CVt2m0xUGIyBsUsDZ4qO1DgZWqj84HqBzNZr8sef+uRUM1VZ/q3gABTKhlUAa",
+	"H0bZvWnKryPoHEWubfVems/UZS5oy86RANkiMqxCtJAbyCPBnYq9zxkFRCyQi7nZQBEb1G3z4vZWQBGo",
+	"PGaxP6cwazeCowKqLlvkLllTCTupzOZJmKjpbrtoZe/99lGkyABW67K/++JUTxJL/QzOuM5h76SnqRwT",
+	"x4DR4yiO7B5GEiS3KrI0vaJ1HM2Z2J8s6YLMdPfs+CMLtJjGntk90q6GZUN6VVXPj4Rr5hIocKvSObBJ",
+	"VUAO3hXn2vdwgKxBD1p+OR8c/7VDauwHeOfLr0kURe+WiD6wchadvYcuTKs7lip4Yk+TkRXNZeZusJCd",
+	"JU6qXpk9C8xtuguD3/28xyymX7ud0olle3nKIZ0ypUvboOZm9X/vIH9sI3tPguxzEBLId1QzLBPhONif",
+	"cDyeTxHGzfhLqQjt6hRWvSlBEoEqW3OJeFILW0GNZUbj6KAixit6+xuk5jqESoIo6Gyn8BuQbgs8i0Zb",
+	"6Q6zL/dQo1aMo+4pcyZuo+5InbeyFODHRmtxsWQYVeYL5FiMVqSYUbduVMsa/RpTGR0ReEAk5L4V1kQz",
+	"UmQzDMRQ76vdzK/VZ/Z6XKgzRb1G7b/aokCbLzhAe+8be7FdSb1gwOvhoYkl30wZMIIDBCwXdu+XsCEX",
+	"AIqEj6s8XYHkfxnJb+tOcUC1LvidOydN6XT7sudCFatn+lwyyCpF/5rr6vx4FPxfq3lov40X6sAXFbzu",
+	"0SkmHnkhxdJmGD3bfAOfkI2JRhp+assuA/DZ+uv5256txTKW5nxRp5cfrt6PpyH9/z6noDGF+4TN0Hb+",
+	"8qSczkDKH8TY8rHCtIaCekhsHMsJ8xPikwISd1Ua7RFrKUAhf/QQUlGmIfwhmujGVZBtBkBxTzGOZXD9",
+	"+3csl+Je/fEEq/Dm27D1pNT9gY6PB1gnSJj21KHQh5I3dE/Ieq8GyQJJ3PF68MLbpd73SBLenyP86glC",
+	"buXdm90u3iaXTvwOdi4aSXRYXAC190DpgliT9dH1Z8fskQ/kdsresonuub1Hzsmh6n5qjONA6COuj7YE",
+	"QUDRxsRUIz+UqydtgypqbUw9RVI1kys2DO5klfbL7Xoswzz7doEPCTVElR59YATHvEe/cRrUboQOodct",
+	"CB7k6nPOM0f4n3GFmO0NhXLcZRF722LcUdCxKnDjAnesF2u0+bBerBVPrkyso0gTcrNTJRYfFbIPuqXB",
+	"4nC14lXoW3Xu+tK/6KxuV+DIOnJQ4M/9xfANEsGHzqCuO6+FK8atvx9FdCNZwVGT6sWSZddczFjHJOII",
+	"AgVU4wU3gmrbo76GI3frQQJ3SOnvdhX1a6if/jBGfGxBlmLHhe/+5W5omRIoYyzMD5a5tP0N+xzkuRVu",
+	"VoKkh4bstv21d3+yj3UfpG145Iyf3Qns3taC0RyLIu27Td/hk92FH3zokeatk7Rfz2naGr2VmJzRQpzR",
+	"bawnPVqR8uENnT20jsoKZlffIm6EclHm1x3cncYbRsinbQyE6l2KCWKs4mfZV7o59CsrVsyskbqPKax3",
+	"ozxnFc7YCmVso9ndieEWgJ1bZIhv2AJFBXm/73AFOH1QVcWdlA83Rd44t1Y8T+yTk/d9bFij/+3VbeGh",
+	"g5ThZABcPB/BkGs+J907rGlxz3pwPk3h+ZjmqhcFU0Z/ii8aMOy2nlqk5zTX2164Q0mJXy1Ol3ldDerd",
+	"gwGNLgEspQOlWpXlBZS6XqQV1fc0uRUONJqQ1M6Q+SdKVPMvOJ3mH+V+snw+RjikZEm3pkuO3oGceypG",
+	"R9qTeP0Yq/hYxHpC7tYa+4Y3PXB1I1dRQrI1GhaueirScw/JBBq1VUrC2aHFsqyr5otbDg530lTQFR2h",
+	"EortQHki6TJVUEHGZjxjwKtQxTVVKzu3oJqewu96KH4jGWxoIfbw/bhSorDSXJEVKxZ0ZUF6jApd2pO7",
+	"RlVYzBcq/9scUvDgAPSiX9H/Z+El3zwT2mmzR6xFrZQSJFPq7+E+TUIrJGLUeD01kMdOkHutty6/dvWQ",
+	"yiyUcnVXV9vVc0LZWZ+EXW1h95KM6s1NRtpopvmjvXPqNXtmD/WroCf2qjnjYs9eaKIZcX1qHE01+tGn",
+	"GkyxnaxFd1SEloCKxnpt3lmbATDThfAzCQQU+kmyZ1WsBevVL7w6LLWmoEJ/oyp335N7876Px/S7DpXR",
+	"kM0a2k4TdCwHMEWkzs3zMs3fupMp5ogx9I8HOARASjyvW9b0DYoqRCR5U+/BHy4FKztu0WBlv09I+v9L",
+	"S/JTsSWzBS3oTLNCRcdUpsv3w3S0wZx66ONxzCaA5ZBNyrJrd4vX7niOy15+dxRFY9Wlwh5RgL6PmhNq",
+	"5sSDiyvZi6K8JgbILIVk5GazwlpFeW6s06rhfncVCuxTCYZ3yd0W/9FrpuBqPvVhiwNXMFo40etQldjM",
+	"HSN2Zip+tt4e2N9VB/odFZ24m91ur6ZtWRZ7bdqVtYQDXAJjW+DmNP/CDZmekPSO+6Kca4H/Ablfdo6A",
+	"fQRikEhHugnI+j35HRpRUcg3nWnZUF8XaU1DMnvMOMO8VkctR232WWPjP/MY13lqWgJry7xt/mELGqVI",
+	"sJpRTe+oYpZk1Q6JLGnGbErE3ZYsqGgY1dx6LuPXVxNrHiRMacsW1QY4+3clxXBCNy583wdl0SOhH3zj",
+	"/YfhUs3MSI4dSS3uLUcmChCUsLBDEO+yFVVFGWMo7csTLGaLGxFjx6lXg2Gb4h/LAoawT6jyj6UVc/SZ",
+	"Z7eBMqbdgsMsxEbQmv/ZE/6Prs7DEJHj9zN6gJk1S7K+odv9qXTcc1DhQQzPTEdJc0Vj0qYnO0sptyJK",
+	"vWCf9SmUL+/AaNPM32J0AdpohgRGYPtyfQWrxcyIkbeR7H6jiTvfAxbsdwhfWuWwi8c2541F6bHie4Uo",
+	"FEd2IKWZ5WesTmYwtP2m1bOki1j9IpoisgtVD2J23cAQZfQuCoQcvbkeX0w/nV98+nh+cXb58RhDvyU9",
+	"IKDubNAsSBqZ88L6UdxaQ4ECh5/JeVmwFtT8W4G1p5xzyinwG7q1Bal2MUph4LEaRdwdx9nNZDQ9v7wI",
+	"RwJBatzWWArCI1a9i35IxmHNzDupFxZSaIe+ZFStC5aRtciZUt7tOXRPpUBsiMbkhivWRCD6D0LiBbgE",
+	"ayrjHdgeGd2/T9CQS20w0CZQztd5Xo3Vw+916tf6prIwrpwrDXfh0kK1ZEEU0yT1obO0VrqsblL3sfc6",
+	"AOu/UuC3J2b8b6yQwYeeK2Ls98NRrEhvLq2j3LvdyHKtXAwBLAuPQwg5LdWQHBEpyNV48mn859N3o4uf",
+	"xgni5qzI4EuolKlZvq2U/P3h+9fdzkP3EHV3Iemi4Lsy0ooruLLA4RAys8p7cDBVCmOGIx+SEQr3BVXI",
+	"P2xvQtAwXf5bcnR0dCvwpJwYabqUhZ3m6hIkJMWA+TCnSoOhZqWPkj71OeDGt4cv4DG334L6pUrv1lBr",
+	"EMTPAxLwO24wiN1EXpaQ0XQ6OX9zMx2jVHlgW8+I5doL5XZZ6tBNAhAeGflEhUUFgfgHyqRbyCuHb7mN",
+	"aVZHSBBcZsXwqggZ4199972t+MsV4Zm5OiDr724LGKnrd6MXr777HmevHRjZQzHfxS/4CXwZO7JyrllA",
+	"bs9VkLpMXibhbeizpzRhkM+xotZcFe4lWSRQR83sR/MrCu1bgXVO7LxQoqB3fuR4dP/0feUkv0wOQl70",
+	"dObFar2a3QCrqSwsDDbGQoIZnAeyC4vFuWyLhGgbsihpS7m4k58bHKhWRdt6X6gv+jT4P38dvfg3+uJv",
+	"v9r/PXrx46fhi1//fpR8/+rLvzwbnuSA+xqvX1WtGQ4yx8Kd0c2cEUocebnncQCljqtbgeAI82ZGtyqp",
+	"yjQrfyCuvLX8jbSAvKR7yoXdekYt9AIUHrC8LtU99fL1M90NEQTN7lma04LcsQUXGRzwGZhy9cIRc4gv",
+	"7yusUdN4zdkwb96K6kVx5IGLaAsvZWY2Igqo3BJroLehomjjLcGX9fn6/uj1D3vu0zhSqEVKf1grbe7+",
+	"aoJjmCJelX9PTMqoQJR2dzjo+8EGNyd1nxVQ7tdy4SxM2ZWO8fwlL5Fw7lbMGbAw+uoZoMfYRAJXARjI",
+	"TjD6qOo7t7uq3wNx1VM6OjxWxNe8YnKVV8Qi1z5vGmuDQP3I2uK+ftLaRvBdHTOvLc4BA5q+PDMYrVjK",
+	"269DkOQ3b6gWUeKcPbCdCHkr7OUPhMzJjloHzrkSYYU62JCg52Pn4bDChHul4tHrH3H0wLfdzFi5ESWa",
+	"JYwQaEaXw2fUTwLs3N6zWT2EamG53qt1DlyK60yuQloLuJntxxIkFj4aHh29xJDyrXBXjtGSGWBiljRX",
+	"Q3IeoF+cIrzFavUEq/QHl90OAUdV0ceu3QpMXQi1/UBY1wz/kn08EARtXOSHIgy7+UK+O0rIj98Zk/rH",
+	"H5PQCWILX9YuMkjGLyu0+LpJoE1V7LaviWtstlGnxi7iS0bumN5geQMslOdywmtmaa1Ee5grjsXYj3y6",
+	"ftmUvZWrV3XVmmWf6UznW4zx7sj9H46ebW5COGfHLKgasDPq/gtHdoyhMC8+IZk7MFpr5ZTx3kgsc6K5",
+	"BBktcm6uV8Fqjr5bYQNrTRZmGwK1tVo06uZKF+sZpiXNbbUgp9cvtF6ZbW/+V+0KwCYJ+DshXJ/iC3o+",
+	"aGwHAe5MvYiedASHq2IYeg89SG88MCDcQfSDJ4nmSt4K9HKkVhaliEF11CpMhG7m8lxbxi8ozWAVMb9p",
+	"lZSirLDHFdz3bjPeCnfId+yL53Q/HQ4YDrEeB8MZKijjZhFqlvn08iY0EoHDCfmbyvsAVguu4hM4XHXL",
+	"MnipFivwO+SEHN2K6HX5lbTkHST1M1s1TwAHR5G+nVBsPRDAHsmNMG5whogqBdLByuehSNZ+pDa9+xMr",
+	"xOMiEe6RBK4Ky7BfRuFrCagHo8ieeVy7UrpNG2qSy4j8z+WGpDWXYhrx1X8ll3wcFhSDFTeGWm3N2ljF",
+	"fJplGLZqjYMiamNkyTMDxEtTBdxqnsABNIslGqXtE5h2oOx1VQKP+taHklAW4G1j+BwNHK6kwEi6gijb",
+	"kIx/W9PcKHSpMa7SxEY6SeqLN6Q9CvvZz3cltF/KxwOWTs2oELFI5ThSNa9C4NkX9iC7D6al1kXpvMj5",
+	"0pENYRitQ6mLsI5kuMrhJ8s58dvO7fDEno9yuhvPmJytHWlLDzDDBNnNyzASeWArbRS/Oc9jIIb/RojZ",
+	"8edVTkVb2e6uZWnMs9faqiN72avwSQhraBpL0/+42MYJabvzTJhHLw7ggFjRQHqVfjPtyj16apSSV5sx",
+	"vcMAISQSU5h7KKjmahGst8JzI9jSVKYhSFNxZT/k3DnnCwzR2p7UQALPldzdkXYCdgwXTcQTPm3Dz37I",
+	"QmFXu2k3hnDn3d0Yv8+mzmtTp4vL7GkHf0hF3W25uhpb82HuekuAnGzaSDokBqkDa07KfDUIHnEFZVRK",
+	"YKRKAYMJcdv9aC/oR9PMvvOJ6FHcmWYlUusbH1i1WkENm0dnD3Oe580XMbpJMPxu7Fx0Y0GwCU6UCzZR",
+	"jbaX0jzPK1TUSd0XI9gmqKlOphCcW9DViglPPQLms6Okt1g6wLnKtaYB21q1wALCobX0H0d7uzTGzZTc",
+	"ivDA1h2hrRwUHiRZAzvfro+O/jQrZwj+m/1f+OewdDj+kB7bcKIXPp5u3wXjsP5OWBlVYWXUYFrZ5xlb",
+	"AQhJKmb+h2qShiua2tWAe9iXvQuWLVDqvlFlkUevVVXOimIrWpjNBUhuqInqHBUBugahjuWeS2qzHxLJ",
+	"lHQntgpoGO2IpbWaE0p5Hq0fX7E8zYdirOjlFAhiS0I5lwxUirK1AM0m1xIjlVHcZ07v94Zkg3nmKjwz",
+	"q4KZafN7uHmCwBWIeA9saRh32u8rGYppEo1J2FA1tFwyqCAHVUPWsxljZQ6245rMeNZY4hQ+1Seb2Lw0",
+	"WYtRw/1d75s/KTO5XHKt+xQmDguV75IfOdxAe5Q8wCflUj68MOcNdhAkubmwa0KoCmwYFTCryXUxYwQK",
+	"gB+g45shvKdKv5PrZnOwoFyxzMWKsSasXBcdMAA7kh29M+VIod/m9+XJrdhtS9bwBIGHtWwDukcqPva+",
+	"syDlAxf3b+jsYWrLX60KZu2ZPWkTLrGlKim7byLBPjft173n+YCCvHvq8VquJSvgSondoVBeVLV4rmyD",
+	"r5tncIUMCg1Gjmo8GAFzLRzX3cLmHX0l9ZSGnjI5yHGIO1vMRWi2ho0ho7ODoAb3fFkRe3wwBVPr3Nd7",
+	"gJRk6A3oW1L8Q50xgm2Yaq6LFeZxqJDkzUiOEvn16gjkGy8Iz3x99YLNbXo4cpPY0jddLXxYwt6lXyiB",
+	"KIC58B1THVeEkjnNcyOoqncwoEJ5vM747+ZugvBYd6lgz+y1eWuPJ/r38WWRUZ5bjBXabKAV5nLDCnJn",
+	"rrmGwge9Wa3tyN9Lmu3l6evrPrMCbzcxyIkYv07+zOxjyIZI/CqPpXJ1Ea/WWEEd5KQECSrCPlujGOu9",
+	"HrDlqN67rW059Yrp9MhqtlMP2sH+FIL2lYZKQkCLuFd5QPd6sRbCqEidewuNv9nGwVYzKmYszy2EhAaV",
+	"owFo0qTU95PLHfnukC9hv5CyzxEljUl1wI5xKOluxGJm1zsS1L0i24oTpcGgMJLb2KbGoJRF6U10xnJ1",
+	"xtFRwRXZFBIXeFeOd3G/lt32PtjukjOWq4pfTSpyCPJX/USWixdIn5Cpp9z/7eLlPVexupy5jJmqFxKJ",
+	"tqAkmnUI+SOegBmzVkZl0UyAXrykWzz5lvshyDTRJRzLNFCzw638cq/1q9rZX1G2onbPhdhLO67t4925",
+	"vLwYHxtT1a3pkJyd/zS+nh6HJbLQWgyLaAXeogT1ECzkAcvCzH1JxqPTd9iKf7u0h9dqTfPhrbjGOhKK",
+	"0NUq31arFZq+DZIB9meQDEyD+zjifRLIsDbyLnzx/mUsEuOnr9HEgFss6oHyhe9c/k9lx1nWN3f74W14",
+	"gERblR3bt7fcGOrbxzWRlINp30uTTnUyagc5alc03NZhufE+Vftixa/3KQRDciG1c47M13rtifatVfCn",
+	"77+HDBHbHzRunpa2reW+Ge5YaOAfMMdPu0L/G61QMNT2xfKR0Vpo+ebi4vzip2OrvZnbf84FV2BsnIHQ",
+	"LVPPC/D777r1h+R0dHE6fv9+fHZcZtgjmbaZmevp5dXV+OwYco9vBbL90NCn7oknLba0DHqC2xThCUOC",
+	"9TeOw/yJ0mNugR3VQrI4PCOdUUj7jg6Sge1WS10PP4MVcHDPohpltkQLyvcYcinuWULYI8/MVYN12RZ8",
+	"toCaj1jwGCIVZqt5nLWWIdTaZnfbx6auIl41ZmNUPmvsKICd2hgJlrWL1cUwO7Y1dgDZzB4UuvG2VFnH",
+	"z5gGOBHI63IllTZK5jeKzHI5e6hlcQkz6ApW6k8vv/vT91UA4/cNBlclJXYnb69D7msVjxgnk3PrFFO0",
+	"+WxRznkkW8ZXDfXFZRDh66TeXNugEGrn8PyCZvZI/WFBs1thH05cfNg66UMl3vQQAQMi+2Pi8z/o0vzF",
+	"VxBKSFAqAgNLcq2Dyiq3Al6ZyaJgWKntVnAwHnxznvwh9ZOY1lfUKKUgJMvgGbIW7BI+2AJr6lb4Caqe",
+	"69PLyWT83uZgmBPsVzVyiPfV06zj43uU7LEC4tpXDWqxj92Or7IFO4jSc8S4YUuV1H9LG0q1YsKJ64Y4",
+	"dB+TwXUvqlKOkRIjJFN0/XhkYUeCuE4Zw+GFjeKoIbkIg+6IfXZXjk3WxN3nYp49tdKAu6Pnm40B3erY",
+	"cXvviVQOnxRKemogiYv7dPjfK5ilcrlhSr/vGM62jzsqax/fwi13QHDaNjjpUW+ofKMRDqalpnnvrVjT",
+	"C7GRCrGw3anVM1vdQk2K47S/ct+1KpbTpids3hzXU41smjmb61EuRQN+yhPQBiLIUWNZDd1js+y9ux3u",
+	"3fMNoMpLYW5TXWxL9wGmwdZAYGHxzgT99hWfgwcJOHLZPvBMN1NfOmExk2ACY4t/7dKreqm65iahQfr+",
+	"sIVl9qQkDsm5sqaH0ZR0wSHNbEjGQhecWY7HVEid4qNIczDXt0KudQIZdaAgl5n95jFFFN1GddmgLFbF",
+	"6fWM1LbVCo1f8zNC6tHvMyAh9fh3G9Nkt7r6836j+Lof6KRx7uYn7lc2r9msYHoi9SFs4/KRFTldxRJe",
+	"bCJKg2Fn2VxRBYPK64rfi7DuuqP3hO6dkCOSFXKFGRcNbFRd6DNiF8M10zerngOfWT6vao5Z+xInA2AI",
+	"vBT5tm9eEVtaQHm4pb57vZ9C4jDmiRVVaiOLbOeL31dfffVsQ6xdKjPMMMJh++IGvlvRGybIrPU23eR8",
+	"en46ej9IBh9HE+u2Ob94e9mx3mpZN6HXieL34jySeiBXTMRCOqHjxZwCc69Dmk807m6N8L3EddiLK/c0",
+	"5B7r9eqCsYzFsd3ObCM0M0dI6YJqWZAt0/Ge4Ik9F20gVG5s0zwnAK9DlgZj2fOMKKawSnqxQ63clFTj",
+	"P5jgXFaHFN0UMAnvuYjVf/y84gVTvUq+xJLbR3dg5gN/qmUzeRByg7n4q/VdzmfkZvI+KekmCQUY/X78",
+	"u/leEnS0eYhXwa6odU+QyxUT52fkVArBZt6NU9TSAapWe7zsaEwx/uz5Xe/WWss4R3Z05lDBK9+EypAK",
+	"uL71uhBYbghsO4gc0Xuw9QFdCQhKLfdPoRUd5vvx2cvj+Ym/H+Lho9Hbd1zc4I3ZHoR5iP2mWrAWmGtQ",
+	"KWtfsBkUD7U0OExk/RFskVFaQC2k/lgyH+9ztL4/cC4bKwbzHb1nSZq+BewA3WPRPaAYnUBtgJBuLRSw",
+	"Dy9ReuvWimUQKFHr1apgQNnnEMHx5EuqUEmL/IQzO9vPYoErPSlfQJxFoXsJw07IDPstD8vw42yruxsC",
+	"qMoXLK2fNbzR//fAVocEj9fxMrp2j1K/OZlFv3W8HQ6oIYavNJzbQ8t1tZeTshLRbiW384MdUMJfgtVq",
+	"ArdUS1KV42kRts/EwF0RWHtJuBtlYDyWqh13OeTK2LJ31ew5932UlSdmwyJzA/gO+m2dJ0ifeiVo/tua",
+	"Ebp0XMDKoUwqLitZhsL62AWl+NlDyPO88ih2a2FcV1jNQOnEx4Q2B0bA7bnApfi13dx2szoM9nIXIwHj",
+	"td+61625AP/xHCkHTpv5alkHrq+InBlBjb7D8LGQc1DJzXn1GkuWH8SjsLeyAdAR6R1YPMK/P9MlF03F",
+	"DSzOb9QwqEtbE8tlOJeAzUNwmvitELT2BKRnw/VK74xOpxdseUAPu2ccVCeiz/7NfPJAOzq+vJ56LQ5u",
+	"PcuJ61klHazPS6ETr/5CMTxbt6xvdoDv4hPWFHvYwPpFgy4fRzTspGLe4VBsbpvTtVXfBUIyshptw544",
+	"gQfJ7kJoR/6n2vaPLHF0SisFQEp8v522/YLsMNjZAZf2ky7F2oQ2XFTl4CaVj/UJvODElTRwpbLF4a9z",
+	"WczYkAD5xx2750hLThEygMTSRAqijKW+YewBiaax9BJicyoI5FvxN78vgR/O8yrf80cmiKsjUrKb2zZc",
+	"uSxGBQAiPINo2BGuyhxngJ7YA287DvmZ0DmqyNLyGtj2jbq0WoOFvKFFdmLrIMkZWMd6w2e21FS1yTIB",
+	"vCR5rlXpdIVBSt7MRg7KKBV7c8WdYOglT8OrV8dHR6AUByznRy9e/frXoxc//nr816MX3+E//yUKL+VL",
+	"9m/R0OgbJNMHH429y89HFyPi6pqVPRivzQR8+4YVORe77Gx7VU+3jWIOLqwUjFiQsjwlFHLAgw0KPEQZ",
+	"MN9xnecg98gfPlxenI3+8keLqxRbkjMzQWRGVZXNxrmUr28uBsngw6X5/9Ob8SAZfAS83/TdzSAZvJ2c",
+	"D5LB9WgaBf6VwvJfYbwu2rOfgWwnKu9WJJgYn61Q31xdddlAXjxRl21Ahqaj0+n5L+M0lCIJSW+uTi8/",
+	"nF/8lJINkmYkJL0aXU/TgAoy6p7iKnzZscrqjbTnUVURXvj1QTJw7wySgfnOvmCAn6BraxY/aW7s3bmb",
+	"8dErwch7MA6H+mITLfeHVcN2e2oa6uPl4M/AbXQQcWp/6iZIP+1gIWWudHaVFSistO1SiOxsRSc6p7OH",
+	"0WoVEWoEfiN0tXIODpd/spIQN40VGltQIVgenb8FVW+knsoHFroPAzNnQdU1vxdc3GNEuDmq4xQ4m1II",
+	"rvuGJFEI8WF9P3VFm8h6zNnxiNnV6hsjHex7j1xvvRSHKAryIkJkSbHikRXfhFGWqNdULwpGM9VOluJH",
+	"hSVVuFJrx31LCbZwAigRAnVr5phOjcnST+DmrAc+7RJWFyyyOpG5bdthB/vcruxuI5TcSet581uzws2p",
+	"JczjzeS9m0Ixk0su7ssirsvSw8uM/M9xKRkvgvTyGmw12LQRUmnYLW+kJjeKFeRytNYLAs8nJP0sP9+9",
+	"+K//+M+0pm786SsG6oMjGGFzxB/N/s5Kzej06OWrP73+7vt//eFHn6yA5UQt79P/OEBdUrtHuZFMt5xI",
+	"u8UIvoa1NCCxMHrkT7ocWKTDwpxys1G0JOm3ymygb8MN/O3fnXjj2Zc0NuBnW6KKNGgj8cWt3yQbklpy",
+	"G8Ss+L2gel2AMmz+0ACD58IeFuyLY8VDmwFMIYzJZXR7gnPnyq3aF9DQ+Bpix5+3Nmkyzrg+wHe//0oz",
+	"9puTsQnExTSYjo5RY13koBWCXdhHWFTaDZ0kNtS4VU8WEv/cp7/fZIClC2DK+tkXMrzxex7Strs4uvKe",
+	"Y7cDOsRNfnTj+myKOowL3UaCqb2+r9PgWdsecH2umMiYmPEeJCBn7qVt1FWP5kE33Vqu9Z38vO+Dl/BU",
+	"2WtPnPS0DJNuvB/uW+Xnd7CTjGbbZvUMWQL9TGPye9ATkn4LLfwtRSOfWo/Aq6MjOwzw/p/mfPbwTq6V",
+	"I8WL66wFA5l93kSAWcgZkgIaEYZfamR17YS0LufFgiH62FZBjLjdZCmHFQaDyy/ivnNrUdvY0TPl/bAx",
+	"qo1pECHFhJ0gkO9kSsSE2YehUY0QGg44FZU4tkBAxFQL/4hngLd0NGYbwSGNEI6YiVmP1beTSlxvlWbL",
+	"d1xpWWybgnO9anUrzVY90mg0W3UucG4e7hHZhKFda7bqyh0UdsZ9rXnSoOXd3CtIJ6jC44iiS6ih48g2",
+	"BHJy8BnFLNWSraaWYdKSXYQUj/c+n9ImGHkxXSPnEC57kx5OiNkhUKilkbIZyzkwMB0Q/sJa8q3DtrWs",
+	"gsrzNtXwhByVU49k0vWEwk4Drd51e1gl/LPvogzI/i5z8t8v/YLlWYeEH3w6MhUT+0vASkbNvB/CYGhr",
+	"0/RT0K/lkgESebOQy0qS9Rz3V3U3P3CRhX7xtQLaes2oOXyFzFnUBX4QIL12wOHTtqlfu6RF2Pnoh+Ke",
+	"mpH0m8KRrUwn52GBRutDQv8GGUFRv2rJP7voGEXRlqqPFySFmoEpBieszkMJVioico60B+oEMvSrNCvK",
+	"NXzHsCq4BMNiyZDm7Q/pkguW/nFIRm6dTfNMzWhONcPHY3ErLMq3u3t/wmJ99hw34I2TSr0BM1oPAJnl",
+	"lC/J9PL0+vzi0+X52emnnyaXN1fXn07fj84/OHZC1/1yUGBD2yKJXymvx340cjm8WFKeu7pmTJ1A0Cgg",
+	"0IdQW2PPOmRvVGoiROyEbggwMz/qALBXtWbQLpFaULwI/CIB6iPcSNEleubCQ1Eo1x7RgNMyRXnVOaID",
+	"b3n5EOfusjvmHc+yqN+yWAMiKbXPpXC8scqz+Q+bjIiGsFMy4JDQPAd3t5GuiI2XmijGXC0pgLOYHp6E",
+	"uQagOMRNHRxN55JnZq4i1lsF9xq1JUt6PVDMM65ZtgtA+scjZUu7CGcmpi+6de/hUa9uj8MmvVUWfOmy",
+	"1WGzHrjVsShbIxmY1SX7g+GpzR/BEAzskArfq0sH5GXN8+4UsEWJ6unAS8oyhwLqHgZ0EUA3/vKb8Z1T",
+	"mcbDQEdmjqpF8ipONEFWOZ15jdrK8G+UUTh2i+UZTeobRXK6letoIfAYsNfDCxqgbL7I7FHwf10qktny",
+	"nWeu/esehV4OYgkIqpl1rtD61r2xW5u1UkH6busrqpCRZ71zhk5ZUpGohdwAZxKYlWQm1yitd9XYt2Xp",
+	"ta7TApcKysxuw/vJvmBGt9sD92vvDoxCAqXnqmbtTJBuI/uIR+Fn89Lu2k3taUjwrvKRCR9rIPdMsILP",
+	"woWtrRLWRx+GH+o+mJzesVw1C4N904ZXRPhGoDjt3gr7yvijQOtYjXPcuQbnE1Z7ycUvMl978/GrFOqX",
+	"Ozv0aSXzfdH3r1DB/fevWv4V6ocHkJ/KBnuu+apWpf4dykgHMKVucqkELP3aOQd9Tx+i9aK/TtXkg8sW",
+	"g9FTL0uM/ILhTUjWCtwjxtiEzVui1/ESdcz1TuHBokn/HFWKx79DbWJvpce9q+4eC0p+3FlLEspAKbj1",
+	"cE7toMACXauav7fJUG+tePt1qtJGFGulJ1Clo7WCB2CXNMCBm8JPDbptN0czay8v5QilXV1E71dPfCAK",
+	"yU7i1kyrHRW3nnYqVnEF5EbgC/TLrSz4IWI/qZUUqiHxHyAogBZyyD0IOH2joCONXO5rdWr17d0m302n",
+	"VwQf8vng1x+mV2Qms5rdF0YF7JeDTwYe96ACZM01YYvsCUK1mQs9JOnZ+P35L+PJ+Cy1pxYI9RRMj3N0",
+	"31z8fHH58WKQDPzTg2QwGU8nfwEY+ORyOn1v//b25hr+9dPlxTjqDq+c3v1nDZ9uwMjWbNOy6eqLldKV",
+	"5Xb/tfVcxR1d/ZITg1P65WBidw/v+dpsDf3JQRZcNMgfJjIf2UNk3VcJLMt8f6EEiTWpjHhvLTW3hpw5",
+	"aXMFKVlCLsGBmbWVULYEQQqTVc0jL9ewceGfI0cWd9BXy5C9EZks76JaXixgHbtW+mXIPn1AvqBNd2pP",
+	"wJ2BMmAxPau1BkqV3iHeepKfG2HQ/7I/0flSMZDCAefZMX/H0e2eQCsGjL8K6K4iGPZu6wWg0IZavg0B",
+	"sbL88lqVfNyFXA6/2sF3FEqth3+H/Pa5aS++DrFFjS3MShq/L6pLXeWzKMfQtEc7QV5rymTrjjyQmq37",
+	"YsfpDeqz0jTe5xC1cLa/nqRVa5o7Z3GM3suyPLdUKNnJ/t/ZjbEE+4xTcaHagl1ztnE1P18d4Vd8pdNq",
+	"BuaPv/7PaMrl6sfvLhoAMz9+pxekdMzUuLcJ9g8MAR/56/LN2ryX0xeb+19sGKiOf0DadafscHEnP5O1",
+	"yADI7Ep+13bUE7UeuWnhn+NlpWcbO43HQb2bLqK7VaL8aEMaaQ0GSgrMdWmZUG95qOkOpV2YyEaLWUMi",
+	"1G9rVmwrs/eNcp8Oa/Frqtn/Cmo0QEHtV9/T1ep/ARmwSl2sxyVS41I4NDVBFgQVV0QBsJLtgeOCtakY",
+	"U7aIyu6k9r4XWrRGO2m+b27JcP33yW+zW6vh2ji7XSCKv+8Asj9wIb21b6xwCAFioa7ioeYY+iEefwuX",
+	"p5q+sgcgX53Lpol6DlMPxMPhRp6NoOz2oh78fI46hRm/Z0qP7uQja7kpEOliOZEBe7Gh3Nde86CmmVze",
+	"mbsEM3ywaXVCjuolSHavFXchTzw8eNfLY9kl1YZjOcAgwkvkfD6M8wK2acWPTOgP9PPonrViNK0fz2E1",
+	"qQAiBh0k9KGdKPMM5YOwzL4ZVzNaZBVqnbBcwqMjfo4IXvgtqde2cUVgwJJJSg06CNgFqKTOSQp2y43N",
+	"R2MqC7IRY0LNTZw9Dv6M3ql2dmPquY1tup3jOKZPLaKxoOo050zoU3NmYL+y7tm+kacYzVhxQZesYZGA",
+	"aME7AL1qTPBFzBDkBdZywdkoHSB+XXbzdWuTv2A014uOS/gOH4bX8qxhrS5kWF8YZt0fZQBSKU1FDX5V",
+	"sBnjj0aVUQ8ssxl6K/PzsycPuMh253g23BunUthErmBWQ+qmRh1qxYDqV+3TpEK8XwBcLXODKqVlY9zF",
+	"TDHdcWRX+PCXZPDbmjMo9b/3GP/v8klz21DNrlyZqbhDf7cUB7rgr9q87VYO22FnbFZsV9olPydu82Md",
+	"CGyuhsc5tueCCXjViLYHBs77JVeKi3ujXQKsF6+VjC7pfZDMgjQ0Myqg+pErooq0eGlwaCFX0qbxIcEJ",
+	"gO8c2fQ9f2SYU5ncCvuegyNWUghTQu8pF6Dz4r4vUzlTl3QZfTFEIv7f7H3rciM3luarILQ/3L3BYqku",
+	"7h1Lv+SSaqzpuoUku2LW9DohJihilAQ4CaRY7A5HzNPMg82TbOCcg0uSmWRSSqqqbP/qdimZQAIHB+f6",
+	"fWR6jtRYq0khx3bITuHWc/NXQuTYXkE5EKg+buA9IYaajSlVD6tA2DW62kxSvyYE90HyLIsfdBsw2lQb",
+	"pAWZ69hh8+PFm2NSLEhXQaqRnQXLndfzd/NaL/6wz8jK4GDBS7dvjTqAaET4eCzmQFFYwYTnopzyOVU7",
+	"C67skJ2r0H1nNYFxQvdd55v4tRRFfgaptN/WKn/v1dy8EiZqjvsEV4O6C/x+1i/BQd0EbcRliEw5Ua+u",
+	"yeGqwl5VVnW7NFhKjSZbuCA32NIn1JrfYFPXGNO3tm15QvXura6Q5Vx+D79rut1T8Mb1K2OndjWcXPfr",
+	"uODGXmKKr7WtMMGM9CYDjMmJIY34dahFiqUVzwr++jBCzlVC+wTozm/Fhm3vCWq3poW2Qu2ul6i2Vki8",
+	"rYzlY/CR2b9dvn/XWqKqF2qXMtUdADua7OUNMwarREH9uq6bhdTKcvXmkk25ys2U34pjxtk4vnsQVCYw",
+	"kk7hTvXBo3kp77gF+kjolPlw9tbfBQnd4RqPZK/YGA9yhinWJEs6jSGvfu4dGmfLzHSJ2BkbPObBSK1S",
+	"cFdzt+DfDg4PD2ODIMeih1DKEHpvgFKbxRcOV1xwqDOiXWbSjNTzQxgFzIuUqeEQ7ZCVYqIdaACDKOFG",
+	"dPfBN9HobPDJh+xtZ5+cXZDskh1/q/TC9/FcLxkHo/RGWMaLIvjjU70AgGtN/Y5+ZZ5/+93zLlyqqc9P",
+	"3/jzWjnuGU53k+/vPhrRKVvc/6MVdZXGS50h67ljR8o3O4J9W6lcIs484d9kF2eX79/8dHaaDbwJ6zz6",
+	"4AuBx+/nBP6hh4OkEQj4cmZEcSecbNcIxpwf9Y0BOjI5Wb5XF/ijDOtymDvF/uvS5tCV4X0bX8qTW4qR",
+	"8o+hxK/g2OBPeFk6P0AqJJJDgb9X0CT2qLzY3rPVXSmRY9KxNvrl4Xd/awrz1ZtdER/XToldD+M1QwZW",
+	"Hq6yD7Y5701aI4oJnJ5STHxtXId663sr4j4iAFGHrH5+fM4r6QBhRPAWw/Zy4kaz8J7ZzJXIwyY0phSr",
+	"rSnYh+cAyQIbAhJ4z/pCOGqmTbhfnX/7ADylrrENDGokZlmf4Y1VZgPa2TnSqGmFNNlOmZeh21zfwLIm",
+	"MWrNCjmTdvWOZM/SGxI1rzQYCPjG4G8GTBRwaTZ36dcu0W2UqDsAmDkPzNROsrOfLi1XOS9z9tFrT8OX",
+	"RyxbTI0Y/4rRimtuxN9e1s2sSmGwdjtl9wPO905xjLq4rEc0wtI8a7QUYGv8+fZG2eYd+lvzgU8iJJ7P",
+	"qXVTThSbWjsHNBZr5wbQGdlJkrDA0mNYCewLlZE0TJcsg79kA08/DU/7LpzVZ/H0Zettzof7oqhLwwUb",
+	"PLB7QqVt871ELu3v1PW6P1IZNYOyuffR7uUtbXODfOEwU2IRoS1tXVnW/YmoFf90JB7XkWjarOEf1749",
+	"n0TPu/VgGWSvZieULUAiD30nPACj1R6PcqRgrcQAQ9y6xAh3ml9wno9PH/h02lyUkOhAtw4GiYouOPFS",
+	"jYsqB5i3XKobyIfMgj++N9P7Tzv6q7Gj4XJ9VAv6a7CT73+B1uoWAFzkvpbwriau38kvy7jdbs9uX98I",
+	"Xov2bA2+ds1W3Q1xthPsTWKL3gllW/J7Uz6fC2VQt+PdfdQYOzMACI2BMB9Cg8BZeLhSoMIhhFajX/j7",
+	"u/cf35yd/it1R2FUDf7v+w9n785OtxExUIP9hUdD3A5lgr+A3Eq9PGQ7uP0EsMl1vJiGjBKh0ppQNcIN",
+	"M9otkPF48A2YlloZMa6svBOvuSyqsqmaJugaAPEpARedSptChiGX2LAR+902W4/basreT1imJ5PsiC22",
+	"V5cl4PeLGmNtLvNhW3LtbHNLJHQb0KENfZH4dSI/BnbP0O6X1N9QgpmMinEheClyMDTRYtk8nZ04TiWx",
+	"JzUs3Fyo7IjBEw2TjKmIsFk70qqucKfo2+yI5VUSxMVyKmUHqwiVWb2IJRuybCqKPDvaVsfkvwoR5cay",
+	"HFfSsutS8FtRAhvLXKiWqqi6cDJohOcF5EijUB+7oUp9HcuuJqWejRRkUq2Gp9HCcIeMui8B1hVc/aGX",
+	"1yB8gC6PXlIqsHXiF317gNVgkThcTyYdtc3rQi+6E78kCqeFZNbJDu3GIoGtHbJEqBYx8fzJ0oLN+JLd",
+	"aEZu+D0Syp6QpEkdbbg0/r4C9IjX+uCAIjEdV7ENFKW74u6jIcUXFu+tJ6VeutbSjE4HZgUDvw1oU+aN",
+	"NXtSzSu70Wfc4iJeRULEYO2tNqfGD2sngPc9D6kyOIbjK/NAlQtELWAya3UjEJ85/UFLp4Sbznn40C3l",
+	"p/g4OrCRJnq3WtMNLQi04CvTahQCyP690lWrsRUzhJUHusCc5ExwU5XeCwuwnnhRYkNOvi4ivaJY+QIW",
+	"s4rY0S8oVfOGQqFwrOkRBTF+Z4QjleGWRywAaqVA8MRGKUogsLoAXz0M2qofcKPNkMrXcJryDfUZoXeL",
+	"EaHmsVvS0x8vTq7O37+LOwoxOPwJlVQw61RRFmBdMieUeGbvgf5cRw9ah4RZn1FzmwAA2vzkRKMFkh/H",
+	"gWpuPDXwiwQMpkvhbyNqzvpkViBvVtD3oJlXoUeagTRnx2RiwTEfME6QNe6JsFFD9pqwKJxce1ZJRMCR",
+	"hjivpL0H+vVd87KdpIvm5gc7kYrGTBaFxKAHxlAbdisF11/BtRuwBVwweKKlYZkX3KzjhtyFA9Gg+NeX",
+	"ECzJpCIkDDzmxbgqoCg9nW8nPKLdZX4NDydGGra3z4eznYrZ6jvXrxy8K6tS2uUlhGNhYCOMLwVuKJ7E",
+	"P2KK6brUC+Nu7ezXX3/Qxj5BIyzDchaIdsAl6n481vpWCn8tenst7h+fy78LpDVpZuI5wd5IHHle6psS",
+	"sYExkHxwdHDt3LkyvtGNf/Dbb2DzTHTz55x8OK+1AtWIlyrjxNHtOQ1nhiM1Uk/Y9zqX5Ef92+X7dwMG",
+	"cW5j2TP2Vn4/ZD+qW6UXCi8iMyBzQ0Y2pjFQnGaqKorMM4hiOT6y90BSSI+rGYQKSjFSzBeQHLFC8DvB",
+	"OF1zQMmtIUnibCcPFeWmCV4rkdGiR8dyYbksDPvLxetX7LuX3/6fvx4j49odL5zZ5YwTMLK0EkwoWy7d",
+	"tDNAKDIZrAUkBmBsGOSN9HG/Ob9x05tzY1gWzeIsBNnQweOGZeP4l+CtjHlRDNm5jR3ITCv34cHhdwP4",
+	"yKjzaq4Fxh9hHufYeoNTcV/34sWL79zkf7x6hUBJVAqopBJsQvxhvGC5vJEAsK5CHxW+CtbBmbcY4hL4",
+	"vR+nuhABPcxYmIfTss//37cvBk6tiDkqCsWVJj3oZw2WJdzxYH3mYixncQru9e/haGI2AMPtQsFnIWEg",
+	"E5+kiXoTu5OP2MvDl/DrDySnzkXOfTcxrPhJZae6lP8AyT5i38NZYXasfv2f//rv7NgfZSJr4uGcgwOO",
+	"ZxfL2oD3RIZMAG6q2yZp2MvDZ+iEvzx8QUIPxrouvMOgGGYc3KuhcwMd7kKOBQFGydzd/BPpjJyDkzkf",
+	"T8WT58PDqDiSfwOe9NmMl8uDo4OzT3xsiyWKGhi/QVq9rk+o5d3xBSt6GAg5jw6uvE4K3RAHzyhLovhc",
+	"HhwdvBg+g7k4pxOUJYEeA8Z9k+f2GhrbcbflZCIgxotLU6tivV6yk3enA1aKOXQZoDtyvWTvLzBREO+r",
+	"MbBj01bg0by0ECHmKh+pjHvD0mRDRsgtVNqHLCBLXcFZwjfFVlQqv8VjZjQyXMN/GqZoz3F+TOkSyLHd",
+	"NHELw76e5wdHB4U0NhCvz3nJZ8JCqvLnNqb9pDMz+JewU4mBEF8UrhVomI7CAY4XmuY1534n3PgGmOxm",
+	"HyDO5+l7VSw9GWy3hyPfbKfnL6qi87tP4iXW+fW62mHunq6w6w/O1J0stZphPrzbTz5BrKn7F7zSZSmK",
+	"nT46umAdf/C61LOuz17pzk+KT52X5a1U3cXAQBqu+7Yqrf8h8q6P/6hKwfPu++lxQTr8gAJqHZ58I2fS",
+	"QjTCow7CeX9+eEgZFEupq8Swe/oflNWIimIr0TNEEcGYXFFfCg2fyGQxxJAZJR+bXx3m+tT3i/5Wu8uc",
+	"URUUIjURgXJ2qovfGIDMQvUK4K9oTD9BjJ8DQKVHJ8Fj8id5OIiFtnYcUvENkqxcL1kmc5Nhmq4oUq2c",
+	"IWRL5ovdq/mVzgbMCDBHM27eTzK01d1dMKjRfCyEM2l9uTlZvNzCk2hSJYQv4Q4LsTleANdcvTD/Vog5",
+	"tsNQk9FUQ2YIlu14pHzKEdsphcoBgVLVGArTF+KtS3YDIJ/omRwf0TLEC4segSVSLbdh8t5wKVLK/Hud",
+	"L9ulxD8ihXl6KQox9pfqb3uU9++r4tbjLa4LfGjqzIFv1jchTbnKC0jFVCoHFqAejsFJXDeMNtGSc+ca",
+	"jEWnw+ArXFaOA5EHy/y3p27CmEiomSlbFM/5KWid5pN0gRh2hoyZVPaJDDVEZTERiNIGVg45FeAVliHI",
+	"e8SM59mCEhA+RiMRom+DkfKeJVq+PrLNZ9gnAm9DjqmQjNOxjcT//1rJaKj3wiq+hS5vKXWKzSWY60tO",
+	"W+4cSCztIRkYMMhlscz9N78uBKAqZMfpmafOGBZ7u39UuXaH0y7kWPiI/0iJyUSM4dMqesDJQNNxc3+H",
+	"c3IC23ywx7OSoDZuOise07CPQ+GGRDRefwrdqUuOx8OOhW/2bfRmSBOjRASPZECNSihLSJSJuh0K79bb",
+	"+BDh7Nnh4eDw8HCQUvj5jBJJPQh2zjLfvApFMFCd1rTvN8KGbb9D6PP9GgVhoBbDgKKNwQ9FMNTaB+P1",
+	"FGMc+AgV1mEcbSl6UaaQV0q5x2mPpEon51UHTGaqq/LeFgcYn+3GxkfQJ4W8Ta9dd6qdJNfv/Lrmw5uG",
+	"tCTR/AhZMk7WLuJnYAicG3fxQ9wsllOVAh8FYbJlJYbsA9kDQLUeDAW636N5YKisDZQ16LgbeSeogwQ1",
+	"7zUf3448S3uiHHHWeaDHWzEQ4M1ttkF/AmvQJUA/rB5E9rwHfwCrAtagZlBAuRbuFl6MmnjHHqBLvTi2",
+	"KtMrwm81ICAzd+e7+y30hHoLALBiqCILVG0dWvA4Rp+dOh02x2LCbPapE2kQQIJr2GQkY4TgFzSq03ea",
+	"KRStiVlvnhOePU+kOUtOcnqMmdX3317QL+ne1tcc/pyc533eQq9wKs0LnmS8aBW8voeynv4ulti14euF",
+	"7nVtRKLQxjPzPqQlwqUaqFNTKxt8VLxo8e/+ovDeNEWIAcsSYJYZpyevl+CHwnUAbxyp8GMwqAmr1Oso",
+	"+NU37l6pCnGeQ7O3QTgjiJGh97z2b1my64SAVOrKmTgYxZ2L0odMskZjxw3bLcQKM8uOkv53ZzRC8Dud",
+	"U3gAE7BJgpTLAu5DeStQAZWlU5LLOToWgaDCLRPmMgYjJXNUYf9ZaUuID74QdMgyQL3OjvxkwiwGtQwc",
+	"3Mc62Eyg5aBAUPit8zy0zhvhHmvMNx6p+BXoZBjhFsp6oQCrlPrWG4LJ18uD1RsyDS77wja3kAdYUI9B",
+	"UcL0biBu+DOQ/Gcg+c9A8h86kAz1Yl2iyb407eEXNAyZXNA+5OM1+X3vatRyrbECxeABBD4pglVbjx2E",
+	"4oAmrY93OV0/cLus3BUA5UKYKGB2jNR1ZVn24ezd6fm7f82GzNuDM1a/xO20FCJNKDbHE87hE9fu16bb",
+	"IvmCjddGrRH6+cvGO6Lp/bAiD34zLwq9ANQCqovDl6w1v94EYvbUSpc2xQf35gKlorlCcWrLzaYX5AM+",
+	"Yp8nFLe7xZIGae7jPF4IDpCakoTr/ofvqdJWtHshzo6FT3oHj/0pxl+QGH9ld1cQoy5XF0hlr948vBFi",
+	"I3RsHpAWHWxIf+KNhZiyvp1xHYrWuRjIy8FOGKJRUKQSOo6cr6cXCqC5nEcIsR0qnPFVW1CojykUqotb",
+	"cMMK7YPBMkdMBSKr1FaspkngTFMUFLHD3S67+zMXhbBUexV9PoySohJruOwQ3TRs856ikOH9aKp2CUE+",
+	"63/w1liJ7ici8rGUVjCO25YI7f3DTYm2h6QlSq9HP11BmtTGyOsCy7OdLHKo/QOzCvRdPpNKGouN/xjM",
+	"5lUuLSv0DSvFWJc5xiQXJcidpdZ9TZKVQ2oPkBaAD/KTXQ864pN1capt68uWAm2SdBqpj904hVc9fDsG",
+	"98kQJ3sITk5rPgTw+up1nYikgfcUxpwWsdQCiD/QskaAlRjewxZyMW865m4Se80zOOPmAt/72CkGHLot",
+	"xVAnb3Kr1494veXlbXBuDICOYL2MYRU6thvFLJBNEehGB9OPMlT3zq2FbNdqgsunvoYNYgN/+bN6ZScz",
+	"H1E8e61c8cq/0d73CfC9pxzaLlDCEnVaSmIguYgh2D5dJ06fuZPV9yDtDaVCq2V0/VUMnazgzOJKAhBI",
+	"YN+iNoZaZduQXTQVtq3nrpOXH7GXh98Nt1apfWYpCpxjSi/6LibbSYJaz2Fa49CfJFzWqh2c64AtGT5r",
+	"KS1hR0RDgRVa37p9lROWLTjSd7iNT4FlfEJ6kPRtAIT1y8PvUBMqpAQZqdBc6LMrzCdXQumlnw3ceKDo",
+	"Rb4irh3LKkbKvwzlcnN5xD6rIz5fccTnOA5YBRHQnPdQAgFnpIb5vjFSBYvwrvb4Hpc8HehKzkQB+ZD1",
+	"HTi7E2UduT7QVhH0d1LI1V/tN23LN2YFND8teCLkn8e/BlMDtMcrcEVHdLn9Nhqqv7MLzNuTPV1eBpJ0",
+	"Pe9hYD7xPZTATT3ASo1aeTGhNgVasIhZQdge2INaqy1A5A9utGLZ5bv37//v2a9n704BYJ+K+6BSGF+T",
+	"wIxRfarydc746TCFMVdjURTQ49122eHjOUAP0f/FumaqJxkp+lqMpUAiqv5JAdQJb9bj+Hs1YEqzUsyk",
+	"Qu4vwmbaeHmOVDTsaEatdyf+fe93J6Z8/wD3Jn5ovDdxJ6GHGmTggaeyUns5lwlv4UQXhV40GXcA5UMC",
+	"vmLKNdTYrwrW72eLX4FOSDVFQnvx0P01FS+e5An7eHPbcKlnsa4T6uSZL4LP69nz2OiBhVKrmXQRS2YG",
+	"aQUc/NS32o4UsGJRml0q9vwlVH+btD3YWyTBoW/Omdf51ffZfFEbqEVEYMGZX/DQ9tIEBCITkGOrNZuI",
+	"XsTpB70AKJxkJAzNRRsPJlksmeW34pHMuYrw5dvNcXhiS2nhJqbzsNR1cvMBE9ipP2QE6fGNITiHG6ko",
+	"xI386FAlLJQtpQiZ27a0LB9bqGRpTMG+aCDE/m3QyldIrVkJczpUUA5YRiaM+79GFkKNsZTT7ZP7P+6z",
+	"3f/66WcEo5C1zRqRWAjdriV7fNg5t45vO9/5Xat3RSOpbdsnEN9cHLAbxODqqN93HxHqtncf76sqFXOH",
+	"r0uqnU5Hb47nYu0MtOXZQT00qCZIL+LFF2lqn9yK5eZOCPcAgF9dvX91ef7u17N3ry7+/QPgRv397N8z",
+	"FoD/YEk9nAgCulKP4Iw6qxQVjtHw5CvCHyHlHi89aEhD5lynjYhLNzQ/O6suH6QAURQi8/eu+wF1FeSi",
+	"lHfOjbgk5t6keZPovYrCo7m0QWachQX7u1uvPQpYbaS2hg2MfdyKZa+1HHXy4jR84TynymwTqkDf0CpL",
+	"8AipZQyGEpzQWDCqwYDLRnn/ajEVKhCrSXWtP4FM0RlAVMqcWw5eoWIZ5rEAFjujHkUCroyoNzU3EN8J",
+	"zEFuYJP0IwRDxL2BDhvZVyvVJaWwVal8P0L2hhv7BObw5Pw0YzdO6JSmjwceUZTVaXqaYykLVMffeVQz",
+	"9/UEQeXbct3v3OGANkwcEv8zI0QaXOVrwW1c48blhZc7c4pFPKRYbSVXF3iksu8Ft7i8bhGMLQWfpSU2",
+	"/tsmAWYQe0rtQjM3IdQJWDk6gJniikBgHTiDVI7deO5TnPULIzgzBJCT3MSWgCp8xMZaKTG21Pvc5GLD",
+	"j8880+5Wg0nmtS5LXEcjENkdLjxk9og3Xm2r22735023+/ZLyopPFg/VE/yQuhKhJ9+KXPIrD9W2onUG",
+	"/qnL8DOulh3gRJNz1HrxhsSuFwm0YFc/tNH4xw/qQ3u9Bq85OcvXS0KnfQJyH3iWvS6jf9hSzBlcgvYy",
+	"6pmGMxlAkSAbBOI7ZHtCl8Ljvgov1Sj6gpfjaSzJ3yL9JzC5Y5b97yzCcKmlU08lH28Cdkq82GaEpx2J",
+	"TyLe07NmvKe+Jl6vp/2KJu4LdR99yh5lTtoBu9Z22lqIi9ZC4wx9b9ar928/vDm7AraI1yfnb5q4Iuro",
+	"X03zaxRIdzBAIW5bom/7X6Ir8cl6yFpsxqPo3pC94pA1tpu29j93ukIGjSYWLwspEK6ntBEa0G3aauwo",
+	"szrbs/cIjC7chgkBEGNRGXkn6nNTejFkJxRYe/GM5RDmBDiSzM0l+wM7nV6Nd/I7AwJxHzF1uEVSQJEW",
+	"pzNel13v1afi07zgsj3SeukEIFjA2Bu1QJoR5MWIfMdrTaUR9IldVIUgqz78AOAVyfcs8e/uGh8pZwMT",
+	"OXVy98Ys0UwI+rUzECl7ZjTEZ6+XoNGbLmP6VL+N3fo9hG+PhLDRDg0NGzVaU3ANOSsozjzwNPgRJbV+",
+	"UJNIdVggcpokUgQYRh8s8qPo9E+5qRFz1/wd9CDqke4MdFXW3gYMz1/hCe9dARCl2GMc6zO3WmpjsPxO",
+	"lLlEkCXk/wPsKJD7VFL7OPNnuHfQbhMF9gEHfcLHYktcAJT+BHKgyvqTyQ0z1c2NMFhgMUE8dZFLq0uC",
+	"Vw+AqgMf9THNMBt+qV/jXDodQIBS7tRoXreBVxq1yFpLzZIw75ZO9PUFim47OagAhm4GTN4o7X4IyNVt",
+	"V+S8FBP56WG2xYVwfxtbH+0zVQG1SSspLwnVAV+hI7H373t0f6ObgvsiDBw4lhvQaUjce4124ivx5tHj",
+	"cVUipLY/9TsrvJnYVP79VuwzaPy2tXOKGlb6qvCOpa1pdJh4CbYu0NM5N2ahS+y2qRougzOVY+sMvTMk",
+	"0iFvyVWORoIh/l+w8N5hU6D/CeGeeoz1Wk0tw5JaKksYKaAQCHhE0MAOUmCRyeBO5qIMJUzOdkk7tCBc",
+	"aQQ8S9/V2L9Hpjt9+X5KffzrX+F93b3aZ7MkXEL577nqo3bDA717AfrGhGXbXZbaildbKBiheGuqF4pp",
+	"VdTA6ciwMsfQH+SkSKqbQtTrSn33VymaKhudfbFaHdvBvNgUJelaH3uJ71i5DbpGSihnfv5waPaWG6gx",
+	"euW5Ph/w2UR/2eGzG9jawN9LiwDNkJ0wJIgnZgklBuy6wi7KmUBCiSm/a7WvEGDqMVcRJr6/IevL9paW",
+	"QHtGAFysVksH//xYs3tVYuScA1u5B7B9tPIIP/z13ssk6uO+ERxKcSsbRBSSDbAzwBKBqXag2UC+mFrh",
+	"bmvhiyqWb4mQtDbNVRLyFT7wLcFQYPJYKdCv+S7HbveoAClptHdHMERC3COemSZRB0N2MlIQ/8KshzDs",
+	"OVbm1Uv0ARKNL5m7cZ2HO3EWBMaJPF3agPHCTnV1M11Bxj1mRoiRymiE/EpvCEzsHMb9moKRqSLuiDkR",
+	"96A3C7721tawZN1M2MWmWMeRbNWJdOY8ERD8cMjO3MGjGgKIiPGxJaKjZwSvvAAJg+fdKUDS2CwXhbwT",
+	"pcizActyaca8zEVOSISmms9LAbl+pJ8iHHPKRYbIHMm/ZxZutEvduPewW/ZuNfwR1ftjHdh2SNLQhR/Y",
+	"qDGf7RFJK9MfJGkYgkBJK9PPmaXT0t5/f4a80wnlNgAQFQlrLpSY6ZLINLhh2en55auTC+xmIRAHW3Jl",
+	"kKsgMR7rFyzChUrDwhkGaF3svR4yf8dG4g0WTj5IeinYtYBCHfRiqPa/xsDRcKxptPV2vf6dzlMc6n2Z",
+	"ixJe/MhNJqd+YU/Av+8m1bjS/pe9wJjgy2CcXeS43otQl+RS2HLZCUcCniTKlEHwVDvKdyeBHqlEomM9",
+	"2Q0kCYJEx2IucLGNxtry1IWCIYfsNIo5sbzgT66xwWqk8NVuWtdLDPFcQHmMpDsOYJpWOrfiF6+x0eTN",
+	"uEqwcI9xTC7cQJ/tkLjR5W5HxC1eXgmqq+sljaxyQttwr+zrkGyD3Eg397E6ljcgWEV/pTe8jXqYKsB7",
+	"NDQgd75V7924sr43tfu4v5a5Mw/lFtRS7ZI+Zpw0Dva2RF0WL+JQ5ItAKPgIcJxS0XhUccOROgkjhQbZ",
+	"cFUjQENIYQO1c+3SHqAuivhw3e7sL0lee+/j8zdmXX77VAvJBdqf4L3ltwJWApQjlq1T8zumI9wC557V",
+	"Cf/JNyY9kc6f81EZDCZDN3UZbzLrfA1AdYNaa6wJJbozsJudPPuQtpMEqSpBOHFQPy19OgtjJFgKFvEI",
+	"QiZDevIjIGABa3OkJrworvn49hg7siU1aqscrmrilzpZA1zgzAhrC5H7g1ZgYAqYkvFfErNhpKTK5Z3M",
+	"oa3umHhPk2fdc1YWhQfMGaz8ccZzuJzWpoLXPqPmLxYdZbDB8TwXRWjKbP590lvu9ngVNuV8hRKLps+V",
+	"X2JIKqECcBNF5YDdi6HJ3hlVk4lbdA+l18U4+V3rg0skRa6P8TBLwZ+u9gjOpSjv5FjUkDuAGxz89dhi",
+	"+IHfiPK0sku3ZVeCz8wRNmN5VBYmFNR6e+KLAXWuJFRtI5UgKrgDq00IhhKFOUGehWpy/zme+Dl399Zf",
+	"fBPWxdmrs/Ofzi4us78ONlWeFdLYi7AUezUzcZC2JP5JUQSN128eP7zVqwB/0Ogqn9Rw1OmPWwML4a1P",
+	"/+n/729P56VwzzRcKxAHmnM7TRNd+LOuxXsvt5V8tF9M75VIOLXvQl9SAMX1ojegmjHudOC8SAsmfWOB",
+	"wS65ITtX8yol9/QcISPlRgLwS+jHTmXZfzP0osMIAIcLHUGkhZuklNb1or5i/fth+PoPfrTPhIVZm0Wb",
+	"vqUFMAOfQNHOgUzxDr4xrJCTXkr+LonoKYzqj1KwURa6KnLm9OiWo7QLamYp5gVfksGGeC99IxclzEPU",
+	"OEfkeu5qp+vZmhDCjyAvJwxnF2pXqTFtG/wGfsYF/Hav+rYqBI3SIkE4X/yKHsE3OL0yEQRIqTcpVKzV",
+	"jJstx7z9Pj5P5Vwq6uuFG5QKg/2uhDZjM60g77JQqdXp7rzj6JLlEhGC3D9jDDZ3vnOAh5nqyucVnCgg",
+	"v6Lgpb121nfLjUrfslc9Ab/c3AFMq9EvP1upx85wpmNTVqpTI3DtYOvKuitrQ8kvlfAXCzhObK4LOV4O",
+	"2fcR1ARyeVDuO/Bn193HzjZ85l0KuIaGTVgnFziFD/Deve5TbaA2bY4P+c88GFAjKczm7IrftI1Cjz2F",
+	"Z+jl/VTx1aeUnmbavM0xoqqRXHle8DGdQoys+H09twh/I5DSMVHLE1mKNK2HtXrHa8+EFJznE5flSEFx",
+	"tYn9Cdn55MlbbsfTbLXu7/m/DGLUx/IbukkRodvL1ctnzxtpi+c5t2JVorZ2E2du07JQsE1jhBCSk2xE",
+	"dG7sLPZfUsslNqYN92AppZ96KiZSyegbPqKptPvRgqYBYnT+fIfsLJf23oesdmniY0+tQOum2cp5jZ0R",
+	"vrGmDFmgBEWMUwMV2HFgA3lXILZ51G11WMUUfnaTBe8mSNt1sFeZvHIDfSbLPc6gPZvycappka9F8Lx6",
+	"s9EXTW/38YZt8rWTaQ4m3SYUKuirO9g1W/BFVTK5T+hSwQSL0ZuNhQWoFLPpYkV3oceBw+1uz5IQcpwp",
+	"C8wxkNE9J+J3wCFp4XsjZJ483LTDFiqaC6TV3Mshrwqx633zrNfRW68ZCOs/+HIZHLzR44AwuOn58Fwf",
+	"FxJWMdElsLPn5h566pZ1Q0UCjoA1lu7H1EYFsk5u2GQiSoRsgpC+HlcIfQhMKSWVXTfXI3jxlrlQqPRG",
+	"ioTcnaKjyMfEZ9QbjP+NXLoXcRqet5uiKn4Wa6U1A1+DQ0F6D7QzLyslstorxX9WvKi/zY9idTWeivwo",
+	"NhuADQhBhPBd8JKU64PnkEco0ZzOQ4ppwUsFgFhnsMDXS2yiNQnsfJiBszAXpbRWKJiNvhMl/fdRRLhx",
+	"/wLsNcoQWlJiNpupXpiIO4acvNhck+Xl8qJS2SC1Dej17rugiYoAECLwEnwOrfxIRQGogfmZn1/8MkRW",
+	"nSF6m8L8fPhLlqS5AvQ+lVP+jb2V3zfC0zuZ9RfVvvRVjYr3kS0S92kwvsg7kKroMhgPvQDVu9VlPMqc",
+	"vyrvp2DEp7kubWvM4CyiAJBHhZBtg5X+e/YX9wm8xFDP9dIK89cY3aZPRj2FsOUUxfS/P2I8yiaezezD",
+	"+8srlurBjPHxWEBKFUIZugRSiAUeEdoRqu+lZCt+njvN0tcsBbSs4Uh9xEwifuCKMvhLhnxF/LoQ2V8H",
+	"6y1taKXDOZO2BYBAlzaehD3K4ykt3aaLFAKoTs37de6pb12XmOQNY0Th3MXQijKZJnyaa1HueFFxz+m3",
+	"Bv+LwUSAXCGYRIE/0Jj2x17ESbgr2ZS70wk6e4ZFzxTpCA3gw5Fa89KG7ErOBNHzLjCMXTj72V09mS0r",
+	"NeZW5BkzfBli+/AA1QFwd0ttyszU7bI99TB+3ryMcwbaczKoSkF7wtUDm4S5hB69O9iYPCx0OiCOtVGM",
+	"d3bwtjIWBss3eg8zXYa+uRZyweAgdOEV9KbdjVaiV1LBXU3dQWsdYfP3HD6e3xECl1PBCzsNfVGoS6Ci",
+	"8DNHlLsv94PqDLsHnuMhOvZN/SGDjYickPfDTx8yShT64p8kSVirt2cn6FeMVDaRpXirc5E5VR29Haxb",
+	"IXxsfl04Pe00/RHDkKDyuwY0GsWywQEPPpJzhZxp8KDg9kh1i27j9v2eg9r3iC0cfk2xhV7OMvpoeJy/",
+	"Mckxup9RT+R8Vt5Ju9yU+jVWIB34s2/ZTCpM65xPVrowEUv22SF2t+EtRNjSSPbkHW/Cd8bQaOYJGjIE",
+	"fXC3YwtFAjh0frr7tpSbc/fvVcAeDjU9bnVq3wnJ0eNoY7oHPFMIYFovhe2vXyvhq06TCaQlKZQC8/AI",
+	"g3u/CVZELJfGeUc9l4/4w/mNCSz1li+xQQbGy3EhthWF0NOf3Y74InTMKS7Gg4KRuOcVLtQ+dn2s50tq",
+	"GYB9HgQXO2ejg1fur3rC/ue//nt00LDdfmLNG/44AWv4gq82YH3ql/DhYgJm2L40Q2LNbTHkjtPiXkyz",
+	"YPU4OeFRo0By1udpkGpc7aBs8OE/dQ3EhFQ/qmYq3be0GzD/qoVh13x8ywDcvvTRnsDe31JHVhXiB3r1",
+	"V59JfdUZorZHgNpGapRQ5Ox2sBUb4lHskvaK8QeROcb2X6zYg0Go3S1Y7MNN0byd5e0R8FC/nBBcUiuz",
+	"3+CbF5CnniVg3PdN1T1CjVycvvCn9H1s9M9RrnzQ+lrb6XrAeqQw1xkD1uxq0Vp0wKnYE3jyKBAeUIWl",
+	"CX87BgIReomesIVUuV5goH8wUilBXESDvil1NYdvgCJDghV2f8GfN9Q7bYmBnyHz2u8z+n0aRXDz6bv2",
+	"7UjIgDrTd72eQDmeBnFBvF8al+fpkPs4jaUYazWWvZuLJ+bWsFeFHN/+oCsjEljzIOxgF0ZE2dzbiCi0",
+	"EPxdpX0k13QMlgAA64s5kgbxkZrx8kaqWEgfz9yML6nHErqjKkXeDXeT/KCNvSkBEV1ABQXEH6Yc46Vk",
+	"kp7VTV2nIkfqPypj2bUAdPQ7aaQzvJA9kKAXibVIqptjN5ZvKYXqRUrsAhsXnU5IlM4EN1XpI7vw74bC",
+	"30QnbELEVeVAt4+NeFZCNjRpI2B2Wgoz1UWOtoIoLZeqWPr0F5U6UtGke0TPhWpuziQp6RI0DfAKuH1W",
+	"wyTBWESQQZWy+vmAP6dSrjaMIR9kaYBnAwh4/knOqtnB0bO//Qt0ldF/hZ4yqay4gQPwy357nWCh5MbW",
+	"UszXS9MPMMIrzP7HECZJSYiPr/hpM4pH31+XrDSeptoE+ps2Ip9HvK4UvquFQ933nvCleZzeok2QzPR1",
+	"PfdywjvRkn2sjFKjxr7AhGegjIjtlTWF7SkLSEWX2Evp1TiA1VQlkD+hL+J0DGKM0nvRDBsp9+eRWgo7",
+	"qHPe1dUB/l4v4M/OzwTvEqpX+PgWGNmAscE3r4W0LRHILeRYhGQXMi3GQZLScKytE8Uk6bYI+DADsJJh",
+	"Cpn/NywtSNrmykqZiP0487yOpbipCl4mqUvfuTUphYBCVWP1HK4f/LEZ6zkU2GBNWOg0hToZz0riqQLj",
+	"n6QZqRBS0eVI+Wb71iZ+P/N0AGnchyjAIYhQBf5PMTjopIOAZeEKGyl/h4U6I99iKCdJi3IyFpRnhaa1",
+	"9eYBRK6cam3EwA0+wWuTGjTdPnLLbhWUf+D+Xi8ZB45ItyveoPaYD9LdoZ7zMLl+YK8WCCqIrymF0yhu",
+	"p6YIfNKGWQBnIel83E8KDwfYyUx+9ohdlyQuPfZd4ngrJtLcuW3lCjfHrlEt33+7nyAFQg02XblrRw05",
+	"ZED/TKQ3R9PGcqKY9Ol5RERQDSp0/5VQjyTfO8K49zx8tyjMtdhX+AXFI7mR9uPs9Q8R9KoQvPQUItxo",
+	"5Smr6MKCL6LaTp86yAesFEYXvn85JbWSdkCwxbciKTIBAJxzp8JHasJlEZygiBpCmXBEfgjoPfW8Ze0e",
+	"bIWh+TOVsEziaF4RE/5TF/Xb6iCEtr7+BPASWHhTGFKr0XBttDlCpFxwaMJoAAaZ8fLWY5dagEl7541X",
+	"6FIADTBYbRR0PjIAbPouB1+BHeqttwof9BTut9fo6jOE2rCD0VSF3exdAQGR5/sKoO29gS0BJWMdAUtH",
+	"pzlgezxE76Zmh+f12FBsGsB56VkvqWOtb6UzeieR+w+KRZurTy9ppK4FqH60gPGxomUuhX3yCqawTddc",
+	"CksPPkDhiHFVQq3Uz7/Udk3eKKYr240qhaulVmJTTWvrKvUn6G7K56oNctQGup3gvkG8MRLEIL8OMNCw",
+	"B+GQtiwpFK5Oa1PZdXVbdLCnKPKihUFr4IiHrL0CzeckZcg+ltr5eMSEg6HfSjlHTjGe5yVCcdwIG/Mk",
+	"Lw+fDUfqBDATjPPDeUGM6gnU36QqYT0BY5ca2fjSmcEvn3+HLmkGyLRP4EWNJNLY75mKSv9q+FUpoKmP",
+	"F+YLoi3adAql8g15u/EXebFJ1OHTXBrwJzb39jMzLoVQ1FBEZPlOZA2T1M6H4hQINrA2mIguUKsCHdaA",
+	"4uGzyhBhOUYaCsHQSh6OFAZI7ngh4dYvnHzy5B1HrBR3+tajMSPNlkBQViZnM5FLbkUBcQf8I7GvUkum",
+	"Rsvz5eELd/JHSioYawQ8HE62nWVr9Ex4TMugA2IQ99p5d6Ic1O4LqIw5Yi8Pv2sSZoh1nNJ67w0Q3b39",
+	"yn10N2FuuZPo80ADhjX+Mu8lp0DnABsNas3PfJFwsG05HtvMiKZzU0h1235o8Fofl8L6HPKcO5cK2aT/",
+	"VxZKVqW6TVF/EQ1VjRtsC6elxOyNG3Y/suNefQlz/urUoFbIawHreR9daKt5+2YivR/quDwJjxb6JrQo",
+	"U2QWbUOl6zx9SR05Wo4NHZSN8Uxhf5zvabcv4d1f/EYTbkCE46ot7D22GtF5N4Cy0gMJiv/YyjtIAFTz",
+	"sZ4BtnaJpNG+nowTa/y3h4fNOTP/1m25WspDhTJN3zgPsASg5FoZdrmxO7NlfU0VfrSEXcr7/Cb3lhn0",
+	"L2wt5QtidQ/0lHPrKUWVXlDDLSFnGztk2HZew3+PUAe1At8QS4HsH8hpCJJklz9++HBxdnl5duoM7bet",
+	"XBULLq0X8TasJbLK8Zv3pZ/w7Z8Pi8V/Xkt4xMN8f/2ILCbsYxdprocS/ZPb+9Rfp4hgNVS9pu6dQVCp",
+	"SU2CZy2LHet+E0INoAT0bLctRYGZZWcWIPBErGOql/GwUmCKfCx2q8d7lAPweavy6pPYBDqG+LZJxWrE",
+	"v+87OeN3vXGwbWK8S6omSPc2npdUEva7E1vU0RfQhr2bOtl7M3aCZYBcESQ8/iL1/YrHCGW0kEY0GOfs",
+	"pP5DCAxi5c1I3Qoxx+rEDC/yE5s9DiJolLvfcdv0PS2Bw6/PEugL+LOnO52a1/pmT/qYYKFHvU1dZcmt",
+	"sXrmJNU2bW8/y78YffylNKElihlci+X9JAOxt1vJ7kG1Gfb88DAW6EnDKsXvuCz4NeR76/FcSrRQ+ItX",
+	"zpWx0HeZA+Exy3IxFyoXaiyFIQ5a8FQyAqaA4OwTqQY+LN30LorQhNrytVnVgeekYd8evjhm2VMY6h8Z",
+	"xnlGUBW5hFEWJJJUUN7SzX/puUX3J4dEwN8ihtbZ+KT0zdJYMeuN+802v39nrHZ8amuH4xt+M4Aoqoxc",
+	"2h7Sf50HBDFYcEaDlJoxeQZl7xtDOG6I72dEidWMUO8SqxEgBw6wEMfuX62YU+wPRtOlsd6dwF+YNomA",
+	"KcWey/0JRjpQu+X+XgliZ//8WA+bxGobyEM3WbOCz8wOrACFNPaenADsJxg3sHKDMiMi0gypeTPoDzPZ",
+	"cfjDDzLPhaLiQKNbZAg4oA72WiHCZ5tqQ2AZP+eNFur1LS2FF4PKuOn0whyAe/8YZrzfz9+xEe8l6vNZ",
+	"8Z1k+gtD7+8s3ZAV8SpuNi+47RKTuwBuRcOstM4ISkmW0cbB7NqG0ry0riShb1olQoNIzUjdQHOJ54gl",
+	"ni824+bWmfvdabqu/Cce7EtY8f2fN/a2Mot2uf1EaLLJBvRxG9O4QGaLgoHJhmTx+6mIhhT9Zqz/K3zk",
+	"q4aogG/okr7C9YiQwdj85Gnxeut2g1EaaABoO9q1THsiy2BtDdT2UI35VN5gUR1XNaPbW9u+RgKgCMHG",
+	"CxQ8bfD/V1TSsY+j/04sdiieedZnEZrzU5OxG056LGWK+rOXjlWfClotltkqCvH4NiC5rtav3OnbZO+6",
+	"VCHhF/eIzXoBk7jPl94biwXv7E3K7UeD1KhfsW5zn9BFtcFi9KbC4G1Og4knMy4LX626g8HUGqMk1Rsr",
+	"LNEhdu8LdY+N1Uf+JlbMOOOmsUwc1Zhbs/1pMXj7IyuxOOb6UXYr99WmyCvcql3McHhmK7w1dBwgDsdK",
+	"zwGsF/voa81A8HLpw+RaUX8LXqMQFKlVRiUI/tQwi2WpLS0LQRa7aGWYyz4As3dc5vbegubPOfzyBb2/",
+	"NOzOa9lf/hXxNZ0rJ7aId7vsAr2YkFCvHVoGlS7ZjbwTqlbK7eutHyNSQ4L1Ow7UuC8EkKlH9na3Hakv",
+	"IzKDEIMPvRFi8Xh/WVXsmUCcowZfauCD09hVgdgNOV9CaRQyEftj+Y0JRg/GYuwmCyYUpO+1hwtGaZEO",
+	"qKHv0wsCMw6peRAKDAXQaSXq0lptvN1x+0PXzr1FoEntbrElGqvLwWwPLUR7MkXDCA9pSFkTyT76UC3t",
+	"bSLyO+7qnRSLzfhKIcvoTiY8nqJLwJXgSdSmyPCQJsURaIJqIZ8dHuIbjiHHTtck/Cxvrjv/Caa3x+Pp",
+	"BtgUVYfp9leHze9Eju9sCFxhael9SrBPmIcvTWoSQqFXaHv03H6eF2/ILqfcXcfQDKBCmwgEwXzpRMPB",
+	"43fCrdueTpx79edLs/y0IVSN4eR4j/dwhOF4wIt3EoRwdLd6aO/hLrVwfOlM5trfrPmAYIwknd58UDdl",
+	"WxmKwv530X2wbjJCH/Xpc8UjtetJul84LPT1b4qIfYzN/19xUIy+oktczK9Kf4jUK6SCyeaGHeikKJvs",
+	"PvqwPekvevvn6/zwn9eixXxSMyiymKlJ0ppfbaxrETa3i8CkCBv+ua069SSsIdyxiFtXGeFrikjPHW/k",
+	"mbRTMRuy2Mikkd8KPGxpB2whSuHB5kZKl0x8mvLKWJEjGIE0Yw74MA3OPk4gFfMuatp/1D5CY/fblfYI",
+	"Weu3HT7yMer38PQXP9ttwR+xjSGyG7eyydWQmG1Is5ojllVlkQ1YRqvm69CcWyvVDXZ/Z2uscyxFN/ej",
+	"YvTuVqrcx5ox5z9kZ552btyERTZSV7B0zCykBdhjm5wdPZk8Ts1VPAC/42AefeTniOd93ku0v06Knq7D",
+	"7RR0JwScA2BAQuVp0bKTNHedoflFLZPcUnMj8SNMdVXW8cY9Fg+7Fjdc4YHFXsqR+hYZ7MIg0ByFhdBw",
+	"zMUnPpPKXcJylQNvUOezY5vo7EgMHoPRbnWobsXObtU2Fjvjsu6x2DkXhbwTpUQjJhbNbSl43tt1tC67",
+	"++G2O7cmip+z2SgOje40MU7VICP9ynRku/tibJwvWMtFLry+FN1e2M7qeAVOWAQmMaSNSAWsGft01dyQ",
+	"1lkZxDjB5rzyYVjqBSc4a6hKdWPUCNBaRLCJ8V79KYM7cqT1JYKlsLIUT/DTepbE1wngxsCX22IDEqGE",
+	"BbvUA+9TkaNWxTLattyJ1kz4us5BgC4N3GQNULiy9AJFQE1/itUG1VbqOfbs0EKjk0NTe7iQacvtnoQM",
+	"gzGGcWeuBQlZAXFsqpgFLpvMmSkFn18CE4PJBmjp+Np8SGksEHGS26oE/qogtHHAyByQLCKAVxmdcASQ",
+	"woTIOBFTcPfbJVinjZjOsHLrgrwPkCv38gs33udg3IbvzFNMtUb6lVDJ+/lptxFUpddz8igQ0x75aCt2",
+	"9MCb1ZDQW2CcIwUhNkdR5t0zI1XwJfC5laH1YRDPzoDdVLxEWhQn7xAYOQ/IEqWYo8dG4NQ1VOo1uxYT",
+	"uiPlJuoUqtW6DZb6EeyKCBO9GSJ6EJBzyZMBvhP3tX2DRdNubxPJzqjQddy5f2IR+MHRz7/8NvhnAJRz",
+	"//mLe7C887JblcXB0cFTPpdP756BnNJ81irhQtSOLFckt8H02jDGiLB/xo26EhNIwJIwSp6CnQPwpdBO",
+	"4Kdc5YhAOEteS2m89feeCmOlQnl3nn/tAAzZjxdvzIDd8aLCwACpGxi0rh3Q8CEwsgFD1qBS8DyZRdij",
+	"9XlcTcUyQD5EZxCrk6Bl379zbckCasH6Wz9ONZ0/5B7wkLSBuxGXEla1IrgXpLhJtwS5b5onTccYwNFT",
+	"eDYKSsJ1S8EX59PTuWDSJgPU1rxlGPFJjKtUfGDinrYheVngN2l40SvPUeSWdR69KIjyAsNc8p47dyhb",
+	"ZhO6ssmjQoKmdE8Ii6BtRxIo7fgbOmbNQ5J4L6YaSQOx/Cr5OdboNPwYu5uSKq55qW9KPjNQ3gF7fvLh",
+	"PHkTdYA0T97z+i6mPN1DYFc++O2X3/5/AAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -112,7 +112,7 @@ func (s *server) ApplyRules(ctx context.Context, req ApplyRulesRequestObject) (A
 		answer.Rules[i] = RuleApplied{Name: r.Name, ID: optional(r.ID), Action: r.Action, Warnings: warnings[i]}
 		if r.Unreadable != "" {
 			answer.Rules[i].Warnings = append(answer.Rules[i].Warnings, FieldError{
-				Field: "definition", Code: "unreadable", Message: fmt.Sprintf("Cannot be read (%s); this definition replaces it, and the rule judges only exchanges that end from now on", r.Unreadable),
+				Field: "definition", Code: "unreadable", Message: fmt.Sprintf("Cannot be read (%s); this definition replaces it, and the rule evaluates only exchanges that end from now on", r.Unreadable),
 			})
 		}
 		if r.Before != nil {

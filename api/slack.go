@@ -92,7 +92,7 @@ func (s *server) interact(c echo.Context) error {
 	}
 	press, pressed, err := slack.ReadPress(body)
 	if err == nil && pressed && !press.At.IsZero() && s.Now().Sub(press.At).Abs() > slack.SignatureWindow {
-		err = errors.New("it was not pressed at the present time")
+		err = errors.New("it was not pressed just now")
 	}
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, err.Error())

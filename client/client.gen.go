@@ -1027,7 +1027,7 @@ type Alert struct {
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
 
-	// Delivery What became of an alert's notifications.
+	// Delivery The state of an alert's notifications.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
@@ -1042,7 +1042,7 @@ type Alert struct {
 	// place.
 	ExchangeURL *string `json:"exchangeUrl,omitempty"`
 
-	// FiredAt While PENDING when the threshold was reached.
+	// FiredAt While PENDING, when the threshold was reached.
 	FiredAt time.Time `json:"firedAt"`
 
 	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
@@ -1054,13 +1054,14 @@ type Alert struct {
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
 
-	// Labels The rule's present labels; absent if it has none.
+	// Labels The rule's current labels; absent if it has none.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Late The exchange became visible behind the rule's cursor, and the look-back found it. Absent if not.
 	Late *bool `json:"late,omitempty"`
 
-	// LateBySeconds The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
+	// LateBySeconds The time from the end of the exchange (its start, if the source does not provide the end) to `firedAt`.
+	// Absent
 	// where the alert is not about one exchange.
 	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
 	Message       string   `json:"message"`
@@ -1068,10 +1069,10 @@ type Alert struct {
 	// Mine Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert.
 	Mine *bool `json:"mine,omitempty"`
 
-	// Note The rule's present note. In the answer for one alert.
+	// Note The rule's current note. In the answer for one alert.
 	Note *string `json:"note,omitempty"`
 
-	// Owner Who owns the rule at present.
+	// Owner The current owner of the rule.
 	Owner *string `json:"owner,omitempty"`
 
 	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert.
@@ -1085,13 +1086,13 @@ type Alert struct {
 	Routing *AlertRouting      `json:"routing,omitempty"`
 	RuleID  openapi_types.UUID `json:"ruleId"`
 
-	// RuleName The rule's present name.
+	// RuleName The rule's current name.
 	RuleName string `json:"ruleName"`
 
 	// RuleVersion The version that raised the alert.
 	RuleVersion int64 `json:"ruleVersion"`
 
-	// RunbookURL The rule's present runbook.
+	// RunbookURL The rule's current runbook.
 	RunbookURL *string  `json:"runbookUrl,omitempty"`
 	Severity   Severity `json:"severity"`
 
@@ -1110,8 +1111,8 @@ type Alert struct {
 	// Unread Whether the caller has not read it. In lists and the answer for one alert.
 	Unread *bool `json:"unread,omitempty"`
 
-	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
-	// message met that. The alert resolves when a person enables the webhook.
+	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
+	// whose message could not be delivered. The alert resolves when a person enables the webhook.
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
@@ -1119,13 +1120,13 @@ type Alert struct {
 type AlertActivity struct {
 	BucketSeconds int `json:"bucketSeconds"`
 
-	// Buckets Of all rules together.
+	// Buckets For all rules together.
 	Buckets []int64 `json:"buckets"`
 
 	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
-	// From Where the first bucket begins.
+	// From The start of the first bucket.
 	From time.Time `json:"from"`
 
 	// Rules Without rules that raised nothing.
@@ -1181,13 +1182,13 @@ type AlertFilter struct {
 type AlertGroup struct {
 	Acknowledged int64 `json:"acknowledged"`
 
-	// AcknowledgedAt Of groups by issue: when that was done last.
+	// AcknowledgedAt For groups by issue: when that was done last.
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 
-	// AcknowledgedBy Of groups by issue: who has acknowledged alerts of it that are acknowledged now.
+	// AcknowledgedBy For groups by issue: who has acknowledged alerts of it that are acknowledged now.
 	AcknowledgedBy *[]string `json:"acknowledgedBy,omitempty"`
 
-	// Application Of groups by issue.
+	// Application For groups by issue.
 	Application *string `json:"application,omitempty"`
 	Count       int64   `json:"count"`
 	Firing      int64   `json:"firing"`
@@ -1198,22 +1199,22 @@ type AlertGroup struct {
 	Pending  int64     `json:"pending"`
 	Resolved int64     `json:"resolved"`
 
-	// Route Of groups by issue.
+	// Route For groups by issue.
 	Route *string `json:"route,omitempty"`
 
-	// RuleID Of groups by rule.
+	// RuleID For groups by rule.
 	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
 
-	// RuleName Of groups by rule.
+	// RuleName For groups by rule.
 	RuleName *string `json:"ruleName,omitempty"`
 
-	// Severity Of groups by issue: the highest severity of its alerts, by which they are ordered.
+	// Severity For groups by issue: the highest severity of its alerts, by which they are ordered.
 	Severity *Severity `json:"severity,omitempty"`
 
 	// Signature What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error.
 	Signature *string `json:"signature,omitempty"`
 
-	// Trend Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
+	// Trend For groups by issue: how many alerts fired in each hour of the last 24, the oldest first.
 	Trend  *[]int64 `json:"trend,omitempty"`
 	Unread int64    `json:"unread"`
 }
@@ -1236,7 +1237,7 @@ type AlertMatch struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter *Filter `json:"filter,omitempty"`
 
-	// Labels Conditions on the labels of the rule, as it has them at present.
+	// Labels Conditions on the labels of the rule, as they are now.
 	Labels *[]AttributeMatch     `json:"labels,omitempty"`
 	Rules  *[]openapi_types.UUID `json:"rules,omitempty"`
 
@@ -1264,11 +1265,11 @@ type AlertPage struct {
 
 // AlertResolution Why Tocsin resolved the alert.
 type AlertResolution struct {
-	// ExecutionID Of EVIDENCE: the exchange that completed.
+	// ExecutionID For EVIDENCE: the exchange that completed.
 	ExecutionID *string               `json:"executionId,omitempty"`
 	Reason      AlertResolutionReason `json:"reason"`
 
-	// StartedAt Of EVIDENCE: when that began.
+	// StartedAt For EVIDENCE: when that exchange started.
 	StartedAt *time.Time `json:"startedAt,omitempty"`
 }
 
@@ -1363,7 +1364,7 @@ type Attempt struct {
 	// Error Why the message was not delivered, without secrets.
 	Error *string `json:"error,omitempty"`
 
-	// FinishedAt Absent while under way, or when the process died.
+	// FinishedAt Absent while the attempt is in progress, or if the process died.
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
@@ -1381,22 +1382,22 @@ type Attempt struct {
 	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
 	StartedAt    time.Time     `json:"startedAt"`
 
-	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
-	// been over.
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
+	// may have expired.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
-// been over.
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
+// may have expired.
 type AttemptVerdict string
 
 // AttributeMatch A condition on one attribute. GREATER_THAN, AT_LEAST, LESS_THAN and AT_MOST compare decimal numbers exactly: at most 18 digits on
@@ -1420,7 +1421,7 @@ type AttributeMatchOp string
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done.
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` if only the operation is known.
 	Action string `json:"action"`
 
 	// Actor The e-mail address of a user, the name of a token.
@@ -1430,14 +1431,14 @@ type AuditEntry struct {
 	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
 	ActorKind string `json:"actorKind"`
 
-	// Address Where the request came from.
+	// Address The address that the request came from.
 	Address *string `json:"address,omitempty"`
 
-	// After What became of it.
+	// After The new state.
 	After map[string]interface{} `json:"after,omitempty"`
 	At    time.Time              `json:"at"`
 
-	// Before What was, of an update only what changed. Secrets are named, not shown.
+	// Before The former state; for an update, only what changed. Secrets are named, not shown.
 	Before     map[string]interface{} `json:"before,omitempty"`
 	ID         int64                  `json:"id"`
 	ObjectID   *string                `json:"objectId,omitempty"`
@@ -1448,7 +1449,7 @@ type AuditEntry struct {
 	Operation *string `json:"operation,omitempty"`
 	RequestID *string `json:"requestId,omitempty"`
 
-	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	// Via How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open.
 	Via string `json:"via"`
 
 	// ViaID Of the session.
@@ -1471,15 +1472,15 @@ type BeatEvent struct {
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
 
-	// Already Alerts that were so already.
+	// Already Alerts that already were in this state.
 	Already int64 `json:"already"`
 	Changed int64 `json:"changed"`
 
-	// Refused Alerts whose state does not allow it; of an assignment also those that others handle.
+	// Refused Alerts whose state does not allow it; for an assignment, also those that others handle.
 	Refused       int64     `json:"refused"`
 	UndoableUntil time.Time `json:"undoableUntil"`
 
-	// Unknown Ids of which there is no alert.
+	// Unknown Ids that no alert has.
 	Unknown int64 `json:"unknown"`
 }
 
@@ -1510,7 +1511,7 @@ type CalendarWeekdays string
 type ChangedAlerts struct {
 	Alerts int64 `json:"alerts"`
 
-	// Newest The newest of them, at most 20. Their ids name nothing.
+	// Newest The newest of them, at most 20. Their ids do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 }
 
@@ -1520,13 +1521,13 @@ type CompletenessStatus struct {
 	// ComparedAt When rules were last compared.
 	ComparedAt time.Time `json:"comparedAt"`
 
-	// Missing Exchanges that match and have no alert; 0 when all is well.
+	// Missing Exchanges that match and have no alert; 0 when nothing is missing.
 	Missing int64 `json:"missing"`
 
-	// Rules Rules that the last whole round compared.
+	// Rules Rules that the last complete round compared.
 	Rules int64 `json:"rules"`
 
-	// WholeSince Since when every rule has been compared; absent before the first whole round.
+	// WholeSince Since when every rule has been compared; absent before the first complete round.
 	WholeSince *time.Time `json:"wholeSince,omitempty"`
 }
 
@@ -1554,15 +1555,15 @@ type DeliveryBucket struct {
 	// MedianMs How long accepted attempts took. Absent if there are none.
 	MedianMs *float64 `json:"medianMs,omitempty"`
 
-	// P95Ms What 95 % of them did not exceed.
+	// P95Ms The 95th percentile.
 	P95Ms *float64 `json:"p95Ms,omitempty"`
 }
 
-// DeliverySummary What became of an alert's notifications.
+// DeliverySummary The state of an alert's notifications.
 type DeliverySummary struct {
 	Delivered int `json:"delivered"`
 
-	// Failed Refused for good, or attempted as often as the schedule allows.
+	// Failed Refused permanently, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 
 	// NextAttemptAt The next attempt of those that wait.
@@ -1616,7 +1617,7 @@ type DiscardOrderBody struct {
 
 // DiscardedAnswer In messages; a digest is one.
 type DiscardedAnswer struct {
-	// Discarded Messages that were given up.
+	// Discarded Messages that were discarded.
 	Discarded int `json:"discarded"`
 
 	// Skipped Messages that were delivered or discarded before, or are being attempted.
@@ -1650,7 +1651,8 @@ type EncryptionKeyList struct {
 // secrets cannot be decrypted; `UNKNOWN` are secrets of unknown format.
 type EncryptionKeyState string
 
-// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
+// EscalationStep Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is skipped if the
+// alert is acknowledged,
 // resolved or snoozed when it is due.
 type EscalationStep struct {
 	// AfterMinutes More than those of the step before.
@@ -1672,7 +1674,7 @@ type Exchange struct {
 	// DurationNs Examples: 12345678
 	DurationNs string `json:"durationNs"`
 
-	// EndTime Absent if the source does not say.
+	// EndTime Absent if the source does not provide it.
 	EndTime      *time.Time `json:"endTime,omitempty"`
 	Environment  string     `json:"environment"`
 	ErrorMessage string     `json:"errorMessage"`
@@ -1721,14 +1723,16 @@ type ExplainCount struct {
 	Rules int `json:"rules"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+	// became
 	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
 	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
 }
 
 // ExplainVerdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+// became
 // visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
 // rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 type ExplainVerdict string
@@ -1794,7 +1798,7 @@ type FilterStatuses string
 // present, by the time after which exchanges became visible.
 type FireMode string
 
-// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
 type GroupBy string
 
 // HeaderField defines model for HeaderField.
@@ -1914,10 +1918,10 @@ type Me struct {
 	Kind MeKind `json:"kind"`
 	Name string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
-	// SessionExpiresAt When one has to sign in again, at the latest.
+	// SessionExpiresAt When the session expires at the latest.
 	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
 	Tenant           string     `json:"tenant"`
 }
@@ -1951,24 +1955,24 @@ type NewPassword struct {
 
 // NewToken defines model for NewToken.
 type NewToken struct {
-	// ExpiresAt Absent for a token that holds until it is revoked.
+	// ExpiresAt Absent for a token that is valid until it is revoked.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	Name      string     `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
 // NewUser defines model for NewUser.
 type NewUser struct {
-	// Email E-mail address with which the user signs in. Of all tenants, one user has it.
+	// Email E-mail address with which the user signs in. It is unique across all tenants.
 	Email string `json:"email"`
 
-	// Name How alerts call the user.
+	// Name The name of the user in alerts.
 	Name     string `json:"name"`
 	Password string `json:"password,omitempty"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -1981,7 +1985,7 @@ type Notification struct {
 	// AlertTitle The title of that alert.
 	AlertTitle *string `json:"alertTitle,omitempty"`
 
-	// AttemptCount Attempts begun.
+	// AttemptCount Attempts that have started.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
@@ -1995,17 +1999,17 @@ type Notification struct {
 	// DigestID The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
 	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
 
-	// DigestSize How many notifications were gathered into that digest, or into this one.
+	// DigestSize How many notifications were combined into that digest, or into this one.
 	DigestSize *int               `json:"digestSize,omitempty"`
 	ID         openapi_types.UUID `json:"id"`
 
 	// LastDurationMs How long the last attempt that has ended took.
 	LastDurationMs *float64 `json:"lastDurationMs,omitempty"`
 
-	// LastError Why the last attempt did not deliver.
+	// LastError Why the last attempt did not deliver the message.
 	LastError *string `json:"lastError,omitempty"`
 
-	// LastStatusCode What the receiver answered to the last attempt that it answered.
+	// LastStatusCode The receiver's answer to the last attempt that it answered.
 	LastStatusCode *int `json:"lastStatusCode,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled, and while it waits for an earlier one of its alert or is held.
@@ -2032,7 +2036,7 @@ type Notification struct {
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
-	// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+	// `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
 	// allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
 	// older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
 	// when it was written.
@@ -2045,7 +2049,7 @@ type Notification struct {
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
-	// WebhookName The webhook's present name; empty when it is gone.
+	// WebhookName The webhook's current name; empty when it is gone.
 	WebhookName string `json:"webhookName"`
 }
 
@@ -2086,7 +2090,7 @@ type NotificationRetry struct {
 }
 
 // NotificationStatus `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
-// `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+// `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
 // allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
 // older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
 // when it was written.
@@ -2111,10 +2115,10 @@ type OutboxStatus struct {
 
 // PartitionStatus A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it.
 type PartitionStatus struct {
-	// BackfillFrom The start time from which on something before it is still to be judged. Absent when nothing is.
+	// BackfillFrom The earliest start time before the cursor that must still be evaluated. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// CursorAt The start time up to which exchanges are judged. Absent before the first pass and while the partition has no enabled rule.
+	// CursorAt The start time up to which exchanges have been evaluated. Absent before the first pass and while the partition has no enabled rule.
 	CursorAt *time.Time `json:"cursorAt,omitempty"`
 
 	// LagSeconds How far that is behind the present.
@@ -2149,16 +2153,16 @@ type PresetEdit struct {
 	Inputs map[string]string `json:"inputs"`
 }
 
-// PreviewLoad What a webhook would have got.
+// PreviewLoad The messages that a webhook would have received.
 type PreviewLoad struct {
 	// BusiestMinute The most messages within one minute.
 	BusiestMinute int64 `json:"busiestMinute"`
 
-	// ExceedsRate Whether the busiest minute holds more than the bound lets through, so that messages wait.
+	// ExceedsRate Whether the busiest minute exceeds the limit, so that messages wait.
 	ExceedsRate   bool  `json:"exceedsRate"`
 	Notifications int64 `json:"notifications"`
 
-	// RatePerSecond The webhook's bound; 0 is none.
+	// RatePerSecond The webhook's limit; 0 means none.
 	RatePerSecond float64            `json:"ratePerSecond"`
 	WebhookID     openapi_types.UUID `json:"webhookId"`
 	WebhookName   string             `json:"webhookName"`
@@ -2166,7 +2170,7 @@ type PreviewLoad struct {
 
 // PreviewRequest defines model for PreviewRequest.
 type PreviewRequest struct {
-	// Definition What a person writes of a rule.
+	// Definition The part of a rule that a person writes.
 	Definition RuleDefinition `json:"definition"`
 
 	// Hours How many hours to look back.
@@ -2177,10 +2181,10 @@ type PreviewRequest struct {
 type PreviewShare struct {
 	Alerts int64 `json:"alerts"`
 
-	// Application Empty if alerts are about counts over several.
+	// Application Empty if the alerts count exchanges of several.
 	Application string `json:"application"`
 
-	// Route Empty if alerts are about counts over several.
+	// Route Empty if the alerts count exchanges of several.
 	Route string `json:"route"`
 }
 
@@ -2212,7 +2216,7 @@ type Problem struct {
 	// another one for a status without a separate kind.
 	Code string `json:"code"`
 
-	// Detail What happened, for people. Absent when the fault is Tocsin's.
+	// Detail What happened, in a sentence. Absent for internal errors.
 	Detail *string      `json:"detail,omitempty"`
 	Errors []FieldError `json:"errors,omitempty"`
 
@@ -2250,7 +2254,7 @@ type ReadRequest struct {
 
 // ReadResult defines model for ReadResult.
 type ReadResult struct {
-	// Changed Alerts that were not so before.
+	// Changed Alerts that changed.
 	Changed int64 `json:"changed"`
 }
 
@@ -2259,13 +2263,13 @@ type Receiver struct {
 	// About What it gets, in a sentence.
 	About string `json:"about"`
 
-	// DigestAbove What a new webhook begins with.
+	// DigestAbove The default of a new webhook.
 	DigestAbove int `json:"digestAbove"`
 
-	// Docs Where its own documentation is.
+	// Docs The address of its documentation.
 	Docs *string `json:"docs,omitempty"`
 
-	// Events What else than raised alerts it can be notified of.
+	// Events The events, in addition to raised alerts, that it can be notified of.
 	Events []WebhookEvent  `json:"events"`
 	ID     string          `json:"id"`
 	Inputs []ReceiverInput `json:"inputs"`
@@ -2277,7 +2281,7 @@ type Receiver struct {
 	// Own Whether operators of this server have added it.
 	Own bool `json:"own"`
 
-	// RatePerSecond What a new webhook begins with.
+	// RatePerSecond The default of a new webhook.
 	RatePerSecond float64 `json:"ratePerSecond"`
 }
 
@@ -2294,7 +2298,7 @@ type ReceiverInput struct {
 	Help    *string           `json:"help,omitempty"`
 	Label   string            `json:"label"`
 
-	// Link Where the value is found: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names.
+	// Link Where to find the value: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names.
 	Link *string `json:"link,omitempty"`
 	Name string  `json:"name"`
 
@@ -2349,7 +2353,7 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window that counted something else than the table contains.
+	// Different Alerts of a rule over a window whose count differs from the table.
 	Different *int64 `json:"different,omitempty"`
 
 	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
@@ -2358,10 +2362,10 @@ type Reconciliation struct {
 	// From Exchanges that ended at or after it were compared, …
 	From time.Time `json:"from"`
 
-	// Late Those that did not count what became visible later.
+	// Late Those that did not count exchanges that became visible later.
 	Late *int64 `json:"late,omitempty"`
 
-	// LateBySeconds How late that was at most.
+	// LateBySeconds The longest delay of these exchanges.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// LateDropped Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
@@ -2370,7 +2374,7 @@ type Reconciliation struct {
 	// Matching Exchanges that match.
 	Matching int64 `json:"matching"`
 
-	// Missing Those that have none although they should; 0 when all is well.
+	// Missing Those that have no alert although they should; 0 when nothing is missing.
 	Missing int64 `json:"missing"`
 
 	// MissingSample The execution ids of the first few that are missing.
@@ -2405,7 +2409,7 @@ type ReconciliationFinding struct {
 	Group         *string                   `json:"group,omitempty"`
 	Kind          ReconciliationFindingKind `json:"kind"`
 
-	// LateBySeconds How late what was not counted became visible. Where an alert is missing, none is if exchanges became visible as late as that.
+	// LateBySeconds How late the exchanges that were not counted became visible. Where an alert is missing, it is not missing if exchanges became visible that late.
 	LateBySeconds *float32 `json:"lateBySeconds,omitempty"`
 
 	// StoredObserved What the alert says.
@@ -2440,7 +2444,7 @@ type Replica struct {
 	ClaimedRules int64  `json:"claimedRules"`
 	Host         string `json:"host"`
 
-	// ID What leases, attempts and the log name it by; `replicaId` of the status is the one that answers.
+	// ID Its name in leases, attempts and the log; `replicaId` of the status is the one that answers.
 	ID                 string  `json:"id"`
 	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
 
@@ -2528,12 +2532,12 @@ type RetryOrderBody struct {
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
-// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 type Role string
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
-	// FormerSecretUntil Until when the former secret also signs; absent if there is none.
+	// FormerSecretUntil Until when requests are also signed with the former secret; absent if there is none.
 	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
 
 	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
@@ -2573,33 +2577,33 @@ type RoutingPolicy struct {
 	Version   int64      `json:"version"`
 }
 
-// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
-// each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+// RoutingPolicyDefinition The part of the routing policy that a person writes. An alert is compared with the routes in order: it takes
+// each route that matches, up to the first one that does not continue. An alert that took no route goes
 // to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
 // in all.
 type RoutingPolicyDefinition struct {
 	DefaultEscalation *[]EscalationStep `json:"defaultEscalation,omitempty"`
 
-	// DefaultWebhookIds Who is notified of alerts that took no route; empty is nobody.
+	// DefaultWebhookIds Who is notified of alerts that took no route; empty means nobody.
 	DefaultWebhookIds *[]openapi_types.UUID `json:"defaultWebhookIds,omitempty"`
 	Routes            *[]RoutingRoute       `json:"routes,omitempty"`
 }
 
 // RoutingRoute A route leads alerts to webhooks.
 type RoutingRoute struct {
-	// Continue Whether an alert that took the route looks at the next ones, too.
+	// Continue Whether an alert that took the route is also compared with the next ones.
 	Continue *bool `json:"continue,omitempty"`
 
 	// Escalation What follows while nobody acknowledges the alert.
 	Escalation *[]EscalationStep `json:"escalation,omitempty"`
 
-	// Match Which alerts take the route; absent, or without conditions, all.
+	// Match Which alerts take the route; absent, or without conditions, means all.
 	Match *AlertMatch `json:"match,omitempty"`
 
-	// Name No two routes of the policy have the same.
+	// Name Unique within the policy.
 	Name string `json:"name"`
 
-	// WebhookIds Who is notified; empty is nobody.
+	// WebhookIds Who is notified; empty means nobody.
 	WebhookIds *[]openapi_types.UUID `json:"webhookIds,omitempty"`
 }
 
@@ -2612,21 +2616,21 @@ type RoutingTestAnswer struct {
 	// Escalation Who follows while nobody acknowledges the alert, by ascending minutes.
 	Escalation []EscalationStep `json:"escalation,omitempty"`
 
-	// PolicyVersion The version of the stored policy; absent of one that was sent along.
+	// PolicyVersion The version of the stored policy; absent if the request contained a policy.
 	PolicyVersion *int64 `json:"policyVersion,omitempty"`
 
 	// Routes Every route of the policy, in its order.
 	Routes []RoutingTestRoute `json:"routes"`
 
-	// Stored Of an alert: how it was routed when it fired.
+	// Stored For an alert: how it was routed when it fired.
 	Stored *AlertRouting `json:"stored,omitempty"`
 
-	// SuppressedBy The silence that would suppress the messages at present.
+	// SuppressedBy The silence that would suppress the messages now.
 	SuppressedBy *SuppressedBy        `json:"suppressedBy,omitempty"`
 	Webhooks     []RoutingTestWebhook `json:"webhooks"`
 }
 
-// RoutingTestExchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+// RoutingTestExchange A hypothetical exchange. Absent fields are empty; an absent status is `FAILED`.
 type RoutingTestExchange struct {
 	Application  string                    `json:"application,omitempty"`
 	Attributes   map[string]string         `json:"attributes,omitempty"`
@@ -2646,14 +2650,14 @@ type RoutingTestExchangeStatus string
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
-	// Exchange An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`.
+	// Exchange A hypothetical exchange. Absent fields are empty; an absent status is `FAILED`.
 	Exchange *RoutingTestExchange `json:"exchange,omitempty"`
 	Labels   map[string]string    `json:"labels,omitempty"`
 
-	// Policy The policy to go by; absent is the stored one.
+	// Policy The policy to test; absent means the stored one.
 	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`
 
-	// Rule What a person writes of a rule.
+	// Rule The part of a rule that a person writes.
 	Rule     *RuleDefinition     `json:"rule,omitempty"`
 	RuleID   *openapi_types.UUID `json:"ruleId,omitempty"`
 	Severity *Severity           `json:"severity,omitempty"`
@@ -2678,10 +2682,10 @@ type RoutingTestWebhook struct {
 	ID      openapi_types.UUID `json:"id"`
 	Name    string             `json:"name"`
 
-	// QuietUntil Until when its quiet hours would hold the message at present; absent if they would not.
+	// QuietUntil Until when its quiet hours would hold the message now; absent if they would not.
 	QuietUntil *time.Time `json:"quietUntil,omitempty"`
 
-	// Routes The names of the routes that lead to it; empty of the default, and of a rule's own webhooks.
+	// Routes The names of the routes that lead to it; empty for the default, and for a rule's own webhooks.
 	Routes []string `json:"routes"`
 }
 
@@ -2710,11 +2714,11 @@ type Rule struct {
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
 
-	// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 
-	// Health How a rule's evaluation is doing.
+	// Health The state of a rule's evaluation.
 	Health          *RuleHealth        `json:"health,omitempty"`
 	ID              openapi_types.UUID `json:"id"`
 	IntervalSeconds int                `json:"intervalSeconds"`
@@ -2814,11 +2818,12 @@ type RuleChange struct {
 	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
 	ActorKind string `json:"actorKind"`
 
-	// After What became of it.
+	// After The new state.
 	After map[string]interface{} `json:"after,omitempty"`
 	At    time.Time              `json:"at"`
 
-	// Before What was: of an update the fields that changed, by their names in a rule's definition; of `unbind` the `webhookId` and
+	// Before The former state: for an update, the fields that changed, by their names in a rule's definition; of `unbind`
+	// the `webhookId` and
 	// the webhook's name as `webhook`.
 	Before map[string]interface{} `json:"before,omitempty"`
 	ID     int64                  `json:"id"`
@@ -2841,11 +2846,11 @@ type RuleDay struct {
 	// Complete False if the oldest alerts are not counted.
 	Complete bool `json:"complete"`
 
-	// From Where the first bucket begins.
+	// From The start of the first bucket.
 	From time.Time `json:"from"`
 }
 
-// RuleDefinition What a person writes of a rule.
+// RuleDefinition The part of a rule that a person writes.
 type RuleDefinition struct {
 	// Calendar For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
 	// hours. Absent means always.
@@ -2871,7 +2876,7 @@ type RuleDefinition struct {
 	// present, by the time after which exchanges became visible.
 	FireMode FireMode `json:"fireMode"`
 
-	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
+	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires immediately.
 	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
 
 	// GroupBy Absent counts all exchanges together. Absent for PER_EXCHANGE. A rule has open alerts for at most 1,000
@@ -2906,7 +2911,7 @@ type RuleDefinition struct {
 	MinVolume int    `json:"minVolume,omitempty"`
 	Name      string `json:"name"`
 
-	// Note What people should know who handle its alerts.
+	// Note What people who handle its alerts should know.
 	Note string `json:"note,omitempty"`
 
 	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
@@ -2921,7 +2926,7 @@ type RuleDefinition struct {
 	// scope. Absent for other modes.
 	Percent float64 `json:"percent,omitempty"`
 
-	// Percentile Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value.
+	// Percentile For DURATION_IN_WINDOW: 50, 95 or 99, the percentage of exchanges that take no longer than the value.
 	Percentile int `json:"percentile,omitempty"`
 
 	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
@@ -2932,7 +2937,7 @@ type RuleDefinition struct {
 	// nothing.
 	Resolution *RuleResolution `json:"resolution,omitempty"`
 
-	// RunbookURL Where people read what to do about its alerts, http or https.
+	// RunbookURL The address of the instructions for its alerts, http or https.
 	RunbookURL string `json:"runbookUrl,omitempty"`
 
 	// Scope Where a rule looks. `*` matches any characters; an empty list is no restriction. Entries of a `not` list are left
@@ -2953,7 +2958,7 @@ type RuleDefinition struct {
 	// TitleTemplate Mustache; empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
-	// UseRoutingPolicy Leave it to the routing policy who is notified. Then the rule names no webhooks.
+	// UseRoutingPolicy Whether the routing policy decides who is notified. The rule then names no webhooks.
 	UseRoutingPolicy bool                 `json:"useRoutingPolicy,omitempty"`
 	WebhookIds       []openapi_types.UUID `json:"webhookIds,omitempty"`
 
@@ -2974,16 +2979,16 @@ type RuleDifference struct {
 	// Before Alerts of the rule as it is stored.
 	Before int64 `json:"before"`
 
-	// CoveredFrom What is compared begins here. Equal to `from`, unless `truncated`.
+	// CoveredFrom The comparison starts here. Equal to `from`, unless `truncated`.
 	CoveredFrom time.Time     `json:"coveredFrom"`
 	From        time.Time     `json:"from"`
 	Removed     ChangedAlerts `json:"removed"`
 
-	// Scanned Exchanges that were judged.
+	// Scanned Exchanges that were evaluated.
 	Scanned int64     `json:"scanned"`
 	To      time.Time `json:"to"`
 
-	// Truncated Whether a bound was met.
+	// Truncated Whether a limit was reached.
 	Truncated bool `json:"truncated"`
 }
 
@@ -3006,11 +3011,12 @@ type RuleExplanation struct {
 	RuleName string             `json:"ruleName"`
 
 	// Unmet The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
-	// disabled or was not armed, those of its present condition.
+	// disabled or was not armed, those of its current condition.
 	Unmet []string `json:"unmet,omitempty"`
 
 	// Verdict ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-	// judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+	// evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+	// became
 	// visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
 	// rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
 	Verdict ExplainVerdict `json:"verdict"`
@@ -3028,19 +3034,21 @@ type RuleFieldChange struct {
 	Field string `json:"field"`
 }
 
-// RuleHealth How a rule's evaluation is doing.
+// RuleHealth The state of a rule's evaluation.
 type RuleHealth struct {
-	// BackfillFrom The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
-	// happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+	// BackfillFrom The earliest start time behind the cursor that must still be evaluated, in addition to new exchanges. This
+	// happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule
+	// is
 	// disabled.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
+	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
+	// those
 	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
 	// before the first evaluation, while the rule is disabled, and for rules over a window.
 	Cursor *string `json:"cursor,omitempty"`
 
-	// Failing Whether the rule cannot be evaluated. It is left out, and tried again from time to time.
+	// Failing Whether the rule cannot be evaluated. It is then skipped, and retried from time to time.
 	Failing *bool `json:"failing,omitempty"`
 
 	// LagSeconds How far the cursor is behind the present. Absent while the rule is disabled or has no cursor.
@@ -3090,33 +3098,33 @@ type RulePreview struct {
 	CoveredFrom time.Time `json:"coveredFrom"`
 	From        time.Time `json:"from"`
 
-	// Newest The newest alerts as they would look, at most 20. Their ids name nothing.
+	// Newest The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts.
 	Newest []Alert `json:"newest"`
 
 	// Problem Why a title or message is a fallback; absent when none is.
 	Problem *string `json:"problem,omitempty"`
 
-	// Scanned Exchanges that were judged.
+	// Scanned Exchanges that were evaluated.
 	Scanned int64          `json:"scanned"`
 	Shares  []PreviewShare `json:"shares"`
 	To      time.Time      `json:"to"`
 
-	// Truncated Whether a bound was met. All numbers are then lower bounds.
+	// Truncated Whether a limit was reached. All numbers are then lower bounds.
 	Truncated bool          `json:"truncated"`
 	Webhooks  []PreviewLoad `json:"webhooks"`
 }
 
 // RuleReplay defines model for RuleReplay.
 type RuleReplay struct {
-	// Alerts Alerts that it has raised; the others were there.
+	// Alerts Alerts that it has raised; the others existed already.
 	Alerts int64 `json:"alerts"`
 
-	// At What began before it is judged.
+	// At Exchanges that started before it have been evaluated.
 	At        time.Time `json:"at"`
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy"`
 
-	// EndedAt Absent while it is under way.
+	// EndedAt Absent while it is running.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 
 	// EndedBy Who cancelled it; absent if nobody did.
@@ -3134,7 +3142,8 @@ type RuleReplay struct {
 	// Problem Why it was stopped or failed, or does not progress; absent if nothing is wrong.
 	Problem *string `json:"problem,omitempty"`
 
-	// State RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+	// State RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
+	// the
 	// rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 	State RuleReplayState `json:"state"`
 	To    time.Time       `json:"to"`
@@ -3142,7 +3151,7 @@ type RuleReplay struct {
 
 // RuleReplayList defines model for RuleReplayList.
 type RuleReplayList struct {
-	// Floor No replay begins before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+	// Floor No replay can start before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
 	Floor *time.Time   `json:"floor,omitempty"`
 	Items []RuleReplay `json:"items"`
 }
@@ -3153,65 +3162,68 @@ type RuleReplayMessages string
 
 // RuleReplayPreview defines model for RuleReplayPreview.
 type RuleReplayPreview struct {
-	// Existing How many of the alerts of the preview are there already.
+	// Existing How many of the alerts of the preview already exist.
 	Existing int64       `json:"existing"`
 	Preview  RulePreview `json:"preview"`
 }
 
 // RuleReplayRange defines model for RuleReplayRange.
 type RuleReplayRange struct {
-	// From Exchanges that began at or after it.
+	// From Exchanges that started at or after it.
 	From time.Time `json:"from"`
 
-	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
 // RuleReplayRequest defines model for RuleReplayRequest.
 type RuleReplayRequest struct {
-	// From Exchanges that began at or after it.
+	// From Exchanges that started at or after it.
 	From time.Time `json:"from"`
 
 	// Messages NONE: no messages. DIGEST: one message for each webhook of the rule, when the replay ends. EACH: one for each alert, as usual.
 	// Silences apply.
 	Messages RuleReplayMessages `json:"messages"`
 
-	// To Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+	// To Exchanges that started before it. Not in the future, and at most 366 days after `from`.
 	To time.Time `json:"to"`
 }
 
-// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+// RuleReplayState RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
+// the
 // rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
 type RuleReplayState string
 
 // RuleResolution What resolves alerts in addition to people: an age, evidence, or whichever comes first. Nobody has to acknowledge
 // them first. The next exchange that fails raises a separate alert.
 type RuleResolution struct {
-	// AfterSeconds How long after it was raised an alert is resolved, by Postgres's clock. Absent never does.
+	// AfterSeconds How long after it was raised an alert is resolved, by Postgres's clock. Absent means never.
 	AfterSeconds *int `json:"afterSeconds,omitempty"`
 
-	// Attribute Of ATTRIBUTE: the key of the attribute.
+	// Attribute For ATTRIBUTE: the key of the attribute.
 	Attribute *string `json:"attribute,omitempty"`
 
-	// Evidence Which exchange resolves an alert: one that COMPLETED and began after the failed one had ended (had begun, if
-	// the source does not tell the end), of the same environment, application and route, with the same correlation
+	// Evidence Which exchange resolves an alert: one that COMPLETED and started after the failed one had ended (had
+	// started, if the source does not provide the end), of the same environment, application and route, with the
+	// same correlation
 	// id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
 	// COMPLETED.
 	Evidence *RuleResolutionEvidence `json:"evidence,omitempty"`
 }
 
-// RuleResolutionEvidence Which exchange resolves an alert: one that COMPLETED and began after the failed one had ended (had begun, if
-// the source does not tell the end), of the same environment, application and route, with the same correlation
+// RuleResolutionEvidence Which exchange resolves an alert: one that COMPLETED and started after the failed one had ended (had
+// started, if the source does not provide the end), of the same environment, application and route, with the
+// same correlation
 // id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
 // COMPLETED.
 type RuleResolutionEvidence string
 
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
-	// BackfillFrom The earliest start time that one of them still has to judge. Absent if there is none.
+	// BackfillFrom The earliest start time that one of them still has to evaluate. Absent if there is none.
 	BackfillFrom *time.Time `json:"backfillFrom,omitempty"`
 
-	// Backfilling Enabled rules that still have to judge exchanges behind their cursors. New exchanges are judged at the same time.
+	// Backfilling Enabled rules that still have to evaluate exchanges behind their cursors. New exchanges are evaluated at the same time.
 	Backfilling int64 `json:"backfilling"`
 	Enabled     int64 `json:"enabled"`
 
@@ -3261,7 +3273,7 @@ type Scope struct {
 
 // SecretRotation defines model for SecretRotation.
 type SecretRotation struct {
-	// OverlapSeconds How long the former secret signs in addition to the new one; 0 drops it at once.
+	// OverlapSeconds How long requests are also signed with the former secret; 0 drops it immediately.
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
@@ -3287,7 +3299,7 @@ type SignIn struct {
 	// SetupNeeded There is no administrator yet.
 	SetupNeeded bool `json:"setupNeeded"`
 
-	// SignedIn Whether this call came with a session or a token that holds.
+	// SignedIn Whether this call came with a valid session or token.
 	SignedIn bool `json:"signedIn"`
 }
 
@@ -3301,7 +3313,7 @@ type SignInLink struct {
 
 // SignInProvider An OpenID Connect provider; absent if there is none.
 type SignInProvider struct {
-	// Name What the button says.
+	// Name The text of the button.
 	Name string `json:"name"`
 
 	// URL Where the button leads; `return` may name the page to come back to.
@@ -3317,10 +3329,10 @@ type Silence struct {
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 	EndedBy *string    `json:"endedBy,omitempty"`
 
-	// EndsAt Absent of a silence that recurs without end.
+	// EndsAt Absent for a silence that recurs without end.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
-	// From When the present window began, or the next one will. Absent once it is over.
+	// From When the current window started, or the next one starts. Absent once it is over.
 	From *time.Time         `json:"from,omitempty"`
 	ID   openapi_types.UUID `json:"id"`
 
@@ -3338,7 +3350,7 @@ type Silence struct {
 	Reason  string  `json:"reason"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
@@ -3356,9 +3368,9 @@ type Silence struct {
 	Version   int64      `json:"version"`
 }
 
-// SilenceDefinition What a person writes of a silence.
+// SilenceDefinition The part of a silence that a person writes.
 type SilenceDefinition struct {
-	// EndsAt At most 366 days after the start. It may be absent if the silence recurs, and is then never.
+	// EndsAt At most 366 days after the start. It may be absent if the silence recurs; it then never ends.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
 	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
@@ -3369,16 +3381,16 @@ type SilenceDefinition struct {
 	// for such an alert.
 	Match AlertMatch `json:"match"`
 
-	// Name Of the silences that are not over no two have the same.
+	// Name Unique among the silences that are not over.
 	Name   string  `json:"name"`
 	Reason *string `json:"reason,omitempty"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 
-	// StartsAt Absent, or past, is now.
+	// StartsAt Absent, or in the past, means now.
 	StartsAt *time.Time `json:"startsAt,omitempty"`
 }
 
@@ -3393,7 +3405,7 @@ type SilencePreviewAnswer struct {
 	// Alerts Alerts that fired in the last 24 hours.
 	Alerts int64 `json:"alerts"`
 
-	// Complete False if only the newest alerts were looked at.
+	// Complete False if only the newest alerts were examined.
 	Complete bool `json:"complete"`
 
 	// MatchedAlerts Of these, those that match.
@@ -3410,7 +3422,7 @@ type SilencePreviewAnswer struct {
 	SuppressedAlerts   int64 `json:"suppressedAlerts"`
 	SuppressedMessages int64 `json:"suppressedMessages"`
 
-	// Windows Of a recurrence: the present window, if there is one, and the next ones.
+	// Windows For a recurrence: the current window, if there is one, and the next ones.
 	Windows []SilenceWindow `json:"windows"`
 }
 
@@ -3425,13 +3437,13 @@ type SilencePreviewRequest struct {
 	Match AlertMatch `json:"match"`
 
 	// Recurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-	// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 }
 
 // SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-// zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 // window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 type SilenceRecurrence struct {
 	DurationMinutes int `json:"durationMinutes"`
@@ -3500,18 +3512,18 @@ type SlackAppDefinition struct {
 	Threads bool `json:"threads,omitempty"`
 }
 
-// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+// SlackAppEdit The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
 type SlackAppEdit struct {
-	// BotToken Left out, the present one stays.
+	// BotToken If left out, the current one stays.
 	BotToken *string `json:"botToken,omitempty"`
 
 	// Channel The channel's id, such as C0123456789, or its name after a #.
 	Channel string `json:"channel"`
 
-	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	// SigningSecret If left out, the current one stays; if empty, messages have no buttons.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
-	// Threads Left out, it stays as it is.
+	// Threads If left out, it stays as it is.
 	Threads *bool `json:"threads,omitempty"`
 }
 
@@ -3545,7 +3557,7 @@ type Status struct {
 type SuppressedBy struct {
 	CreatedBy string `json:"createdBy"`
 
-	// EndsAt When it ends, or has ended. Absent of one that recurs without end.
+	// EndsAt When it ends, or has ended. Absent for one that recurs without end.
 	EndsAt *time.Time         `json:"endsAt,omitempty"`
 	ID     openapi_types.UUID `json:"id"`
 	Name   string             `json:"name"`
@@ -3554,15 +3566,15 @@ type SuppressedBy struct {
 
 // SystemHistoryAnswer defines model for SystemHistoryAnswer.
 type SystemHistoryAnswer struct {
-	// From Where the first step begins.
+	// From The start of the first step.
 	From        time.Time    `json:"from"`
 	StepSeconds int          `json:"stepSeconds"`
 	Steps       []SystemStep `json:"steps"`
 }
 
-// SystemStep Empty if there is no sample, because nothing ran.
+// SystemStep Empty if there is no sample, because no replica was running.
 type SystemStep struct {
-	// LagSeconds How far the partition was behind that was the farthest. Absent while none had a cursor.
+	// LagSeconds The lag of the slowest partition. Absent while none had a cursor.
 	LagSeconds *float64 `json:"lagSeconds,omitempty"`
 
 	// Messages Messages to be delivered.
@@ -3588,16 +3600,17 @@ type Target struct {
 // TargetKind defines model for Target.Kind.
 type TargetKind string
 
-// Team A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+// Team A group of people who share alerts. A team owns the rules that name it as their `owner`, and can be a target of
+// rules;
 // the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
 type Team struct {
-	// Groups Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names.
+	// Groups Groups of the OpenID Connect provider, as they are named in the claim TOCSIN_OIDC_GROUPS_CLAIM. Their members belong to the team.
 	Groups *[]string `json:"groups,omitempty"`
 
 	// Members E-mail addresses; case does not matter.
 	Members *[]string `json:"members,omitempty"`
 
-	// Name No two teams have the same.
+	// Name Unique among the teams.
 	Name string `json:"name"`
 
 	// WebhookIds Who is notified of alerts that escalate to the team.
@@ -3640,12 +3653,12 @@ type TemplatePreviewRequest struct {
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
 
-	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a made-up count.
+	// FireMode PER_EXCHANGE by default. A preview of the other modes shows a sample count.
 	FireMode         FireMode `json:"fireMode,omitempty"`
 	GroupBy          GroupBy  `json:"groupBy,omitempty"`
 	GroupByAttribute string   `json:"groupByAttribute,omitempty"`
 
-	// Kind Without a webhook, the kind of one. generic by default.
+	// Kind The kind, if no webhook is given. generic by default.
 	Kind   WebhookKind       `json:"kind,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -3661,18 +3674,18 @@ type TemplatePreviewRequest struct {
 	Severity           Severity `json:"severity,omitempty"`
 	ShortWindowSeconds int      `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold Of a COUNT_IN_WINDOW or ABSENT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
+	// Threshold For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count uses this number, and the other numbers of the window.
 	Threshold int `json:"threshold,omitempty"`
 
 	// TitleTemplate Empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
-	// WebhookID The webhook that would be called. Its kind and template count.
+	// WebhookID The webhook that would be called. Its kind and template are used.
 	WebhookID     *openapi_types.UUID `json:"webhookId,omitempty"`
 	WindowSeconds int                 `json:"windowSeconds,omitempty"`
 }
 
-// TestResult What came of a test message.
+// TestResult The result of a test message.
 type TestResult struct {
 	DurationMs float64 `json:"durationMs"`
 
@@ -3685,16 +3698,16 @@ type TestResult struct {
 	// Response The beginning of the answer's body.
 	Response *string `json:"response,omitempty"`
 
-	// StatusCode The status of HTTP, or the code of SMTP; absent when there was no answer.
+	// StatusCode The HTTP status, or the SMTP code; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	// Verdict As for an attempt. `DELIVERED` means success.
 	Verdict     TestResultVerdict  `json:"verdict"`
 	WebhookID   openapi_types.UUID `json:"webhookId"`
 	WebhookName string             `json:"webhookName"`
 }
 
-// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+// TestResultVerdict As for an attempt. `DELIVERED` means success.
 type TestResultVerdict string
 
 // TestResultList defines model for TestResultList.
@@ -3713,7 +3726,7 @@ type Token struct {
 	ID   openapi_types.UUID `json:"id"`
 	Name string             `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// UsedAt The last use, to about a minute.
@@ -3747,7 +3760,7 @@ type User struct {
 	Issuer *string `json:"issuer,omitempty"`
 	Name   string  `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 
 	// SignedInAt The last time.
@@ -3761,7 +3774,7 @@ type UserEdit struct {
 	Disabled bool   `json:"disabled"`
 	Name     string `json:"name"`
 
-	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	// Role The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 	Role Role `json:"role"`
 }
 
@@ -3773,13 +3786,13 @@ type UserPage struct {
 
 // UsualDuration defines model for UsualDuration.
 type UsualDuration struct {
-	// Exchanges How many were looked at.
+	// Exchanges How many were examined.
 	Exchanges int64 `json:"exchanges"`
 
 	// MedianNs Absent if fewer than 20 were found.
 	MedianNs *string `json:"medianNs,omitempty"`
 
-	// P95Ns What 95 of a hundred do not exceed. Absent as the median is.
+	// P95Ns The 95th percentile. Absent if the median is absent.
 	P95Ns *string `json:"p95Ns,omitempty"`
 }
 
@@ -3821,20 +3834,20 @@ type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
-	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	// DigestAbove How many notifications may wait before they are combined into digests; 0 means never.
 	DigestAbove int `json:"digestAbove"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	Enabled        bool    `json:"enabled"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most.
+	// EventMaxAgeSeconds The maximum age of an event; messages about older events are discarded.
 	EventMaxAgeSeconds int `json:"eventMaxAgeSeconds"`
 
-	// Events What else than raised alerts the webhook is notified of.
+	// Events The events, in addition to raised alerts, that the webhook is notified of.
 	Events []WebhookEvent `json:"events"`
 
-	// FormerSecretUntil Until when a former signing secret also signs; absent if there is none.
+	// FormerSecretUntil Until when requests are also signed with a former signing secret; absent if there is none.
 	FormerSecretUntil    *time.Time `json:"formerSecretUntil,omitempty"`
 	HasClientCertificate *bool      `json:"hasClientCertificate,omitempty"`
 	HasSigningSecret     bool       `json:"hasSigningSecret"`
@@ -3845,14 +3858,14 @@ type Webhook struct {
 	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
 	Health WebhookHealth `json:"health"`
 
-	// HeldUntil Nothing is sent before, because the receiver asked for it.
+	// HeldUntil No message is sent before this instant, because the receiver asked for a pause.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
 	Kind          WebhookKind        `json:"kind"`
 	MaxConcurrent int                `json:"maxConcurrent"`
 	Name          string             `json:"name"`
 
-	// Operators Whether it hears of rules that cannot be evaluated.
+	// Operators Whether it is notified of rules that cannot be evaluated.
 	Operators bool `json:"operators"`
 
 	// Preset The receiver that a webhook is for.
@@ -3890,19 +3903,19 @@ type WebhookActivity struct {
 	Buckets       []DeliveryBucket `json:"buckets"`
 	Complete      bool             `json:"complete"`
 
-	// From Where the first bucket begins.
+	// From The start of the first bucket.
 	From time.Time `json:"from"`
 
 	// LastSuccessAt When the newest message of that time was delivered. Absent if none was.
 	LastSuccessAt *time.Time `json:"lastSuccessAt,omitempty"`
 }
 
-// WebhookDefinition What a person writes of a webhook.
+// WebhookDefinition The part of a webhook that a person writes.
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
-	// ClientCertificate Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+	// ClientCertificate Presented to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 
 	// DigestAbove How many notifications may wait for their first attempt. If there are more, they are combined into digests,
@@ -3911,7 +3924,7 @@ type WebhookDefinition struct {
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
 	// Events Events in addition to raised alerts of which the webhook is notified: that a person acknowledged or resolved
@@ -3924,11 +3937,11 @@ type WebhookDefinition struct {
 	Headers map[string]string `json:"headers,omitempty"`
 	Kind    WebhookKind       `json:"kind"`
 
-	// MaxConcurrent Attempts under way in one process.
+	// MaxConcurrent Concurrent attempts of one process.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	// Operators Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
@@ -3942,7 +3955,7 @@ type WebhookDefinition struct {
 	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts per second, by all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
@@ -3951,41 +3964,41 @@ type WebhookDefinition struct {
 	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
 	Slack *SlackAppDefinition `json:"slack,omitempty"`
 
-	// TimeoutSeconds Bounds one attempt.
+	// TimeoutSeconds The limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, one of kind generic either this or `preset`.
 	URL string `json:"url,omitempty"`
 }
 
-// WebhookEdit What a person edits of a webhook.
+// WebhookEdit The part of a webhook that a person edits.
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
 
-	// ClientCertificate Left out, the present one stays; empty, none is shown.
+	// ClientCertificate If left out, the current one stays; if empty, none is presented.
 	ClientCertificate *string `json:"clientCertificate,omitempty"`
 
-	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	// DigestAbove As for a new webhook; the default is 20 for slack, else 0.
 	DigestAbove *int  `json:"digestAbove,omitempty"`
 	Enabled     *bool `json:"enabled,omitempty"`
 
-	// EventMaxAgeSeconds How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
+	// EventMaxAgeSeconds The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
 	EventMaxAgeSeconds *int `json:"eventMaxAgeSeconds,omitempty"`
 
-	// Events As of a new webhook.
+	// Events As for a new webhook.
 	Events []WebhookEvent `json:"events,omitempty"`
 
-	// Headers Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+	// Headers Sent with each request. If they are left out, the current ones stay. An edit that moves `url` to another
 	// scheme, host or port has to give them again, because permission to edit a webhook does not include reading
 	// them.
 	Headers map[string]string `json:"headers,omitempty"`
 
-	// MaxConcurrent Attempts under way in one process.
+	// MaxConcurrent Concurrent attempts of one process.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	// Operators Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,
@@ -3998,19 +4011,19 @@ type WebhookEdit struct {
 	// never; an edit without it ends quiet hours.
 	QuietHours QuietHours `json:"quietHours,omitempty"`
 
-	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts per second; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
-	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	// SigningSecret If left out, the current one stays; if empty, requests are not signed.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
-	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	// Slack The Slack app that a webhook posts as. If left out, it stays, unless `url` is given.
 	Slack *SlackAppEdit `json:"slack,omitempty"`
 
-	// TimeoutSeconds Bounds one attempt.
+	// TimeoutSeconds The limit of one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	// URL An http or https URL. If left out, the current one stays, unless `slack` is given.
 	URL *string `json:"url,omitempty"`
 }
 
@@ -4025,7 +4038,7 @@ type WebhookHealth struct {
 	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 
-	// LastError Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit.
+	// LastError Why the last attempt was not answered; kept when the receiver answers again, cleared by an edit.
 	LastError   *string    `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 
@@ -4059,7 +4072,7 @@ type WebhookPage struct {
 type WebhookPreset struct {
 	ID string `json:"id"`
 
-	// Inputs Those that are no secret.
+	// Inputs Those that are not secret.
 	Inputs map[string]string `json:"inputs"`
 
 	// Name The name of the receiver; its id if the server no longer has the receiver.
@@ -4077,7 +4090,7 @@ type WindowCount struct {
 	// Group The value of the field that `groupBy` names; absent without groups.
 	Group *string `json:"group,omitempty"`
 
-	// GroupBy The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+	// GroupBy The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
 	GroupBy          GroupBy `json:"groupBy,omitempty"`
 	GroupByAttribute string  `json:"groupByAttribute,omitempty"`
 	MinVolume        *int    `json:"minVolume,omitempty"`
@@ -4085,20 +4098,20 @@ type WindowCount struct {
 	// Observed How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
 	Observed int64 `json:"observed"`
 
-	// Percentile Of DURATION_IN_WINDOW.
+	// Percentile For DURATION_IN_WINDOW.
 	Percentile *int `json:"percentile,omitempty"`
 
 	// ShortValue The percentage in the short window.
 	ShortValue         *float64 `json:"shortValue,omitempty"`
 	ShortWindowSeconds *int     `json:"shortWindowSeconds,omitempty"`
 
-	// Threshold In the unit of `value`; of a count, a number of exchanges. An absence is below it.
+	// Threshold In the unit of `value`; for a count, a number of exchanges. For an absence, the count is below it.
 	Threshold float64 `json:"threshold"`
 
-	// Value A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of the other modes, whose value is `observed`.
+	// Value A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
 	Value *float64 `json:"value,omitempty"`
 
-	// Volume How many exchanges the value is of. Absent of COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
+	// Volume The number of exchanges from which the value is calculated. Absent for COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
 	Volume        *int64 `json:"volume,omitempty"`
 	WindowSeconds int    `json:"windowSeconds"`
 }
@@ -4227,10 +4240,10 @@ type ListAlertsParams struct {
 	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4288,10 +4301,10 @@ type GroupAlertsParams struct {
 	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4315,10 +4328,10 @@ type ListIssueNotesParams struct {
 	// Signature As groups of alerts show it; empty for alerts without an error.
 	Signature string `form:"signature" json:"signature"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4337,10 +4350,10 @@ type ListAuditParams struct {
 	// To Before this instant.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4374,10 +4387,10 @@ type SearchExchangesParams struct {
 	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
 	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4388,8 +4401,8 @@ type SearchExchangesParamsStatus string
 type ExplainExchangeParams struct {
 	ExecutionID string `form:"executionId" json:"executionId"`
 
-	// StartTime When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
-	// alert, otherwise one that began within `hours`.
+	// StartTime When it started, to the nanosecond. Without it, the newest exchange with this id is explained: one that has
+	// an alert, otherwise one that started within `hours`.
 	StartTime *time.Time `form:"startTime,omitempty" json:"startTime,omitempty"`
 
 	// Hours How many hours to look back.
@@ -4412,7 +4425,7 @@ type ListExchangeFacetsParams struct {
 	// Hours How many hours to look back.
 	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4446,10 +4459,10 @@ type ListNotificationsParams struct {
 	// `searchedTo`.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4472,10 +4485,10 @@ type UpdateRoutingPolicyParams struct {
 
 // ListRulesParams defines parameters for ListRules.
 type ListRulesParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4487,10 +4500,10 @@ type UpdateRuleParams struct {
 
 // ListRuleHistoryParams defines parameters for ListRuleHistory.
 type ListRuleHistoryParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4511,10 +4524,10 @@ type ListSilencesParams struct {
 	// Past List those that are over, in pages.
 	Past *bool `form:"past,omitempty" json:"past,omitempty"`
 
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4532,19 +4545,19 @@ type UpdateTeamsParams struct {
 
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
 type ListUsersParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4556,10 +4569,10 @@ type UpdateUserParams struct {
 
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
-	// Cursor The `nextCursor` of the page before, as it was given.
+	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Limit The greatest number of entries wanted.
+	// Limit The maximum number of entries.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
@@ -4769,7 +4782,7 @@ type ClientInterface interface {
 	//
 	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4780,7 +4793,7 @@ type ClientInterface interface {
 	//
 	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4807,7 +4820,7 @@ type ClientInterface interface {
 
 	// AssignAlertsWithBody Assign many alerts to a person, or to nobody
 	//
-	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 	// to the person who handled it.
 	//
@@ -4818,7 +4831,7 @@ type ClientInterface interface {
 
 	// AssignAlerts Assign many alerts to a person, or to nobody
 	//
-	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 	// to the person who handled it.
 	//
@@ -4883,14 +4896,14 @@ type ClientInterface interface {
 
 	// DeleteIssueNote Delete a note on an issue
 	//
-	// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+	// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 	//
 	// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
 	DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReadAlertsWithBody Mark alerts as read, or as unread
 	//
-	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4899,7 +4912,7 @@ type ClientInterface interface {
 
 	// ReadAlerts Mark alerts as read, or as unread
 	//
-	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4908,7 +4921,7 @@ type ClientInterface interface {
 
 	// ResolveAlertsWithBody Resolve many alerts at once
 	//
-	// In the same way as acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4917,7 +4930,7 @@ type ClientInterface interface {
 
 	// ResolveAlerts Resolve many alerts at once
 	//
-	// In the same way as acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4938,8 +4951,10 @@ type ClientInterface interface {
 
 	// AssignAlertWithBody Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+	// 409, and nothing
+	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+	// assigned: 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4948,8 +4963,10 @@ type ClientInterface interface {
 
 	// AssignAlert Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+	// 409, and nothing
+	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+	// assigned: 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4971,8 +4988,9 @@ type ClientInterface interface {
 	// SnoozeAlertWithBody Snooze an alert until an instant
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+	// cannot be snoozed: 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4982,8 +5000,9 @@ type ClientInterface interface {
 	// SnoozeAlert Snooze an alert until an instant
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+	// cannot be snoozed: 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5012,7 +5031,8 @@ type ClientInterface interface {
 
 	// ListEncryptionKeys List the encryption keys
 	//
-	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
+	// those that
 	// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
 	//
 	// Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
@@ -5060,7 +5080,7 @@ type ClientInterface interface {
 
 	// ChangePasswordWithBody Change the caller's password
 	//
-	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes any type of body and a specified content type.
@@ -5070,7 +5090,7 @@ type ClientInterface interface {
 
 	// ChangePassword Change the caller's password
 	//
-	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5115,7 +5135,7 @@ type ClientInterface interface {
 
 	// RetryNotificationsWithBody Send many again
 	//
-	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 	// again one by one. Repeating the call does not change messages that are already due.
 	//
@@ -5126,7 +5146,7 @@ type ClientInterface interface {
 
 	// RetryNotifications Send many again
 	//
-	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 	// again one by one. Repeating the call does not change messages that are already due.
 	//
@@ -5170,7 +5190,7 @@ type ClientInterface interface {
 
 	// PreviewReceiverWithBody Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
@@ -5180,7 +5200,7 @@ type ClientInterface interface {
 
 	// PreviewReceiver Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5197,7 +5217,7 @@ type ClientInterface interface {
 
 	// ListReplicas List the processes that run
 	//
-	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
+	// In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 	//
 	// Corresponds with GET /replicas (the `ListReplicas` operationId).
 	ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5309,7 +5329,8 @@ type ClientInterface interface {
 
 	// PreviewRuleDefinitionWithBody Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+	// beginning.
 	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type.
@@ -5319,7 +5340,8 @@ type ClientInterface interface {
 
 	// PreviewRuleDefinition Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+	// beginning.
 	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5342,7 +5364,8 @@ type ClientInterface interface {
 	// UpdateRuleWithBody Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+	// Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes any type of body and a specified content type.
@@ -5353,7 +5376,8 @@ type ClientInterface interface {
 	// UpdateRule Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+	// Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5385,28 +5409,28 @@ type ClientInterface interface {
 
 	// EnableRule Enable a rule
 	//
-	// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+	// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 	//
 	// Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 	EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRuleHistory List what was changed about a rule, newest first
 	//
-	// Goes back as far as the audit log does.
+	// Goes back as far as the audit log.
 	//
 	// Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
 	ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewRule Show what a rule would have raised
 	//
-	// As for a definition.
+	// Works like the preview of a definition.
 	//
 	// Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 	PreviewRule(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PreviewRuleEditWithBody Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 	// if they are about one group and fire within one window. Nothing is stored.
 	//
@@ -5417,7 +5441,7 @@ type ClientInterface interface {
 
 	// PreviewRuleEdit Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 	// if they are about one group and fire within one window. Nothing is stored.
 	//
@@ -5445,10 +5469,12 @@ type ClientInterface interface {
 
 	// StartReplayWithBody Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+	// rule
 	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+	// disabled or
 	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -5460,10 +5486,12 @@ type ClientInterface interface {
 
 	// StartReplay Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+	// rule
 	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+	// disabled or
 	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -5503,7 +5531,7 @@ type ClientInterface interface {
 
 	// TestRuleWithBody Send a test notification to a rule's webhooks
 	//
-	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes any type of body and a specified content type.
@@ -5513,7 +5541,7 @@ type ClientInterface interface {
 
 	// TestRule Send a test notification to a rule's webhooks
 	//
-	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5535,8 +5563,8 @@ type ClientInterface interface {
 
 	// CreateSessionWithBody Sign in with a password
 	//
-	// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-	// After several attempts the next one has to wait: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5545,8 +5573,8 @@ type ClientInterface interface {
 
 	// CreateSession Sign in with a password
 	//
-	// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-	// After several attempts the next one has to wait: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5556,7 +5584,8 @@ type ClientInterface interface {
 	// BeginDisplayWithBody Show pages in a browser with a token
 	//
 	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+	// invalid
 	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes any type of body and a specified content type.
@@ -5567,7 +5596,8 @@ type ClientInterface interface {
 	// BeginDisplay Show pages in a browser with a token
 	//
 	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+	// invalid
 	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5620,8 +5650,9 @@ type ClientInterface interface {
 
 	// CreateSilenceWithBody Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-	// Messages that already wait are sent.
+	// It starts now at the earliest. Every message that is written from then on about a matching alert is
+	// `SUPPRESSED`.
+	// Messages that are already waiting are sent.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5630,8 +5661,9 @@ type ClientInterface interface {
 
 	// CreateSilence Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-	// Messages that already wait are sent.
+	// It starts now at the earliest. Every message that is written from then on about a matching alert is
+	// `SUPPRESSED`.
+	// Messages that are already waiting are sent.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5665,8 +5697,8 @@ type ClientInterface interface {
 
 	// UpdateSilenceWithBody Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5675,8 +5707,8 @@ type ClientInterface interface {
 
 	// UpdateSilence Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5717,7 +5749,7 @@ type ClientInterface interface {
 
 	// UpdateTeamsWithBody Edit the teams
 	//
-	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5726,7 +5758,7 @@ type ClientInterface interface {
 
 	// UpdateTeams Edit the teams
 	//
-	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5735,7 +5767,7 @@ type ClientInterface interface {
 
 	// PreviewTemplatesWithBody Preview a message from templates
 	//
-	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type.
@@ -5745,7 +5777,7 @@ type ClientInterface interface {
 
 	// PreviewTemplates Preview a message from templates
 	//
-	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5972,7 +6004,7 @@ type ClientInterface interface {
 
 	// RetireWebhookSecret Drop the former signing secret
 	//
-	// From then on, only the present secret signs. Without a former secret, nothing changes.
+	// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
 	//
 	// Corresponds with POST /webhooks/{id}/retire-secret (the `RetireWebhookSecret` operationId).
 	RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5980,7 +6012,7 @@ type ClientInterface interface {
 	// RotateWebhookSecretWithBody Replace the signing secret
 	//
 	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// by the new secret and by the former one, so that the receiver can change at any time.
+	// with the new secret and with the former one, so that the receiver can change at any time.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5990,7 +6022,7 @@ type ClientInterface interface {
 	// RotateWebhookSecret Replace the signing secret
 	//
 	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// by the new secret and by the former one, so that the receiver can change at any time.
+	// with the new secret and with the former one, so that the receiver can change at any time.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5999,7 +6031,7 @@ type ClientInterface interface {
 
 	// TestWebhook Send a test message
 	//
-	// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+	// Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
 	// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
 	// tested, too.
 	//
@@ -6029,7 +6061,7 @@ func (c *Client) ListAlerts(ctx context.Context, params *ListAlertsParams, reqEd
 //
 // The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 // raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6050,7 +6082,7 @@ func (c *Client) AcknowledgeAlertsWithBody(ctx context.Context, contentType stri
 //
 // The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 // raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6107,7 +6139,7 @@ func (c *Client) GetAlertActivity(ctx context.Context, reqEditors ...RequestEdit
 
 // AssignAlertsWithBody Assign many alerts to a person, or to nobody
 //
-// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 // to the person who handled it.
 //
@@ -6128,7 +6160,7 @@ func (c *Client) AssignAlertsWithBody(ctx context.Context, contentType string, b
 
 // AssignAlerts Assign many alerts to a person, or to nobody
 //
-// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 // to the person who handled it.
 //
@@ -6273,7 +6305,7 @@ func (c *Client) CreateIssueNote(ctx context.Context, body CreateIssueNoteJSONRe
 
 // DeleteIssueNote Delete a note on an issue
 //
-// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 //
 // Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
 func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6290,7 +6322,7 @@ func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...Reque
 
 // ReadAlertsWithBody Mark alerts as read, or as unread
 //
-// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6309,7 +6341,7 @@ func (c *Client) ReadAlertsWithBody(ctx context.Context, contentType string, bod
 
 // ReadAlerts Mark alerts as read, or as unread
 //
-// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6328,7 +6360,7 @@ func (c *Client) ReadAlerts(ctx context.Context, body ReadAlertsJSONRequestBody,
 
 // ResolveAlertsWithBody Resolve many alerts at once
 //
-// In the same way as acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6347,7 +6379,7 @@ func (c *Client) ResolveAlertsWithBody(ctx context.Context, contentType string, 
 
 // ResolveAlerts Resolve many alerts at once
 //
-// In the same way as acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6398,8 +6430,10 @@ func (c *Client) AcknowledgeAlert(ctx context.Context, id ID, reqEditors ...Requ
 
 // AssignAlertWithBody Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+// 409, and nothing
+// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+// assigned: 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6418,8 +6452,10 @@ func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType str
 
 // AssignAlert Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+// 409, and nothing
+// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+// assigned: 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6471,8 +6507,9 @@ func (c *Client) ResolveAlert(ctx context.Context, id ID, reqEditors ...RequestE
 // SnoozeAlertWithBody Snooze an alert until an instant
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+// cannot be snoozed: 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6492,8 +6529,9 @@ func (c *Client) SnoozeAlertWithBody(ctx context.Context, id ID, contentType str
 // SnoozeAlert Snooze an alert until an instant
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+// cannot be snoozed: 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6562,7 +6600,8 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // ListEncryptionKeys List the encryption keys
 //
-// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
+// those that
 // are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
 //
 // Corresponds with GET /encryption-keys (the `ListEncryptionKeys` operationId).
@@ -6670,7 +6709,7 @@ func (c *Client) GetMe(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 
 // ChangePasswordWithBody Change the caller's password
 //
-// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 // for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes any type of body and a specified content type.
@@ -6690,7 +6729,7 @@ func (c *Client) ChangePasswordWithBody(ctx context.Context, contentType string,
 
 // ChangePassword Change the caller's password
 //
-// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 // for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes a body of the `application/json` content type.
@@ -6785,7 +6824,7 @@ func (c *Client) DiscardNotifications(ctx context.Context, body DiscardNotificat
 
 // RetryNotificationsWithBody Send many again
 //
-// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 // message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 // again one by one. Repeating the call does not change messages that are already due.
 //
@@ -6806,7 +6845,7 @@ func (c *Client) RetryNotificationsWithBody(ctx context.Context, contentType str
 
 // RetryNotifications Send many again
 //
-// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 // message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 // again one by one. Repeating the call does not change messages that are already due.
 //
@@ -6900,7 +6939,7 @@ func (c *Client) ListReceivers(ctx context.Context, reqEditors ...RequestEditorF
 
 // PreviewReceiverWithBody Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 // or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes any type of body and a specified content type.
@@ -6920,7 +6959,7 @@ func (c *Client) PreviewReceiverWithBody(ctx context.Context, receiver string, c
 
 // PreviewReceiver Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 // or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes a body of the `application/json` content type.
@@ -6957,7 +6996,7 @@ func (c *Client) CancelReplay(ctx context.Context, id ID, reqEditors ...RequestE
 
 // ListReplicas List the processes that run
 //
-// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
+// In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 //
 // Corresponds with GET /replicas (the `ListReplicas` operationId).
 func (c *Client) ListReplicas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7189,7 +7228,8 @@ func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn)
 
 // PreviewRuleDefinitionWithBody Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+// beginning.
 // Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type.
@@ -7209,7 +7249,8 @@ func (c *Client) PreviewRuleDefinitionWithBody(ctx context.Context, contentType 
 
 // PreviewRuleDefinition Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+// beginning.
 // Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type.
@@ -7262,7 +7303,8 @@ func (c *Client) GetRule(ctx context.Context, id ID, reqEditors ...RequestEditor
 // UpdateRuleWithBody Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+// Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes any type of body and a specified content type.
@@ -7283,7 +7325,8 @@ func (c *Client) UpdateRuleWithBody(ctx context.Context, id ID, params *UpdateRu
 // UpdateRule Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+// Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes a body of the `application/json` content type.
@@ -7355,7 +7398,7 @@ func (c *Client) DuplicateRule(ctx context.Context, id ID, reqEditors ...Request
 
 // EnableRule Enable a rule
 //
-// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 //
 // Corresponds with POST /rules/{id}/enable (the `EnableRule` operationId).
 func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7372,7 +7415,7 @@ func (c *Client) EnableRule(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // ListRuleHistory List what was changed about a rule, newest first
 //
-// Goes back as far as the audit log does.
+// Goes back as far as the audit log.
 //
 // Corresponds with GET /rules/{id}/history (the `ListRuleHistory` operationId).
 func (c *Client) ListRuleHistory(ctx context.Context, id ID, params *ListRuleHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7389,7 +7432,7 @@ func (c *Client) ListRuleHistory(ctx context.Context, id ID, params *ListRuleHis
 
 // PreviewRule Show what a rule would have raised
 //
-// As for a definition.
+// Works like the preview of a definition.
 //
 // Corresponds with POST /rules/{id}/preview (the `PreviewRule` operationId).
 func (c *Client) PreviewRule(ctx context.Context, id ID, params *PreviewRuleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7406,7 +7449,7 @@ func (c *Client) PreviewRule(ctx context.Context, id ID, params *PreviewRulePara
 
 // PreviewRuleEditWithBody Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 // their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 // if they are about one group and fire within one window. Nothing is stored.
 //
@@ -7427,7 +7470,7 @@ func (c *Client) PreviewRuleEditWithBody(ctx context.Context, id ID, contentType
 
 // PreviewRuleEdit Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 // their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 // if they are about one group and fire within one window. Nothing is stored.
 //
@@ -7485,10 +7528,12 @@ func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEd
 
 // StartReplayWithBody Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+// rule
 // yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+// disabled or
 // deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 // window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -7510,10 +7555,12 @@ func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType str
 
 // StartReplay Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+// rule
 // yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+// disabled or
 // deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 // window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -7593,7 +7640,7 @@ func (c *Client) RetryRule(ctx context.Context, id ID, reqEditors ...RequestEdit
 
 // TestRuleWithBody Send a test notification to a rule's webhooks
 //
-// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 // raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes any type of body and a specified content type.
@@ -7613,7 +7660,7 @@ func (c *Client) TestRuleWithBody(ctx context.Context, id ID, contentType string
 
 // TestRule Send a test notification to a rule's webhooks
 //
-// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 // raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes a body of the `application/json` content type.
@@ -7665,8 +7712,8 @@ func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // CreateSessionWithBody Sign in with a password
 //
-// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-// After several attempts the next one has to wait: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7685,8 +7732,8 @@ func (c *Client) CreateSessionWithBody(ctx context.Context, contentType string, 
 
 // CreateSession Sign in with a password
 //
-// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-// After several attempts the next one has to wait: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7706,7 +7753,8 @@ func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONReques
 // BeginDisplayWithBody Show pages in a browser with a token
 //
 // For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+// invalid
 // one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes any type of body and a specified content type.
@@ -7727,7 +7775,8 @@ func (c *Client) BeginDisplayWithBody(ctx context.Context, contentType string, b
 // BeginDisplay Show pages in a browser with a token
 //
 // For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+// invalid
 // one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes a body of the `application/json` content type.
@@ -7840,8 +7889,9 @@ func (c *Client) ListSilences(ctx context.Context, params *ListSilencesParams, r
 
 // CreateSilenceWithBody Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-// Messages that already wait are sent.
+// It starts now at the earliest. Every message that is written from then on about a matching alert is
+// `SUPPRESSED`.
+// Messages that are already waiting are sent.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7860,8 +7910,9 @@ func (c *Client) CreateSilenceWithBody(ctx context.Context, contentType string, 
 
 // CreateSilence Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-// Messages that already wait are sent.
+// It starts now at the earliest. Every message that is written from then on about a matching alert is
+// `SUPPRESSED`.
+// Messages that are already waiting are sent.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7935,8 +7986,8 @@ func (c *Client) GetSilence(ctx context.Context, id ID, reqEditors ...RequestEdi
 
 // UpdateSilenceWithBody Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7955,8 +8006,8 @@ func (c *Client) UpdateSilenceWithBody(ctx context.Context, id ID, params *Updat
 
 // UpdateSilence Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8047,7 +8098,7 @@ func (c *Client) GetTeams(ctx context.Context, reqEditors ...RequestEditorFn) (*
 
 // UpdateTeamsWithBody Edit the teams
 //
-// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8066,7 +8117,7 @@ func (c *Client) UpdateTeamsWithBody(ctx context.Context, params *UpdateTeamsPar
 
 // UpdateTeams Edit the teams
 //
-// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8085,7 +8136,7 @@ func (c *Client) UpdateTeams(ctx context.Context, params *UpdateTeamsParams, bod
 
 // PreviewTemplatesWithBody Preview a message from templates
 //
-// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 // get, with its secrets masked. Nothing is sent.
 //
 // Takes any type of body and a specified content type.
@@ -8105,7 +8156,7 @@ func (c *Client) PreviewTemplatesWithBody(ctx context.Context, contentType strin
 
 // PreviewTemplates Preview a message from templates
 //
-// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 // get, with its secrets masked. Nothing is sent.
 //
 // Takes a body of the `application/json` content type.
@@ -8622,7 +8673,7 @@ func (c *Client) EnableWebhook(ctx context.Context, id ID, reqEditors ...Request
 
 // RetireWebhookSecret Drop the former signing secret
 //
-// From then on, only the present secret signs. Without a former secret, nothing changes.
+// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
 //
 // Corresponds with POST /webhooks/{id}/retire-secret (the `RetireWebhookSecret` operationId).
 func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8640,7 +8691,7 @@ func (c *Client) RetireWebhookSecret(ctx context.Context, id ID, reqEditors ...R
 // RotateWebhookSecretWithBody Replace the signing secret
 //
 // Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// by the new secret and by the former one, so that the receiver can change at any time.
+// with the new secret and with the former one, so that the receiver can change at any time.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8660,7 +8711,7 @@ func (c *Client) RotateWebhookSecretWithBody(ctx context.Context, id ID, content
 // RotateWebhookSecret Replace the signing secret
 //
 // Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// by the new secret and by the former one, so that the receiver can change at any time.
+// with the new secret and with the former one, so that the receiver can change at any time.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8679,7 +8730,7 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id ID, body RotateWebh
 
 // TestWebhook Send a test message
 //
-// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+// Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
 // layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
 // tested, too.
 //
@@ -14071,7 +14122,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14082,7 +14133,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 	// raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-	// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+	// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14113,7 +14164,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 	//
-	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 	// to the person who handled it.
 	//
@@ -14124,7 +14175,7 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 	//
-	// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+	// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 	// refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 	// to the person who handled it.
 	//
@@ -14199,7 +14250,7 @@ type ClientWithResponsesInterface interface {
 
 	// DeleteIssueNoteWithResponse Delete a note on an issue
 	//
-	// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+	// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14208,7 +14259,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 	//
-	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14217,7 +14268,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadAlertsWithResponse Mark alerts as read, or as unread
 	//
-	// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+	// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14226,7 +14277,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertsWithBodyWithResponse Resolve many alerts at once
 	//
-	// In the same way as acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14235,7 +14286,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResolveAlertsWithResponse Resolve many alerts at once
 	//
-	// In the same way as acknowledging many. Pending alerts cannot be resolved.
+	// Works like acknowledging many. Pending alerts cannot be resolved.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14260,8 +14311,10 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+	// 409, and nothing
+	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+	// assigned: 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14270,8 +14323,10 @@ type ClientWithResponsesInterface interface {
 
 	// AssignAlertWithResponse Assign an alert to a person, or to nobody
 	//
-	// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-	// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+	// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+	// 409, and nothing
+	// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+	// assigned: 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14297,8 +14352,9 @@ type ClientWithResponsesInterface interface {
 	// SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+	// cannot be snoozed: 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14308,8 +14364,9 @@ type ClientWithResponsesInterface interface {
 	// SnoozeAlertWithResponse Snooze an alert until an instant
 	//
 	// When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-	// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-	// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+	// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+	// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+	// cannot be snoozed: 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14344,7 +14401,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListEncryptionKeysWithResponse List the encryption keys
 	//
-	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+	// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
+	// those that
 	// are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14404,7 +14462,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangePasswordWithBodyWithResponse Change the caller's password
 	//
-	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14414,7 +14472,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangePasswordWithResponse Change the caller's password
 	//
-	// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+	// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 	// for people who sign in at a provider, unless an administrator has set a password.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14463,7 +14521,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationsWithBodyWithResponse Send many again
 	//
-	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 	// again one by one. Repeating the call does not change messages that are already due.
 	//
@@ -14474,7 +14532,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetryNotificationsWithResponse Send many again
 	//
-	// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+	// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 	// message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 	// again one by one. Repeating the call does not change messages that are already due.
 	//
@@ -14526,7 +14584,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14536,7 +14594,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewReceiverWithResponse Show the requests that a receiver would get
 	//
-	// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+	// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 	// or empty are those of the receiver's example. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14555,7 +14613,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListReplicasWithResponse List the processes that run
 	//
-	// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
+	// In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14675,7 +14733,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+	// beginning.
 	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14685,7 +14744,8 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleDefinitionWithResponse Show what a definition would have raised
 	//
-	// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+	// beginning.
 	// Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14712,7 +14772,8 @@ type ClientWithResponsesInterface interface {
 	// UpdateRuleWithBodyWithResponse Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+	// Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14723,7 +14784,8 @@ type ClientWithResponsesInterface interface {
 	// UpdateRuleWithResponse Replace a rule's definition
 	//
 	// Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-	// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+	// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+	// Without `If-Match` the answer is 428, with the tag of an older
 	// version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14761,7 +14823,7 @@ type ClientWithResponsesInterface interface {
 
 	// EnableRuleWithResponse Enable a rule
 	//
-	// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+	// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14770,7 +14832,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRuleHistoryWithResponse List what was changed about a rule, newest first
 	//
-	// Goes back as far as the audit log does.
+	// Goes back as far as the audit log.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14779,7 +14841,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleWithResponse Show what a rule would have raised
 	//
-	// As for a definition.
+	// Works like the preview of a definition.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14788,7 +14850,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleEditWithBodyWithResponse Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 	// if they are about one group and fire within one window. Nothing is stored.
 	//
@@ -14799,7 +14861,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewRuleEditWithResponse Show which alerts an edit would add and remove
 	//
-	// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+	// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 	// their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 	// if they are about one group and fire within one window. Nothing is stored.
 	//
@@ -14831,10 +14893,12 @@ type ClientWithResponsesInterface interface {
 
 	// StartReplayWithBodyWithResponse Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+	// rule
 	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+	// disabled or
 	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -14846,10 +14910,12 @@ type ClientWithResponsesInterface interface {
 
 	// StartReplayWithResponse Replay a rule over a past range
 	//
-	// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+	// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+	// rule
 	// yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-	// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-	// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+	// disabled or
 	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -14891,7 +14957,7 @@ type ClientWithResponsesInterface interface {
 
 	// TestRuleWithBodyWithResponse Send a test notification to a rule's webhooks
 	//
-	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14901,7 +14967,7 @@ type ClientWithResponsesInterface interface {
 
 	// TestRuleWithResponse Send a test notification to a rule's webhooks
 	//
-	// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+	// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 	// raised, and nothing is recorded. A rule without webhooks is a conflict.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -14927,8 +14993,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSessionWithBodyWithResponse Sign in with a password
 	//
-	// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-	// After several attempts the next one has to wait: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14937,8 +15003,8 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSessionWithResponse Sign in with a password
 	//
-	// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-	// After several attempts the next one has to wait: 429 with `Retry-After`.
+	// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+	// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -14948,7 +15014,8 @@ type ClientWithResponsesInterface interface {
 	// BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 	//
 	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+	// invalid
 	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -14959,7 +15026,8 @@ type ClientWithResponsesInterface interface {
 	// BeginDisplayWithResponse Show pages in a browser with a token
 	//
 	// For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-	// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+	// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+	// invalid
 	// one 401. If somebody is signed in with the browser, the session stays: 409.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -15014,8 +15082,9 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSilenceWithBodyWithResponse Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-	// Messages that already wait are sent.
+	// It starts now at the earliest. Every message that is written from then on about a matching alert is
+	// `SUPPRESSED`.
+	// Messages that are already waiting are sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15024,8 +15093,9 @@ type ClientWithResponsesInterface interface {
 
 	// CreateSilenceWithResponse Create a silence
 	//
-	// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-	// Messages that already wait are sent.
+	// It starts now at the earliest. Every message that is written from then on about a matching alert is
+	// `SUPPRESSED`.
+	// Messages that are already waiting are sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15061,8 +15131,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateSilenceWithBodyWithResponse Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15071,8 +15141,8 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateSilenceWithResponse Edit a silence
 	//
-	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-	// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+	// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15121,7 +15191,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateTeamsWithBodyWithResponse Edit the teams
 	//
-	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15130,7 +15200,7 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateTeamsWithResponse Edit the teams
 	//
-	// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+	// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15139,7 +15209,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewTemplatesWithBodyWithResponse Preview a message from templates
 	//
-	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -15149,7 +15219,7 @@ type ClientWithResponsesInterface interface {
 
 	// PreviewTemplatesWithResponse Preview a message from templates
 	//
-	// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+	// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 	// get, with its secrets masked. Nothing is sent.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -15404,7 +15474,7 @@ type ClientWithResponsesInterface interface {
 
 	// RetireWebhookSecretWithResponse Drop the former signing secret
 	//
-	// From then on, only the present secret signs. Without a former secret, nothing changes.
+	// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -15414,7 +15484,7 @@ type ClientWithResponsesInterface interface {
 	// RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 	//
 	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// by the new secret and by the former one, so that the receiver can change at any time.
+	// with the new secret and with the former one, so that the receiver can change at any time.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15424,7 +15494,7 @@ type ClientWithResponsesInterface interface {
 	// RotateWebhookSecretWithResponse Replace the signing secret
 	//
 	// Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-	// by the new secret and by the former one, so that the receiver can change at any time.
+	// with the new secret and with the former one, so that the receiver can change at any time.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15433,7 +15503,7 @@ type ClientWithResponsesInterface interface {
 
 	// TestWebhookWithResponse Send a test message
 	//
-	// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+	// Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
 	// layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
 	// tested, too.
 	//
@@ -20703,7 +20773,7 @@ func (c *ClientWithResponses) ListAlertsWithResponse(ctx context.Context, params
 //
 // The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 // raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20720,7 +20790,7 @@ func (c *ClientWithResponses) AcknowledgeAlertsWithBodyWithResponse(ctx context.
 //
 // The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
 // raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-// resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+// resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20769,7 +20839,7 @@ func (c *ClientWithResponses) GetAlertActivityWithResponse(ctx context.Context, 
 
 // AssignAlertsWithBodyWithResponse Assign many alerts to a person, or to nobody
 //
-// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 // to the person who handled it.
 //
@@ -20786,7 +20856,7 @@ func (c *ClientWithResponses) AssignAlertsWithBodyWithResponse(ctx context.Conte
 
 // AssignAlertsWithResponse Assign many alerts to a person, or to nobody
 //
-// In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+// Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
 // refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
 // to the person who handled it.
 //
@@ -20909,7 +20979,7 @@ func (c *ClientWithResponses) CreateIssueNoteWithResponse(ctx context.Context, b
 
 // DeleteIssueNoteWithResponse Delete a note on an issue
 //
-// Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -20924,7 +20994,7 @@ func (c *ClientWithResponses) DeleteIssueNoteWithResponse(ctx context.Context, i
 
 // ReadAlertsWithBodyWithResponse Mark alerts as read, or as unread
 //
-// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20939,7 +21009,7 @@ func (c *ClientWithResponses) ReadAlertsWithBodyWithResponse(ctx context.Context
 
 // ReadAlertsWithResponse Mark alerts as read, or as unread
 //
-// Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+// Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20954,7 +21024,7 @@ func (c *ClientWithResponses) ReadAlertsWithResponse(ctx context.Context, body R
 
 // ResolveAlertsWithBodyWithResponse Resolve many alerts at once
 //
-// In the same way as acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20969,7 +21039,7 @@ func (c *ClientWithResponses) ResolveAlertsWithBodyWithResponse(ctx context.Cont
 
 // ResolveAlertsWithResponse Resolve many alerts at once
 //
-// In the same way as acknowledging many. Pending alerts cannot be resolved.
+// Works like acknowledging many. Pending alerts cannot be resolved.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21012,8 +21082,10 @@ func (c *ClientWithResponses) AcknowledgeAlertWithResponse(ctx context.Context, 
 
 // AssignAlertWithBodyWithResponse Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+// 409, and nothing
+// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+// assigned: 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21028,8 +21100,10 @@ func (c *ClientWithResponses) AssignAlertWithBodyWithResponse(ctx context.Contex
 
 // AssignAlertWithResponse Assign an alert to a person, or to nobody
 //
-// Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-// changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+// Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+// 409, and nothing
+// changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+// assigned: 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21073,8 +21147,9 @@ func (c *ClientWithResponses) ResolveAlertWithResponse(ctx context.Context, id I
 // SnoozeAlertWithBodyWithResponse Snooze an alert until an instant
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+// cannot be snoozed: 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21090,8 +21165,9 @@ func (c *ClientWithResponses) SnoozeAlertWithBodyWithResponse(ctx context.Contex
 // SnoozeAlertWithResponse Snooze an alert until an instant
 //
 // When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-// alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-// state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+// alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+// instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+// cannot be snoozed: 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -21150,7 +21226,8 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 
 // ListEncryptionKeysWithResponse List the encryption keys
 //
-// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+// The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
+// those that
 // are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21246,7 +21323,7 @@ func (c *ClientWithResponses) GetMeWithResponse(ctx context.Context, reqEditors 
 
 // ChangePasswordWithBodyWithResponse Change the caller's password
 //
-// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 // for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21262,7 +21339,7 @@ func (c *ClientWithResponses) ChangePasswordWithBodyWithResponse(ctx context.Con
 
 // ChangePasswordWithResponse Change the caller's password
 //
-// Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+// Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
 // for people who sign in at a provider, unless an administrator has set a password.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21341,7 +21418,7 @@ func (c *ClientWithResponses) DiscardNotificationsWithResponse(ctx context.Conte
 
 // RetryNotificationsWithBodyWithResponse Send many again
 //
-// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 // message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 // again one by one. Repeating the call does not change messages that are already due.
 //
@@ -21358,7 +21435,7 @@ func (c *ClientWithResponses) RetryNotificationsWithBodyWithResponse(ctx context
 
 // RetryNotificationsWithResponse Send many again
 //
-// In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+// Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
 // message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
 // again one by one. Repeating the call does not change messages that are already due.
 //
@@ -21440,7 +21517,7 @@ func (c *ClientWithResponses) ListReceiversWithResponse(ctx context.Context, req
 
 // PreviewReceiverWithBodyWithResponse Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 // or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21456,7 +21533,7 @@ func (c *ClientWithResponses) PreviewReceiverWithBodyWithResponse(ctx context.Co
 
 // PreviewReceiverWithResponse Show the requests that a receiver would get
 //
-// One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+// One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
 // or empty are those of the receiver's example. Nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21487,7 +21564,7 @@ func (c *ClientWithResponses) CancelReplayWithResponse(ctx context.Context, id I
 
 // ListReplicasWithResponse List the processes that run
 //
-// In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
+// In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21679,7 +21756,8 @@ func (c *ClientWithResponses) ExportRulesWithResponse(ctx context.Context, reqEd
 
 // PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+// beginning.
 // Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21695,7 +21773,8 @@ func (c *ClientWithResponses) PreviewRuleDefinitionWithBodyWithResponse(ctx cont
 
 // PreviewRuleDefinitionWithResponse Show what a definition would have raised
 //
-// Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+// beginning.
 // Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21740,7 +21819,8 @@ func (c *ClientWithResponses) GetRuleWithResponse(ctx context.Context, id ID, re
 // UpdateRuleWithBodyWithResponse Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+// Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -21757,7 +21837,8 @@ func (c *ClientWithResponses) UpdateRuleWithBodyWithResponse(ctx context.Context
 // UpdateRuleWithResponse Replace a rule's definition
 //
 // Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-// `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+// `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+// Without `If-Match` the answer is 428, with the tag of an older
 // version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21819,7 +21900,7 @@ func (c *ClientWithResponses) DuplicateRuleWithResponse(ctx context.Context, id 
 
 // EnableRuleWithResponse Enable a rule
 //
-// The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+// The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21834,7 +21915,7 @@ func (c *ClientWithResponses) EnableRuleWithResponse(ctx context.Context, id ID,
 
 // ListRuleHistoryWithResponse List what was changed about a rule, newest first
 //
-// Goes back as far as the audit log does.
+// Goes back as far as the audit log.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21849,7 +21930,7 @@ func (c *ClientWithResponses) ListRuleHistoryWithResponse(ctx context.Context, i
 
 // PreviewRuleWithResponse Show what a rule would have raised
 //
-// As for a definition.
+// Works like the preview of a definition.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21864,7 +21945,7 @@ func (c *ClientWithResponses) PreviewRuleWithResponse(ctx context.Context, id ID
 
 // PreviewRuleEditWithBodyWithResponse Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 // their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 // if they are about one group and fire within one window. Nothing is stored.
 //
@@ -21881,7 +21962,7 @@ func (c *ClientWithResponses) PreviewRuleEditWithBodyWithResponse(ctx context.Co
 
 // PreviewRuleEditWithResponse Show which alerts an edit would add and remove
 //
-// Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+// Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
 // their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
 // if they are about one group and fire within one window. Nothing is stored.
 //
@@ -21931,10 +22012,12 @@ func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID
 
 // StartReplayWithBodyWithResponse Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+// rule
 // yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+// disabled or
 // deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 // window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -21952,10 +22035,12 @@ func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Contex
 
 // StartReplayWithResponse Replay a rule over a past range
 //
-// Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+// Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+// rule
 // yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-// the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-// evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+// disabled or
 // deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
 // window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -22021,7 +22106,7 @@ func (c *ClientWithResponses) RetryRuleWithResponse(ctx context.Context, id ID, 
 
 // TestRuleWithBodyWithResponse Send a test notification to a rule's webhooks
 //
-// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 // raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -22037,7 +22122,7 @@ func (c *ClientWithResponses) TestRuleWithBodyWithResponse(ctx context.Context, 
 
 // TestRuleWithResponse Send a test notification to a rule's webhooks
 //
-// Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+// Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
 // raised, and nothing is recorded. A rule without webhooks is a conflict.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -22081,8 +22166,8 @@ func (c *ClientWithResponses) GetSessionWithResponse(ctx context.Context, reqEdi
 
 // CreateSessionWithBodyWithResponse Sign in with a password
 //
-// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-// After several attempts the next one has to wait: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22097,8 +22182,8 @@ func (c *ClientWithResponses) CreateSessionWithBodyWithResponse(ctx context.Cont
 
 // CreateSessionWithResponse Sign in with a password
 //
-// Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-// After several attempts the next one has to wait: 429 with `Retry-After`.
+// Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+// After several failed attempts, further ones are delayed: 429 with `Retry-After`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22114,7 +22199,8 @@ func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, bod
 // BeginDisplayWithBodyWithResponse Show pages in a browser with a token
 //
 // For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+// invalid
 // one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -22131,7 +22217,8 @@ func (c *ClientWithResponses) BeginDisplayWithBodyWithResponse(ctx context.Conte
 // BeginDisplayWithResponse Show pages in a browser with a token
 //
 // For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-// It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+// It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+// invalid
 // one 401. If somebody is signed in with the browser, the session stays: 409.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -22222,8 +22309,9 @@ func (c *ClientWithResponses) ListSilencesWithResponse(ctx context.Context, para
 
 // CreateSilenceWithBodyWithResponse Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-// Messages that already wait are sent.
+// It starts now at the earliest. Every message that is written from then on about a matching alert is
+// `SUPPRESSED`.
+// Messages that are already waiting are sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22238,8 +22326,9 @@ func (c *ClientWithResponses) CreateSilenceWithBodyWithResponse(ctx context.Cont
 
 // CreateSilenceWithResponse Create a silence
 //
-// It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-// Messages that already wait are sent.
+// It starts now at the earliest. Every message that is written from then on about a matching alert is
+// `SUPPRESSED`.
+// Messages that are already waiting are sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22299,8 +22388,8 @@ func (c *ClientWithResponses) GetSilenceWithResponse(ctx context.Context, id ID,
 
 // UpdateSilenceWithBodyWithResponse Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22315,8 +22404,8 @@ func (c *ClientWithResponses) UpdateSilenceWithBodyWithResponse(ctx context.Cont
 
 // UpdateSilenceWithResponse Edit a silence
 //
-// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-// its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+// keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22395,7 +22484,7 @@ func (c *ClientWithResponses) GetTeamsWithResponse(ctx context.Context, reqEdito
 
 // UpdateTeamsWithBodyWithResponse Edit the teams
 //
-// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22410,7 +22499,7 @@ func (c *ClientWithResponses) UpdateTeamsWithBodyWithResponse(ctx context.Contex
 
 // UpdateTeamsWithResponse Edit the teams
 //
-// Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+// Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22425,7 +22514,7 @@ func (c *ClientWithResponses) UpdateTeamsWithResponse(ctx context.Context, param
 
 // PreviewTemplatesWithBodyWithResponse Preview a message from templates
 //
-// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 // get, with its secrets masked. Nothing is sent.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -22441,7 +22530,7 @@ func (c *ClientWithResponses) PreviewTemplatesWithBodyWithResponse(ctx context.C
 
 // PreviewTemplatesWithResponse Preview a message from templates
 //
-// Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+// Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
 // get, with its secrets masked. Nothing is sent.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -22870,7 +22959,7 @@ func (c *ClientWithResponses) EnableWebhookWithResponse(ctx context.Context, id 
 
 // RetireWebhookSecretWithResponse Drop the former signing secret
 //
-// From then on, only the present secret signs. Without a former secret, nothing changes.
+// From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22886,7 +22975,7 @@ func (c *ClientWithResponses) RetireWebhookSecretWithResponse(ctx context.Contex
 // RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 //
 // Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// by the new secret and by the former one, so that the receiver can change at any time.
+// with the new secret and with the former one, so that the receiver can change at any time.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22902,7 +22991,7 @@ func (c *ClientWithResponses) RotateWebhookSecretWithBodyWithResponse(ctx contex
 // RotateWebhookSecretWithResponse Replace the signing secret
 //
 // Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-// by the new secret and by the former one, so that the receiver can change at any time.
+// with the new secret and with the former one, so that the receiver can change at any time.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22917,7 +23006,7 @@ func (c *ClientWithResponses) RotateWebhookSecretWithResponse(ctx context.Contex
 
 // TestWebhookWithResponse Send a test message
 //
-// Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+// Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
 // layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
 // tested, too.
 //

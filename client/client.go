@@ -67,7 +67,7 @@ func Check(answer Answer, err error) error {
 	}
 	p := &Problem{Title: http.StatusText(status)}
 	if success || status < http.StatusBadRequest {
-		p.Detail = new("the answer is not that of Tocsin's API; is the server's address right?")
+		p.Detail = new("the answer is not that of Tocsin's API; check the server's address")
 		p.Status = status
 		return p
 	}

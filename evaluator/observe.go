@@ -22,9 +22,9 @@ const (
 // compared by every pass.
 const mostAhead = time.Minute
 
-// errStoodStill says that the process stood still since its lease was confirmed: the next
+// errStoodStill says that the process was paused since its lease was confirmed: the next
 // pass knows the time better.
-var errStoodStill = errors.New("the process stood still")
+var errStoodStill = errors.New("the process was paused")
 
 // observe reads the source's clock and the fingerprints of what is recent, and returns
 // what to read first.
@@ -39,7 +39,7 @@ func (p *pass) observe(ctx context.Context) ([]backlog.Stretch, error) {
 		if p.Clock().Sub(p.adoptedAt) > ahead-mostAhead {
 			return nil, errStoodStill
 		}
-		return nil, sourceError{fmt.Errorf("ClickHouse's clock is %v ahead of Postgres's, so nothing is judged: the cursor would pass over exchanges that begin meanwhile; "+
+		return nil, sourceError{fmt.Errorf("ClickHouse's clock is %v ahead of Postgres's, so nothing is evaluated: the cursor would pass exchanges that start meanwhile; "+
 			"correct the wrong clock", ahead.Round(time.Minute))}
 	}
 	p.result.Observed, p.recentFromNS = true, fromNS
@@ -222,7 +222,7 @@ func (p *pass) readOlder(ctx context.Context) error {
 			unread[s.FromNS] = failed
 		}
 		failed.fails(p.Clock())
-		p.putOff(ctx, "judge again what changed", err)
+		p.putOff(ctx, "evaluate changed ranges again", err)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (p *pass) putOff(ctx context.Context, what string, err error) {
 			p.saidPutOff = map[string]time.Time{}
 		}
 		p.saidPutOff[what] = now
-		p.Logger.WarnContext(ctx, "query postponed; it is tried again, and new exchanges are judged meanwhile",
+		p.Logger.WarnContext(ctx, "query postponed; it is tried again, and new exchanges are evaluated meanwhile",
 			slog.String("what", what), slog.Int("partition", p.number), slog.Any("error", err))
 	}
 }

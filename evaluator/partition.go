@@ -270,7 +270,7 @@ func (p *pass) rest(ctx context.Context) error {
 }
 
 // clockRead notes what the source's clock showed just now. The store's clock was read some
-// moments before: where the process stood still between them, the former measure is the
+// moments before: where the process was paused between them, the former measure is the
 // better one, and nothing is taken.
 func (p *pass) clockRead(ns int64) (taken bool) {
 	if p.Clock().Sub(p.adoptedAt) >= time.Second {

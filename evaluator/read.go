@@ -37,7 +37,7 @@ func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matc
 			return page, true, nil
 		}
 	}
-	p.Logger.DebugContext(ctx, "another server answers", slog.String("want", server), slog.String("got", page.Server))
+	p.Logger.DebugContext(ctx, "another ClickHouse server answers", slog.String("want", server), slog.String("got", page.Server))
 	return page, false, nil
 }
 

@@ -11,10 +11,10 @@ import (
 
 // Messages of conditions that exclude each other.
 const (
-	excludesAll          = "Leaves out everything that is asked for; nothing could match"
-	messageAskedFor      = "Messages with it are asked for; nothing could match"
+	excludesAll          = "Excludes everything that is included; nothing could match"
+	messageAskedFor      = "The filter requires messages that this excludes; nothing could match"
 	attributeContradicts = "No value meets this and the other conditions on the attribute; nothing could match"
-	durationAboveMaximum = "The filter leaves out what lasts that long; nothing could reach it"
+	durationAboveMaximum = "The filter excludes exchanges that last this long; nothing could reach the threshold"
 	expectedFiltered     = "The filter excludes this group, so it would always be missing; change the filter, or remove the group"
 )
 

@@ -205,7 +205,7 @@ func (r *Rule) Readable() error {
 	if r.Unreadable == "" {
 		return nil
 	}
-	return fault.New(fault.Conflict, "the rule %q (%s) cannot be read: %s; save its definition again (it then judges only exchanges that end from now on), or delete it", r.Name, r.ID, r.Unreadable)
+	return fault.New(fault.Conflict, "the rule %q (%s) cannot be read: %s; save its definition again (it then evaluates only exchanges that end from now on), or delete it", r.Name, r.ID, r.Unreadable)
 }
 
 // Era is a condition and the time during which it was in force: it decides about the exchanges that

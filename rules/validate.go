@@ -261,7 +261,7 @@ func message(b validator.FieldError) string {
 	case "text":
 		return "Must be valid UTF-8 text without NUL"
 	case "label":
-		return "Must be a letter, followed by up to 62 letters, digits, _, . or -"
+		return "Must start with a letter, followed by up to 62 letters, digits, _, . or -"
 	case "address":
 		return "Must be an address such as https://wiki.example/orders"
 	case "regexp":

@@ -48,7 +48,7 @@ func run(ctx context.Context, what string, out io.Writer) error {
 		}
 		return watch(ctx, c, out)
 	default:
-		return errors.New("say apply, alerts or watch")
+		return errors.New("name a command: apply, alerts or watch")
 	}
 }
 

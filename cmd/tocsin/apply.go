@@ -166,9 +166,9 @@ func becomesOfProgress(changes []api.RuleFieldChange) string {
 	for _, c := range changes {
 		switch {
 		case c.Field == "enabled" && c.After == false:
-			return "is disabled, and judges exchanges again from when it is enabled"
+			return "is disabled; once enabled again, it evaluates only exchanges that end from then on"
 		case c.Field == "enabled", c.Field == "fireMode":
-			return "judges only exchanges that end from then on"
+			return "evaluates only exchanges that end from then on"
 		case strings.HasPrefix(c.Field, "scope."), strings.HasPrefix(c.Field, "filter."):
 			condition = true
 		}

@@ -196,7 +196,7 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	case want.StartsAt.After(now):
 		s.warnings = append(s.warnings, api.FieldError{
 			Field: "startsAt", Code: "begun",
-			Message: fmt.Sprintf("It began at %s and is still in force; end it, or give the other silence another name", is.StartsAt.Format(time.RFC3339)),
+			Message: fmt.Sprintf("It started at %s and is still in force; end it, or give the other silence another name", is.StartsAt.Format(time.RFC3339)),
 		})
 	}
 	if s.action == updated {

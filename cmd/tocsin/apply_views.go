@@ -76,7 +76,7 @@ func (a *applying) views(ctx context.Context) error {
 			s.action = unchanged
 			s.differ("search", is.Search, want.Search)
 		} else if owner := others[want.Name]; owner != "" {
-			s.why = "is not there yet, but for one that " + owner + " shares"
+			s.why = "does not exist yet, except for one that " + owner + " shares"
 		}
 		if s.action != unchanged {
 			s.run = func(ctx context.Context) error {

@@ -20,7 +20,7 @@ type doctor struct {
 	serverFlags
 
 	JSON     bool          `help:"Print the findings as JSON." name:"json"`
-	SelfTest bool          `help:"Also follow an exchange through the running server at --url, to an alert and a message to --webhook. This needs exchanges that end all the time."`
+	SelfTest bool          `help:"Also follow an exchange through the running server at --url, to an alert and a message to --webhook. This needs exchanges that end continuously."`
 	Webhook  uuid.UUID     `help:"Id of the webhook that gets the message of the self-test." placeholder:"ID"`
 	Within   time.Duration `help:"How long the self-test waits for the alert, and then for the message." default:"1m"`
 }
@@ -64,7 +64,7 @@ func (d *doctor) Run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if !healthy {
-		return exitError{code: 1, err: errors.New("something does not work; see above")}
+		return exitError{code: 1, err: errors.New("some checks failed; see above")}
 	}
 	return nil
 }

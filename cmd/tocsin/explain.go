@@ -19,7 +19,7 @@ type explainExchange struct {
 	serverFlags
 
 	ExecutionID string     `arg:"" help:"The id of the exchange." placeholder:"EXECUTION_ID"`
-	StartTime   *time.Time `help:"When the exchange began, RFC 3339 with nanoseconds; without it, the newest exchange with this id." placeholder:"TIME"`
+	StartTime   *time.Time `help:"When the exchange started, RFC 3339 with nanoseconds; without it, the newest exchange with this id." placeholder:"TIME"`
 	Hours       int        `help:"How many hours to search, if the exchange has no alert." default:"24"`
 	All         bool       `help:"Also list the rules whose conditions the exchange does not meet."`
 }
@@ -47,7 +47,7 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	if e.Environment != "" {
 		place += " in " + e.Environment
 	}
-	_, err = fmt.Fprintf(table, "%s: %s, %s, began %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	_, err = fmt.Fprintf(table, "%s: %s, %s, started %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
 	for i := range explained.Rules {
 		r := &explained.Rules[i]
 		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {

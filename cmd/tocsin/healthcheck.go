@@ -17,7 +17,7 @@ import (
 type healthcheck struct {
 	Listen  string        `help:"Address at which the replica listens." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
 	Live    bool          `help:"Ask only whether the process answers (/healthz), whatever it depends on."`
-	Timeout time.Duration `help:"Time within which the answer must come." default:"5s"`
+	Timeout time.Duration `help:"Time limit for the answer." default:"5s"`
 }
 
 // Run asks, and prints the answer in one line.

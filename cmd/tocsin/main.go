@@ -46,7 +46,7 @@ type cli struct {
 	Reconcile  reconcile       `cmd:"" help:"Compare alerts with the exchanges that match, and fail if an alert is missing."`
 	Silence    silence         `cmd:"" help:"Suppress messages for a while."`
 	Route      route           `cmd:"" help:"Test the routing policy: who is notified of which alerts."`
-	Replay     replay          `cmd:"" help:"Let a rule judge a past time range again, and raise the alerts that are missing."`
+	Replay     replay          `cmd:"" help:"Evaluate a rule over a past time range again, and raise the alerts that are missing."`
 	Explain    explainExchange `cmd:"" help:"Show for each rule why there is an alert about an exchange, or none."`
 	Doctor     doctor          `cmd:"" help:"Check everything that a replica needs, and print a remedy for each problem."`
 	Config     config          `cmd:"" help:"Check the settings."`
@@ -94,7 +94,7 @@ type serve struct {
 	BusURL            string          `help:"Server of the wake-up bus: redis://… or nats://…. For postgres, another address of the same database, if the first one leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Maximum number of wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
-	PollInterval      *time.Duration  `help:"Longest pause between looks at the outbox, if neither the bus nor a known due time ends it earlier. The default is 30s, or 1s with a bus in memory." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
+	PollInterval      *time.Duration  `help:"Longest pause between reads of the outbox, if neither the bus nor a known due time ends it earlier. The default is 30s, or 1s with a bus in memory." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the headers and bodies of messages are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`

@@ -67,7 +67,7 @@ func (p *plan) print(out io.Writer) error {
 		if sign := map[action]string{created: "+", updated: "~", deleted: "-"}[s.action]; sign != "" {
 			why := s.why
 			if why == "" && s.action == created {
-				why = "is not there yet"
+				why = "does not exist yet"
 			}
 			fmt.Fprintf(&b, "%s %s %s", sign, s.kind, shown(s.name))
 			if why != "" {

@@ -40,10 +40,10 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 		Name: "Self-test of " + began.UTC().Format("2006-01-02T15:04:05.000Z"), FireMode: api.FireModeCOUNTINWINDOW, Severity: api.SeverityINFO,
 		Filter:    api.Filter{Statuses: new([]api.FilterStatuses{api.FilterStatusesCOMPLETED, api.FilterStatusesFAILED})},
 		Threshold: 1, WindowSeconds: window, IntervalSeconds: new(1), WebhookIds: []uuid.UUID{s.webhook},
-		TitleTemplate: "Self-test of Tocsin", MessageTemplate: "An operator tests whether alerts arrive. Nothing has to be done.",
+		TitleTemplate: "Self-test of Tocsin", MessageTemplate: "An operator is testing whether alerts arrive. No action is required.",
 	})
 	if err := api.Check(rule, err); err != nil {
-		return f, fmt.Errorf("make a rule: %w", err)
+		return f, fmt.Errorf("create rule: %w", err)
 	}
 	id := rule.JSON201.ID
 	defer func() {
@@ -52,7 +52,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 		defer cancel()
 		gone, deleteErr := s.api.DeleteRuleWithResponse(after, id)
 		if deleteErr := api.Check(gone, deleteErr); deleteErr != nil {
-			err = errors.Join(err, fmt.Errorf("delete the rule %s: %w", rule.JSON201.Name, deleteErr))
+			err = errors.Join(err, fmt.Errorf("delete rule %s: %w", rule.JSON201.Name, deleteErr))
 		}
 	}()
 	alert, err := s.alerted(ctx, id)

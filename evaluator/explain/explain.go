@@ -113,7 +113,7 @@ func Explain(e *rules.Exchange, s *Standing) Explanation {
 			}
 		}
 		if was < 0 {
-			return x.say(NotArmed, "It ended before the rule was armed, at %s. With the present condition, %s.", instant(s.Rule.ArmedSinceNS), would(x.Unmet))
+			return x.say(NotArmed, "It ended before the rule was armed, at %s. With the current condition, %s.", instant(s.Rule.ArmedSinceNS), would(x.Unmet))
 		}
 		x.Unmet = former[was].Unmet(e)
 		if len(x.Unmet) > 0 {
@@ -146,7 +146,7 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 	r := &s.Rule
 	switch {
 	case s.Failing:
-		return x.say(Failing, "It matches, and will be judged when the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
+		return x.say(Failing, "It matches, and will be evaluated when the rule can be evaluated again: %s.", strings.TrimSuffix(s.Problem, "."))
 	case r.FireMode != rules.PerExchange:
 		// The first window that it can count in ends right after the exchange.
 		if e.StartTimeNS < window.StartFromNS(r.WindowSeconds, e.EndedNS()+1) {
@@ -160,14 +160,14 @@ func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
 	case e.StartTimeNS < r.RetentionFloorNS:
 		return x.say(Expired, "It matches, but is so old that its alert may have been deleted.")
 	case s.JudgedNS == nil || s.CursorNS == nil || e.StartTimeNS >= *s.JudgedNS:
-		return x.say(Waiting, "It matches, but has not been judged yet.")
+		return x.say(Waiting, "It matches, but has not been evaluated yet.")
 	}
 	lookBack := int64(r.LookBackSeconds) * int64(time.Second)
 	if e.StartTimeNS < *s.CursorNS-lookBack-backlog.WaitNS(lookBack) {
-		return x.say(BeyondLookBack, "It matches, but became visible more than %s after it began. The rule does not look back further.",
+		return x.say(BeyondLookBack, "It matches, but became visible more than %s after it started. The rule does not look back further.",
 			words(time.Duration(lookBack)))
 	}
-	return x.say(Waiting, "It matches, became visible behind the cursor, and will be judged within %s.", words(time.Duration(backlog.WaitNS(lookBack))))
+	return x.say(Waiting, "It matches, became visible behind the cursor, and will be evaluated within %s.", words(time.Duration(backlog.WaitNS(lookBack))))
 }
 
 // words formats a duration in the largest unit of which it is a whole number.

@@ -76,9 +76,9 @@ func TestExplain(t *testing.T) {
 		"failing":                        {func(s *explain.Standing) { s.Failing, s.Problem = true, "refused." }, explain.Failing, nil, "evaluated again: refused."},
 		"unreadable":                     {func(s *explain.Standing) { s.Err = errors.New("no JSON") }, explain.Failing, nil, "no JSON"},
 		"does not compile":               {func(s *explain.Standing) { s.Rule.Filter.ErrorMessageMatches = "(" }, explain.Failing, nil, "errorMessageMatches"},
-		"never evaluated":                {func(s *explain.Standing) { s.JudgedNS, s.CursorNS = nil, nil }, explain.Waiting, nil, "has not been judged yet"},
-		"ahead of the cursor":            {func(s *explain.Standing) { s.JudgedNS, s.CursorNS = new(ended-second), new(ended-second) }, explain.Waiting, nil, "has not been judged yet"},
-		"in a backfill":                  {func(s *explain.Standing) { s.JudgedNS, s.CursorNS = new(ended-hour), new(ended+hour) }, explain.Waiting, nil, "has not been judged yet"},
+		"never evaluated":                {func(s *explain.Standing) { s.JudgedNS, s.CursorNS = nil, nil }, explain.Waiting, nil, "has not been evaluated yet"},
+		"ahead of the cursor":            {func(s *explain.Standing) { s.JudgedNS, s.CursorNS = new(ended-second), new(ended-second) }, explain.Waiting, nil, "has not been evaluated yet"},
+		"in a backfill":                  {func(s *explain.Standing) { s.JudgedNS, s.CursorNS = new(ended-hour), new(ended+hour) }, explain.Waiting, nil, "has not been evaluated yet"},
 		"visible a moment ago":           {func(*explain.Standing) {}, explain.Waiting, nil, "behind the cursor"},
 		"visible too late": {
 			func(s *explain.Standing) { s.JudgedNS, s.CursorNS = new(ended+2*hour), new(ended+2*hour) }, explain.BeyondLookBack, nil,

@@ -273,7 +273,7 @@ func (d *examination) clocks(context.Context) {
 	const remedy = "synchronise the clocks, for example with NTP"
 	switch {
 	case between > clockTolerance:
-		d.add(clickhouse.Broken, "clocks", text+"; nothing is judged while ClickHouse is more than a minute ahead", remedy)
+		d.add(clickhouse.Broken, "clocks", text+"; nothing is evaluated while ClickHouse is more than a minute ahead", remedy)
 	case between.Abs() > clockWarning || here.Abs() > clockTolerance:
 		d.add(clickhouse.Warn, "clocks", text, remedy)
 	default:

@@ -63,7 +63,7 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass that could read the source.",
 		}, []string{"partition"}),
 		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tocsin_backlog_seconds", Help: "Start time behind the cursor of a partition that this replica still has to judge.",
+			Name: "tocsin_backlog_seconds", Help: "Start time behind the cursor of a partition that this replica still has to evaluate.",
 		}, []string{"partition"}),
 		deferred: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_tenants_deferred_total", Help: "Tenants that used more than their share of a pass, so that some of their exchanges were deferred to later passes.",

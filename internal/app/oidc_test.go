@@ -301,7 +301,7 @@ func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 		{ada, http.MethodDelete, "/session", nil},
 	} {
 		got := ask.by.must(http.StatusServiceUnavailable, ask.method, ask.path, ask.body)
-		if detail := got.text("detail"); detail != "Your identity cannot be checked at present; try again" {
+		if detail := got.text("detail"); detail != "Your identity cannot be checked now; try again" {
 			t.Errorf("%s %s: %q", ask.method, ask.path, detail)
 		}
 	}

@@ -138,8 +138,8 @@ func TestRulesAsFiles(t *testing.T) {
 		{"CRITICAL", "INFO", "~ rule Orders failed\n"},
 		{"applications: [orders]", "applications: [billing]", "~ rule Orders failed: the new condition applies to exchanges that end from then on\n"},
 		{"yes: no", "no", "~ rule Orders failed: the new condition applies to exchanges that end from then on\n"},
-		{"fireMode: COUNT_IN_WINDOW\n    threshold: 5", "fireMode: ABSENT_IN_WINDOW\n    threshold: 5\n    learnDays: 1", "~ rule Many failed: judges only exchanges that end from then on\n"},
-		{"severity: CRITICAL", "severity: CRITICAL\n    enabled: false", "~ rule Orders failed: is disabled, and judges exchanges again from when it is enabled\n"},
+		{"fireMode: COUNT_IN_WINDOW\n    threshold: 5", "fireMode: ABSENT_IN_WINDOW\n    threshold: 5\n    learnDays: 1", "~ rule Many failed: evaluates only exchanges that end from then on\n"},
+		{"severity: CRITICAL", "severity: CRITICAL\n    enabled: false", "~ rule Orders failed: is disabled; once enabled again, it evaluates only exchanges that end from then on\n"},
 	} {
 		f.write("rules.yaml", strings.Replace(twoRules, edit.from, edit.to, 1))
 		f.want(1, []string{edit.says}, "diff", "-f", path)
@@ -147,7 +147,7 @@ func TestRulesAsFiles(t *testing.T) {
 
 	// A renamed rule is another rule; the former one is kept, or deleted with --prune.
 	f.write("rules.yaml", strings.Replace(twoRules, "name: Many failed", "name: Many", 1))
-	f.want(0, []string{"+ rule Many: is not there yet\n", "1 not in the files"}, "apply", "-f", path)
+	f.want(0, []string{"+ rule Many: does not exist yet\n", "1 not in the files"}, "apply", "-f", path)
 	f.want(0, []string{"- rule Many failed: not in the files\n", "1 deleted"}, "apply", "--prune", "-f", path)
 	f.wantColumn("pruned", versions, "Many v1", "Orders failed v3")
 

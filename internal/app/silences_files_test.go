@@ -131,7 +131,7 @@ func (f *files) startsOfSilences(path string) {
 		f.wantColumn("the start", `select to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') from silence where name = 'Move'`, want.Format(time.RFC3339))
 	}
 	file(at(first.Add(123456789)), "a")
-	f.does(0, []string{"+ silence Move: is not there yet\n"}, "apply", "-f", path)
+	f.does(0, []string{"+ silence Move: does not exist yet\n"}, "apply", "-f", path)
 	f.does(0, []string{"1 unchanged"}, "apply", "-f", path)
 	file(at(second), "a")
 	f.does(0, []string{"~ silence Move\n    startsAt: ", first.Format(time.DateOnly), "→", second.Format(time.DateOnly)}, "apply", "-f", path)

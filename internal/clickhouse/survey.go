@@ -91,7 +91,7 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 func (s *Source) describe(r *Report) {
 	m := &s.mapping
 	if m.EndTime == "" {
-		r.add(Warn, "end_time", "is not mapped: an exchange that began before its rule was created or enabled does not count, although it failed later",
+		r.add(Warn, "end_time", "is not mapped: an exchange that started before its rule was created or enabled does not count, although it failed later",
 			"map end_time if the table has such a column")
 	}
 	if m.Duration == "" && m.EndTime == "" {
@@ -120,14 +120,14 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 	}
 	switch {
 	case p.Rows == 0 && p.dayRows == 0:
-		r.add(Warn, "rows", "no exchange has ended that began in the last "+window, "check again while there is traffic, or with a longer --window")
+		r.add(Warn, "rows", "no exchange has ended that started in the last "+window, "check again while there is traffic, or with a longer --window")
 		return
 	case p.Rows == 0:
-		r.add(Warn, "rows", fmt.Sprintf("no exchange has ended that began in the last %s; the newest began %s ago", window, seconds(time.Duration(nowNS-p.newestNS).Seconds())),
+		r.add(Warn, "rows", fmt.Sprintf("no exchange has ended that started in the last %s; the newest started %s ago", window, seconds(time.Duration(nowNS-p.newestNS).Seconds())),
 			"if there is no traffic, check again while there is; otherwise, the times are in another time zone: "+s.inUTC())
 		return
 	}
-	r.add(OK, "rows", fmt.Sprintf("%d rows of ended exchanges that began in the last %s", p.Rows, window), "")
+	r.add(OK, "rows", fmt.Sprintf("%d rows of ended exchanges that started in the last %s", p.Rows, window), "")
 	if p.EmptyID > 0 {
 		r.add(Broken, "execution_id", "is empty in "+share(p.EmptyID)+": a rule raises only one alert for all of them", "map an expression that names each exchange")
 	}
@@ -139,9 +139,9 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 	}
 	switch {
 	case p.ahead(nowNS):
-		s.judgeAhead(r, share(p.Future)+" begin in the future")
+		s.judgeAhead(r, share(p.Future)+" start in the future")
 	case p.Future > 0:
-		r.add(Warn, "clock", share(p.Future)+" begin in the future: they are judged when that time comes", "correct the clock of the program that writes them")
+		r.add(Warn, "clock", share(p.Future)+" start in the future: they are evaluated when that time comes", "correct the clock of the program that writes them")
 	}
 	if s.mapping.EndTime != "" && p.WithoutEnd > 0 {
 		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: their start counts instead", "")
@@ -150,7 +150,7 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 
 // judgeAhead adds the finding that present exchanges raise alerts only in hours.
 func (s *Source) judgeAhead(r *Report, which string) {
-	r.add(Broken, "time zone", which+", and are judged when that time comes; check whether the times are in another time zone", s.inUTC())
+	r.add(Broken, "time zone", which+", and are evaluated when that time comes; check whether the times are in another time zone", s.inUTC())
 }
 
 // many is how many granules a tick may read without a warning: 64 of them are half a million rows,
@@ -227,7 +227,7 @@ func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 		return
 	}
 	if d.ahead {
-		s.judgeAhead(r, "rows that become visible begin in the future")
+		s.judgeAhead(r, "rows that become visible start in the future")
 		return
 	}
 	r.add(OK, "delay", fmt.Sprintf("from start to visible: p50 %s, p99 %s, max %s (%d rows, by %s)",

@@ -30,7 +30,7 @@ func (s *Outbox) judge(ctx context.Context, st *settling) {
 		return
 	}
 	if err := s.judgeAll(ctx, st, tells, asked); err != nil {
-		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unjudged = fmt.Errorf("judge outcomes: %w", err)
+		st.results[slices.IndexFunc(st.results, func(r notify.Settled) bool { return !r.Fenced })].Unjudged = fmt.Errorf("evaluate outcomes: %w", err)
 	}
 }
 

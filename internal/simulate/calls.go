@@ -73,7 +73,7 @@ func (s *source) Scan(ctx context.Context, q evaluator.Scan) (out evaluator.Page
 	return out, err
 }
 
-// CountWindows notes what was asked, by which the checker judges the steps that follow.
+// CountWindows notes what was asked, by which the checker evaluates the steps that follow.
 func (s *source) CountWindows(ctx context.Context, list []window.Query) (out window.Counted, err error) {
 	err = s.ask(ctx, "count", "", func(pick func() int) (err error) {
 		for _, q := range list {

@@ -42,7 +42,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	known := t.alerts[id]
 	if !there {
 		if known != nil && t.inFailover {
-			known.routed, known.stepOf, known.snooze, known.toldAt = nil, nil, nil, time.Time{} // where it comes back, it is routed anew
+			known.routed, known.stepOf, known.snooze, known.notifiedAt = nil, nil, nil, time.Time{} // where it comes back, it is routed anew
 		}
 		if known != nil && known.exists {
 			known.exists = false
@@ -187,7 +187,7 @@ func (w *world) checkHealthNotified(a *model.Alert) {
 }
 
 // checkCoverage holds the invariant behind P1: what must be alerted is alerted, or what is
-// stored has somebody judge it still.
+// stored makes some process evaluate it later.
 func (w *world) checkCoverage() {
 	t := &w.truth
 	if len(t.outstanding) == 0 {
@@ -211,7 +211,7 @@ func (w *world) instant(ns int64) string {
 	return fmt.Sprintf("%s.%03d", clockOf(at), at.Milliseconds()%1000)
 }
 
-// uncovered returns why nothing that is stored has an exchange judged; "" where it has.
+// uncovered returns why nothing that is stored makes a process evaluate an exchange; "" if something does.
 func (w *world) uncovered(p *pair) string {
 	c := w.db.Checkpoint(p.rule.partition)
 	start := p.e.startNS

@@ -153,13 +153,13 @@ func (t *truth) sends(s *sending) {
 			w.violate("P3", "attempt %d of message %s sends another body than attempt %d", s.attempt, s.message, before.attempt)
 		}
 		disturbed := before.p.dead || before.p.paused || !before.p.disturbedAt().Before(before.claimed) || w.late(before.p) || !s.p.disturbedAt().Before(s.claimed)
-		// It stood still between its last look at the clock and the call. Of what is answered
+		// It was paused between its last reading of the clock and the call. Of what is answered
 		// at the very instant of the call, it need not know yet.
-		stood := s.at.Sub(s.claimed) > w.conf.lease/2
+		paused := s.at.Sub(s.claimed) > w.conf.lease/2
 		switch {
-		case !stood && before.p == s.p && before.ended && before.answered && before.endedAt.Before(s.at) && s.at.Sub(before.at) < time.Hour:
+		case !paused && before.p == s.p && before.ended && before.answered && before.endedAt.Before(s.at) && s.at.Sub(before.at) < time.Hour:
 			w.violate("P3", "%s sends message %s as attempt %d, and knows that attempt %d has arrived", s.p.name, s.message, s.attempt, before.attempt)
-		case disturbed || stood:
+		case disturbed || paused:
 			if before.accepted {
 				w.stats.Repeats++
 			}
@@ -240,7 +240,7 @@ func (w *world) checkFenced(list []notify.Settlement, before []*model.OutboxRow)
 			continue
 		}
 		// Who lost a claim to itself, by a failover, settles both attempts together: what
-		// changed may be the work of the one that stands, or has arrived.
+		// changed may be the work of the current one, or has arrived.
 		if slices.ContainsFunc(list, func(o notify.Settlement) bool {
 			return o.NotificationID == s.NotificationID && (o.Attempt == was.Attempts || o.Decision.Status == notify.Delivered)
 		}) {

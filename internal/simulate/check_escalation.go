@@ -31,7 +31,7 @@ const (
 	stepTaken
 	// stepVoid was passed over while somebody looked after the alert, or it was snoozed.
 	stepVoid
-	// stepOver is one of these; a failover lets nobody tell which.
+	// stepOver is one of these; after a failover, nobody can tell which.
 	stepOver
 )
 
@@ -173,11 +173,11 @@ func (w *world) mayBeReplayed(a *model.Alert) bool {
 // knowSteps takes over what is stored after a failover.
 func (w *world) knowSteps(a *model.Alert, known *alertTruth, next int) {
 	if known.routed == nil {
-		known.stepOf, known.next, known.resumedSince, known.toldAt = nil, 0, time.Time{}, time.Time{}
+		known.stepOf, known.next, known.resumedSince, known.notifiedAt = nil, 0, time.Time{}, time.Time{}
 		return
 	}
 	former := known.stepOf
-	known.toldAt = time.Time{}
+	known.notifiedAt = time.Time{}
 	known.stepOf, known.next, known.resumedSince = map[uuid.UUID]int{}, next, time.Time{}
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		if n.Reason == notify.ReasonEscalated {
@@ -202,10 +202,10 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 		w.violate("P2", "the step of alert %s after %d min is taken before its time", short(a.ID), step.minutes)
 	}
 	if w.holds(a.ID) {
-		w.violate("P2", "the step of alert %s after %d min is taken while quiet hours hold what tells of the alert", short(a.ID), step.minutes)
+		w.violate("P2", "the step of alert %s after %d min is taken while quiet hours hold the messages about the alert", short(a.ID), step.minutes)
 	}
-	if at := known.toldAt.Add(step.after()); !known.toldAt.IsZero() && at.After(w.pgNow()) && !step.resumed {
-		w.violate("P2", "the step of alert %s after %d min is taken at %s, and a webhook was told of the alert at %s", short(a.ID), step.minutes, w.instant(w.pgNow().UnixNano()), w.instant(known.toldAt.UnixNano()))
+	if at := known.notifiedAt.Add(step.after()); !known.notifiedAt.IsZero() && at.After(w.pgNow()) && !step.resumed {
+		w.violate("P2", "the step of alert %s after %d min is taken at %s, and a webhook was notified of the alert at %s", short(a.ID), step.minutes, w.instant(w.pgNow().UnixNano()), w.instant(known.notifiedAt.UnixNano()))
 	}
 	if w.looksAfter(a, known) {
 		w.violate("P2", "alert %s escalates after %d min, although it is %s, snoozed %v", short(a.ID), step.minutes, a.State, w.snoozedNow(known))

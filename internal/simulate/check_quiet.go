@@ -74,8 +74,8 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 		case was != nil && (m.Generation > was.generation || t.messages[id].discarded):
 			delete(t.quieted, id) // a person has sent it, or has given it up
 			a, _ := w.db.Alert(was.alert)
-			if known := t.alerts[was.alert]; known != nil && a.State == alerts.Firing && !t.messages[id].discarded && !w.told(was.alert, was.webhook, id) {
-				known.toldAt = w.pgNow()
+			if known := t.alerts[was.alert]; known != nil && a.State == alerts.Firing && !t.messages[id].discarded && !w.notified(was.alert, was.webhook, id) {
+				known.notifiedAt = w.pgNow()
 			}
 		case was != nil && !t.lostCommits.IsZero() && m.Settlement != nil && m.Settlement.Status == notify.Delivered:
 			delete(t.quieted, id) // a failover took its release back, and the success of the attempt that followed is stored
@@ -94,8 +94,8 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 	maps.Copy(t.quieted, begun)
 }
 
-// told reports whether a webhook is told of an alert by a message that quiet hours do not hold, other than one.
-func (w *world) told(alert, webhook, other uuid.UUID) bool {
+// notified reports whether a webhook is notified of an alert by a message that quiet hours do not hold, other than one.
+func (w *world) notified(alert, webhook, other uuid.UUID) bool {
 	for _, n := range w.db.NotificationsOf(alert) {
 		if n.WebhookID != webhook || n.About != uuid.Nil || n.ID == other || w.truth.quieted[n.ID] != nil {
 			continue
@@ -116,8 +116,8 @@ func heldOf(m *model.Message) *heldTruth {
 }
 
 // checkReleased holds that quiet hours are over for what has left them, for all of it at once, and that one
-// message tells that the alert fires, where it does and nobody looks after it, and that others are sent to
-// whoever knows of the alert.
+// message says that the alert fires, if it does and nobody handles it, and that others are sent to
+// whoever was notified of the alert.
 func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model.Message) {
 	t, now := &w.truth, w.pgNow()
 	a, _ := w.db.Alert(alert)
@@ -126,7 +126,7 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 	unsure := looked && ago > undoable-time.Millisecond && ago < undoable+time.Millisecond
 	handled := looked && ago > undoable || w.snoozedNow(t.alerts[alert])
 	all := w.db.NotificationsOf(alert)
-	told := w.told(alert, webhook, uuid.Nil)
+	notified := w.notified(alert, webhook, uuid.Nil)
 	fires := false
 	for i := range all {
 		n := &all[i]
@@ -143,11 +143,11 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 		case !gone:
 			continue
 		}
-		want, first := told, false
-		if tells(n.Reason) {
+		want, first := notified, false
+		if announces(n.Reason) {
 			want, fires = !handled && !fires, true
-			first = !told && want
-			told = told || want
+			first = !notified && want
+			notified = notified || want
 		}
 		switch sent, ended := m.Row != nil, m.Settlement != nil && m.Settlement.Status == notify.Discarded; {
 		case sent == ended:
@@ -157,7 +157,7 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 		case sent:
 			w.stats.Released++
 			if first {
-				t.alerts[alert].toldAt = now
+				t.alerts[alert].notifiedAt = now
 			}
 		default:
 			w.stats.Needless++
@@ -166,15 +166,15 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 	}
 }
 
-// tells reports whether a message tells that an alert fires.
-func tells(reason notify.Reason) bool {
+// announces reports whether a message says that an alert fires.
+func announces(reason notify.Reason) bool {
 	return reason == notify.ReasonFired || reason == notify.ReasonReminder || reason == notify.ReasonSnoozeEnded || reason == notify.ReasonEscalated
 }
 
 // holds reports whether quiet hours held a message about an alert when that was last looked at.
 func (w *world) holds(alert uuid.UUID) bool {
 	for _, h := range w.truth.quieted {
-		if h.alert == alert && !w.told(alert, h.webhook, uuid.Nil) {
+		if h.alert == alert && !w.notified(alert, h.webhook, uuid.Nil) {
 			return true
 		}
 	}

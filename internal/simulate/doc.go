@@ -35,7 +35,7 @@
 //
 //   - P1: an alert is about an exchange that its rule wants, the only one, and keeps its id
 //     whatever a failover takes away. An exchange that became visible within the look-back
-//     is alerted, or what is stored has somebody judge it still: it is not passed by the
+//     is alerted, or the stored state makes some process evaluate it later: it is not passed by the
 //     cursor, or it is within the look-back or the backfill. This is checked after each
 //     step, so nothing that is lost can be hidden by luck. In the end, all are alerted.
 //   - P2: each alert has one notification for each webhook of the rule's version, or for each
@@ -47,7 +47,7 @@
 //     webhook, and no other step has it.
 //     What is written within quiet hours is held, unless it is critical, about Tocsin or of a replay.
 //     It leaves them once: sent or given up by a person, or, when they are over, sent or ended with
-//     all others about its alert, of which one tells that the alert fires, if nobody looks after it.
+//     all others about its alert, of which one says that the alert fires, if nobody handles it.
 //     No step is taken before, and its minutes count from then.
 //   - P3: a message is to be delivered, settled, or in a digest, and one of these. Each
 //     attempt is on record before its request leaves. All attempts send the same body under
@@ -61,7 +61,7 @@
 //     and resolves only where not every server did; at most one is open or held for each rule
 //     and group; each firing, reminder and resolution notifies once. In the end they are
 //     quiet, and fire when their threshold is reached.
-//   - Absences: an alert fires only where the members of which it tells were really absent. The
+//   - Absences: an alert fires only where the members that it names were really absent. The
 //     rule expects them, a server showed too few, no more had ended than come later than any
 //     did within the last hour, as far as a process could see, and the source was watched all
 //     the time. It resolves only where a server showed enough. In the end, each member that
@@ -71,5 +71,5 @@
 //
 // What docs/guarantee.md excludes is excluded here: what becomes visible on the last server
 // later than the look-back, counted from the cursor at that moment; what a disabled rule had
-// not judged; repeats after a failover that lost outcomes.
+// not evaluated; repeats after a failover that lost outcomes.
 package simulate

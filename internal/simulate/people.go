@@ -286,7 +286,7 @@ func (w *world) handleMessage() {
 	}
 }
 
-// handleReplay has a rule judge a range of the past again, or cancels that.
+// handleReplay evaluates a rule over a past range again, or cancels that.
 func (w *world) handleReplay() {
 	id, r := w.someRule()
 	if r.ID == uuid.Nil || r.FireMode != rules.PerExchange {
@@ -310,7 +310,7 @@ func (w *world) handleReplay() {
 		return
 	}
 	w.truth.replays = append(w.truth.replays, &p)
-	w.note("a person has rule %s judge from %s to %s again, messages %s, as %s", short(id), w.instant(p.fromNS), w.instant(p.toNS), p.messages, short(p.id))
+	w.note("a person replays rule %s from %s to %s, messages %s, as %s", short(id), w.instant(p.fromNS), w.instant(p.toNS), p.messages, short(p.id))
 }
 
 func (w *world) handleWebhook() {

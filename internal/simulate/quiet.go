@@ -95,8 +95,8 @@ func (w *world) editQuietHours(id uuid.UUID, none bool) {
 	w.note("a person has webhook %s be quiet at %v, in minutes of the day", short(id), spans)
 }
 
-// quietUntil is the checker's account of when the quiet hours of a webhook end in which an instant lies: the
-// instant itself where it lies in none.
+// quietUntil is the checker's account of when the quiet hours of a webhook end that contain an instant: the
+// instant itself if none do.
 func (t *truth) quietUntil(webhook uuid.UUID, at time.Time) time.Time {
 	list := t.hours[webhook]
 	if len(list) == 0 {

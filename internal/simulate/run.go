@@ -73,7 +73,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
 }
 
-// String tells the numbers.
+// String lists the numbers.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
 		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
@@ -251,7 +251,7 @@ func (w *world) rest() {
 	}
 }
 
-// idle reports whether nothing behind the cursors is left to judge, and nothing to deliver.
+// idle reports whether nothing behind the cursors is left to evaluate, and nothing to deliver.
 func (w *world) idle() bool {
 	for n := range partitions {
 		if w.db.Checkpoint(n).Backfill != nil {

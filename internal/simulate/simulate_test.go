@@ -19,13 +19,13 @@ import (
 
 //nolint:gochecknoglobals // flags of the test binary
 var (
-	seeds   = flag.Int("seeds", 300, "how many seeds TestSeeds simulates")
-	first   = flag.Uint64("seed", 1, "the first seed")
-	steps   = flag.Int("steps", 0, "how many steps a seed draws, 0 for the default")
-	verbose = flag.Bool("history", false, "print the history of each seed")
-	workers = flag.Int("workers", 2, "how many seeds are simulated at once")
-	shrink  = flag.Bool("shrink", true, "shrink what a seed finds")
-	tell    = flag.Bool("progress", false, "print the progress")
+	seeds    = flag.Int("seeds", 300, "how many seeds TestSeeds simulates")
+	first    = flag.Uint64("seed", 1, "the first seed")
+	steps    = flag.Int("steps", 0, "how many steps a seed draws, 0 for the default")
+	verbose  = flag.Bool("history", false, "print the history of each seed")
+	workers  = flag.Int("workers", 2, "how many seeds are simulated at once")
+	shrink   = flag.Bool("shrink", true, "shrink what a seed finds")
+	progress = flag.Bool("progress", false, "print the progress")
 )
 
 // simulated runs a simulation in a bubble of its own.
@@ -89,7 +89,7 @@ func TestSeeds(t *testing.T) {
 				}
 				mu.Lock()
 				sum.Add(&r.Stats)
-				if *tell && n%1000 == 0 {
+				if *progress && n%1000 == 0 {
 					_, _ = fmt.Fprintf(os.Stdout, "%d seeds, %v, nothing found: %s\n", n, time.Since(began).Round(time.Second), &sum)
 				}
 				mu.Unlock()

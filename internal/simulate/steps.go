@@ -148,7 +148,7 @@ func (w *world) pauseOrResume() {
 		return
 	}
 	if p := w.someProcess((*process).alive); p != nil {
-		w.note("%s stands still", p.name)
+		w.note("%s is paused", p.name)
 		p.paused = true
 		p.disturb(w.Now())
 	}

@@ -40,7 +40,7 @@ type truth struct {
 	// observedNS is the latest clock of the source that any pass has observed.
 	observedNS int64
 	inFailover bool
-	// setBackNS is the latest instant at which ClickHouse's clock stood when it was set back.
+	// setBackNS is the latest instant that ClickHouse's clock showed when it was set back.
 	setBackNS int64
 	// clockJumped is when the clock of ClickHouse or of Postgres last jumped.
 	clockJumped time.Time
@@ -99,7 +99,7 @@ type pair struct {
 	alert uuid.UUID
 	swept bool
 	open  bool
-	// excused says that the exchange was judged before an edit, whose instant lies before its
+	// excused says that the exchange was evaluated before an edit, whose instant lies before its
 	// end: Postgres's clock was behind.
 	excused bool
 }
@@ -156,7 +156,7 @@ func (r *ruleTruth) version(n int64) *ruleEntry {
 	return nil
 }
 
-// wants reports whether a rule has to judge an exchange as one that it wants.
+// wants reports whether a rule must raise an alert for an exchange.
 func (r *ruleTruth) wants(e *exchange) bool {
 	return e.tenant == r.tenant && !r.window() && slices.ContainsFunc(r.eras(), func(a era) bool {
 		return e.endNS >= a.fromNS && e.endNS < a.toNS && matches(a.def, e)
@@ -278,7 +278,7 @@ func (t *truth) changed(id uuid.UUID, tenant string, entry ruleEntry) {
 		t.rules[id] = r
 		t.order = append(t.order, id)
 	}
-	// What one condition wanted may be alerted before the next one stands.
+	// What one condition wanted may be alerted before the next one is in force.
 	for _, e := range t.exchanges {
 		t.maybe(r, e)
 	}
@@ -298,7 +298,7 @@ func (t *truth) maybe(r *ruleTruth, e *exchange) {
 	}
 }
 
-// excuse leaves alone what was judged before an edit.
+// excuse leaves alone what was evaluated before an edit.
 func (t *truth) excuse(r *ruleTruth, armedNS int64) {
 	now := t.w.Now().UnixNano()
 	for _, e := range t.exchanges {
@@ -322,7 +322,7 @@ func (t *truth) reclassify(r *ruleTruth) {
 }
 
 // committed notes that a partition has measured the source's clock. The measure is off by
-// the time between two readings, between which the process may have stood still.
+// the time between two readings, between which the process may have been paused.
 func (t *truth) committed(b *evaluator.Batch) {
 	const off = 15 * time.Second
 	t.measured[b.Partition] = t.w.Now()
@@ -362,7 +362,7 @@ func (t *truth) failedOver() {
 	}
 	t.outstanding = nil
 	for _, p := range t.pairs {
-		// The cursor is back where it stood, and so may be a look-back.
+		// The cursor is back where it was, and so may be a look-back.
 		p.open, p.inTime = false, false
 		if t.rules[p.rule.id] == nil {
 			p.must = false
@@ -414,8 +414,8 @@ type alertTruth struct {
 	// says that nothing but replays raises the alert.
 	resumedSince time.Time
 	onlyReplays  bool
-	// toldAt is when quiet hours ended for a webhook that was not told of the alert before, or a person sent what they held.
-	toldAt time.Time
+	// notifiedAt is when quiet hours ended for a webhook that was not notified of the alert before, or a person sent what they held.
+	notifiedAt time.Time
 	// snooze is that which a person set and which has not ended, reminderOf is when that was set of which
 	// each message reminds.
 	snooze     *model.Snooze

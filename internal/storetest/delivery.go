@@ -42,12 +42,12 @@ func deliveryFenced(l *law) {
 	first := l.one("a")
 	l.Advance(claimFor + time.Second)
 	second := l.one("b")
-	l.equal("a failure of the former claimant stands", l.settle("a", first, unanswered()), false)
+	l.equal("a failure of the former claimant counts", l.settle("a", first, unanswered()), false)
 	l.is(messages[0], notify.Retrying, "RETRY", "UNKNOWN")
 	l.equal("claimed meanwhile", len(l.claim("c", 8)), 0)
-	l.equal("a success of the former claimant stands", l.settle("a", first, delivered()), false)
+	l.equal("a success of the former claimant counts", l.settle("a", first, delivered()), false)
 	l.is(messages[0], notify.Delivered, "DELIVERED", "UNKNOWN")
-	l.equal("the present claimant's outcome stands", l.settle("b", second, unanswered()), false)
+	l.equal("the present claimant's outcome counts", l.settle("b", second, unanswered()), false)
 	l.is(messages[0], notify.Delivered, "DELIVERED", "RETRY")
 	l.equal("claimed afterwards", len(l.claim("c", 8)), 0)
 }
@@ -58,11 +58,11 @@ func (l *law) renew(d notify.Delivery) (lost bool) {
 	claim := notify.Held{NotificationID: d.NotificationID, Token: d.Token}
 	claims, err := l.Outbox.Renew(l.Context(), []notify.Held{claim}, claimFor)
 	l.must(err)
-	left, stands := claims[claim]
-	if stands && (left > claimFor || left < claimFor*2/3) {
-		l.Errorf("a claim that was renewed stands for %v, want %v", left, claimFor)
+	left, valid := claims[claim]
+	if valid && (left > claimFor || left < claimFor*2/3) {
+		l.Errorf("a claim that was renewed is valid for %v, want %v", left, claimFor)
 	}
-	return !stands
+	return !valid
 }
 
 func deliveryRenewed(l *law) {
@@ -129,8 +129,8 @@ func deliveryReached(l *law) {
 	l.equal("after no answer", strings.Join(d.Reached, " "), "kim@example.com")
 	lost := d
 	d = later()
-	l.equal("when nobody knows what came of an attempt", strings.Join(d.Reached, " "), "kim@example.com")
-	l.equal("a part under a lost claim stands", l.settle("a", lost, partly("kim@example.com", "lost@example.com")), false)
+	l.equal("when the outcome of an attempt is unknown", strings.Join(d.Reached, " "), "kim@example.com")
+	l.equal("a part under a lost claim counts", l.settle("a", lost, partly("kim@example.com", "lost@example.com")), false)
 	l.settle("a", d, partly("kim@example.com", "ann@example.com"))
 	d = later()
 	l.equal("after another part", strings.Join(d.Reached, " "), "kim@example.com ann@example.com")
@@ -444,7 +444,7 @@ func deliveryAgain(l *law) {
 		l.Errorf("%s after %s", second.MessageID(), first.MessageID())
 	}
 	// The outcome of an attempt from before the retry does not end it.
-	l.equal("the former attempt stands", l.settle("a", first, delivered()), false)
+	l.equal("the former attempt counts", l.settle("a", first, delivered()), false)
 	l.settle("a", second, unanswered())
 	l.is(messages[0], notify.Retrying, "DELIVERED", "RETRY")
 	l.must(l.Retry(messages[0]))
@@ -463,9 +463,9 @@ func deliveryFailsAgain(l *law) {
 		l.equal("attempt", d.Attempt, generation+1)
 		l.settle("a", d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400, Error: "400"})
 		l.webhook = l.operators
-		told := l.one("a")
-		l.equal("operators are notified", told.Reason, notify.ReasonUndelivered)
-		l.settle("a", told, delivered())
+		notified := l.one("a")
+		l.equal("operators are notified", notified.Reason, notify.ReasonUndelivered)
+		l.settle("a", notified, delivered())
 		l.equal("and no more", len(l.claim("a", 8)), 0)
 		l.webhook = receivers
 		l.must(l.Retry(message))

@@ -114,8 +114,8 @@ func quietOnce(l *law) {
 // quietEnds has an alert of which a webhook was notified, and one of which it was not, end within quiet hours.
 func quietEnds(l *law) {
 	r := l.windowRule()
-	told, untold := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}, uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 2}
-	made, notified := l.step(&r, alerts.Raise, told, notify.ReasonFired)
+	notifiedID, silentID := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}, uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 2}
+	made, notified := l.step(&r, alerts.Raise, notifiedID, notify.ReasonFired)
 	l.equal("raised", made && notified == 1, true)
 	first := l.one("a")
 	l.settle("a", first, delivered())
@@ -127,15 +127,15 @@ func quietEnds(l *law) {
 		l.equal("resolved", made, true)
 		l.equal("notified within the hours", notified, 0)
 	}
-	end(told)
-	made, notified = l.step(&r, alerts.Raise, untold, notify.ReasonFired)
+	end(notifiedID)
+	made, notified = l.step(&r, alerts.Raise, silentID, notify.ReasonFired)
 	l.equal("raised within the hours", made && notified == 0, true)
-	end(untold)
+	end(silentID)
 	l.Advance(61 * time.Minute)
 	l.endQuiet("after the hours", 1)
-	l.sent(notify.ID(told, l.webhook, notify.ReasonResolved, 0))
-	l.is(notify.ID(untold, l.webhook, notify.ReasonFired, 0), notify.Discarded, "NOT_MADE")
-	l.is(notify.ID(untold, l.webhook, notify.ReasonResolved, 0), notify.Discarded, "NOT_MADE")
+	l.sent(notify.ID(notifiedID, l.webhook, notify.ReasonResolved, 0))
+	l.is(notify.ID(silentID, l.webhook, notify.ReasonFired, 0), notify.Discarded, "NOT_MADE")
+	l.is(notify.ID(silentID, l.webhook, notify.ReasonResolved, 0), notify.Discarded, "NOT_MADE")
 }
 
 // quietEdited has quiet hours end later than they did, and be over at once.
@@ -183,7 +183,7 @@ func quietWaits(l *law) {
 	l.escalate("once more", time.Hour, 0, 0)
 }
 
-// quietCounts has a step be due only after the hours: its minutes count from when the webhook is told.
+// quietCounts has a step be due only after the hours: its minutes count from when the webhook is notified.
 func quietCounts(l *law) {
 	l.escalatingQuietly(120)
 	l.Advance(61 * time.Minute)

@@ -275,8 +275,8 @@ func (l *law) one(replica string) notify.Delivery {
 	return list[0]
 }
 
-// settle stores the outcome of an attempt, and reports whether its claim still stood.
-func (l *law) settle(replica string, d notify.Delivery, o notify.Outcome) (stood bool) {
+// settle stores the outcome of an attempt, and reports whether its claim was still valid.
+func (l *law) settle(replica string, d notify.Delivery, o notify.Outcome) (valid bool) {
 	l.Helper()
 	policy := notify.DefaultPolicy()
 	policy.Jitter, policy.Breaker.Jitter = 0, 0

@@ -177,13 +177,13 @@ func exchangeVariables() []variable {
 		text("executionId", "The identifier of the execution", maxNameBytes, func(e *rules.Exchange) string { return e.ExecutionID }),
 		text("status", "COMPLETED or FAILED", maxNameBytes, func(e *rules.Exchange) string { return string(e.Status) }),
 		inTexts("startTime", "When it started, RFC 3339 with nanoseconds, UTC", func(e *rules.Exchange) string { return Time(e.StartTimeNS) }),
-		inTexts("endTime", "When it ended, in the format of startTime; empty if the source does not tell", func(e *rules.Exchange) string {
+		inTexts("endTime", "When it ended, in the format of startTime; empty if the source does not provide it", func(e *rules.Exchange) string {
 			if e.EndTimeNS == nil {
 				return ""
 			}
 			return Time(*e.EndTimeNS)
 		}),
-		inTexts("duration", "How long it took, for people: 12 ms, 1.234 s", func(e *rules.Exchange) string { return Duration(e.DurationNS) }),
+		inTexts("duration", "How long it took, with its unit: 12 ms, 1.234 s", func(e *rules.Exchange) string { return Duration(e.DurationNS) }),
 		inTexts("durationMs", "How long it took, in milliseconds", func(e *rules.Exchange) string { return Milliseconds(e.DurationNS) }),
 		text("errorType", "The type of the error, empty if there is none", maxNameBytes, func(e *rules.Exchange) string { return e.ErrorType }),
 		text("errorMessage", "The error's message", maxTextBytes, func(e *rules.Exchange) string { return e.ErrorMessage }),
@@ -204,8 +204,8 @@ func countVariables() []variable {
 	}
 	return []variable{
 		inTexts("observed", "How many exchanges matched within the window; for durations, how many lasted at least as long as the threshold", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
-		inTexts("value", "The value that is compared with the threshold, for people: 7, 12.5 %, 2.4 s", CountValue),
-		inTexts("threshold", "The threshold, for people: 5, 10 %, 2 s", CountThreshold),
+		inTexts("value", "The value that is compared with the threshold, with its unit: 7, 12.5 %, 2.4 s", CountValue),
+		inTexts("threshold", "The threshold, with its unit: 5, 10 %, 2 s", CountThreshold),
 		inTexts("volume", "The number of exchanges from which a ratio or a percentile was calculated", func(c *alerts.Count) string { return measured(c, strconv.FormatInt(c.Volume, 10)) }),
 		inTexts("percentile", "The percentile of a rule on durations, such as 95", func(c *alerts.Count) string {
 			if c.Mode != rules.DurationInWindow {
@@ -213,7 +213,7 @@ func countVariables() []variable {
 			}
 			return strconv.Itoa(c.Percentile)
 		}),
-		inTexts("window", "The window, for people: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
+		inTexts("window", "The window, with its unit: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
 		inTexts("windowSeconds", "The window in seconds", func(c *alerts.Count) string { return strconv.Itoa(c.WindowSeconds) }),
 		inTexts("group", "The group: the route, application, environment, error type or value of an attribute", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
 	}
@@ -295,7 +295,7 @@ func alertVariables() []variable {
 	}
 	return []variable{
 		{Variable{"alert.severity", "CRITICAL, WARNING or INFO", true}, func(v *Values) string { return v.severity }},
-		inBody("id", "The alert's identifier; a repeat of a message has the same", func(v *Values) string { return v.alert.ID.String() }),
+		inBody("id", "The alert's identifier; the same in every message about the alert", func(v *Values) string { return v.alert.ID.String() }),
 		inBody("title", "The alert's title", func(v *Values) string { return rules.CleanText(v.alert.Title, maxNameBytes) }),
 		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
 		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),
@@ -319,7 +319,7 @@ func requestVariables() []variable {
 		of("key", "The key by which the receiver knows the alert: the same in every message about it", func(r *Request) string { return r.Key }),
 		of("reference", "The receiver's own id of what an earlier message opened, if a preset captures it; empty if it is not known", func(r *Request) string { return r.Reference }),
 		of("name", "fired, reminder, acknowledged, resolved, reopened or digest", func(r *Request) string { return r.Event }),
-		of("word", "The event for people, such as Acknowledged", func(r *Request) string { return r.Word }),
+		of("word", "The event in words, such as Acknowledged", func(r *Request) string { return r.Word }),
 		of("severity", "The severity in the receiver's own words, if these are texts", func(r *Request) string { return r.Severity }),
 		of("by", "Who acknowledged, resolved or reopened the alert; empty if Tocsin did", func(r *Request) string { return rules.CleanText(r.By, maxNameBytes) }),
 		of("time", "When it happened, RFC 3339, UTC", func(r *Request) string { return r.At.UTC().Format("2006-01-02T15:04:05.000Z") }),

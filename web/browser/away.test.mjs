@@ -29,7 +29,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     });
     return opened;
   };
-  const status = (opened) => opened.getByRole("region", { name: "State of Tocsin" });
+  const status = (opened) => opened.getByRole("region", { name: "Tocsin status" });
   const live = (opened) => status(opened).getByText("Live", { exact: true }).waitFor(back);
   const go = (opened, name) =>
     opened
@@ -84,7 +84,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
       .waitFor(visible);
 
     await world.start();
-    await opened.getByRole("row", { name: /answers this page/ }).waitFor(back);
+    await opened.getByRole("row", { name: /serves this page/ }).waitFor(back);
     const styled = await opened.evaluate(() =>
       [...document.querySelectorAll('link[rel="stylesheet"]')].map(({ href, sheet }) => [href, sheet !== null]),
     );
@@ -123,7 +123,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.getByRole("combobox", { name: "Search or run a command" }).waitFor(visible);
     await opened.keyboard.press("Escape");
     await world.start();
-    await opened.getByRole("row", { name: /answers this page/ }).waitFor(back);
+    await opened.getByRole("row", { name: /serves this page/ }).waitFor(back);
     assert.ok(await kept(opened));
 
     const saving = await enter();

@@ -35,7 +35,7 @@ describe("an empty installation", { timeout: 180_000 }, () => {
       assert.deepEqual(await accessibility(page), [], `sign-in in ${scheme}`);
     }
     await world.signIn(page);
-    await page.getByRole("row", { name: /answers this page/ }).waitFor(visible);
+    await page.getByRole("row", { name: /serves this page/ }).waitFor(visible);
     const [cookie] = await page.context().cookies();
     assert.ok(cookie.httpOnly && cookie.sameSite === "Lax", "the cookie is for the server alone");
     await page.context().close();
@@ -46,7 +46,7 @@ describe("an empty installation", { timeout: 180_000 }, () => {
     const page = await enter("/");
     await world.signIn(page);
     await page.getByRole("heading", { name: "No rules yet" }).waitFor(visible);
-    await page.getByRole("region", { name: "State of Tocsin" }).getByText("Live", { exact: true }).waitFor(visible);
+    await page.getByRole("region", { name: "Tocsin status" }).getByText("Live", { exact: true }).waitFor(visible);
 
     await page.getByRole("link", { name: "Webhooks" }).click();
     await page.getByRole("link", { name: "Create the first webhook" }).click();
@@ -78,7 +78,7 @@ describe("an empty installation", { timeout: 180_000 }, () => {
       .fill("orders");
     await page.keyboard.press("Enter");
     await page.getByLabel("Receiver").check();
-    await page.getByText("Whenever an exchange of orders fails, tell Receiver once.").waitFor(visible);
+    await page.getByText("Whenever an exchange of orders fails, notify Receiver once.").waitFor(visible);
     await page
       .getByText(/would have raised no alert/)
       .last()

@@ -59,7 +59,7 @@ describe("handling alerts", { timeout: 300_000 }, () => {
     await dialog.waitFor(visible);
     assert.deepEqual(await accessibility(page), []);
     await dialog.getByRole("combobox", { name: "Assign to" }).selectOption("Nobody");
-    await dialog.getByRole("checkbox", { name: "Also alerts that others handle" }).check();
+    await dialog.getByRole("checkbox", { name: "Include alerts that others handle" }).check();
     await dialog.getByRole("button", { name: "Assign" }).click();
     await page.getByText("3 alerts unassigned.").waitFor(visible);
     assert.deepEqual(Object.values(await handlers(application)), ["", "", ""]);

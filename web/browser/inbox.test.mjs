@@ -78,7 +78,7 @@ describe("the inbox", { timeout: 300_000 }, () => {
     await stage.fail(application, ["first", "second"]);
     const page = await stage.open(`/inbox?app=${application}`);
     await rowOf(page, "second").waitFor(visible);
-    const status = page.getByRole("region", { name: "State of Tocsin" });
+    const status = page.getByRole("region", { name: "Tocsin status" });
     await status.getByText("Live", { exact: true }).waitFor(visible);
     await stage.world.stop();
     await status.getByText(/Reconnecting|Offline/).waitFor(visible);

@@ -113,7 +113,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await press("Enter");
     await tabTo(new RegExp(`^${webhook.name}$`));
     await press("Space");
-    await saidOnce(new RegExp(`^Whenever an exchange of ${application} fails, tell ${webhook.name} once\\.$`));
+    await saidOnce(new RegExp(`^Whenever an exchange of ${application} fails, notify ${webhook.name} once\\.$`));
     await saidOnce(/this would have raised no alert/);
     await tabTo(/^Create the rule$/);
     await press("Enter");

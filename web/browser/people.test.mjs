@@ -178,7 +178,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
   for (const scheme of ["light", "dark"]) {
     test(`a viewer reads every page, and nothing there is refused: ${scheme}`, async () => {
       const opened = await enter("viewer", { colorScheme: scheme, viewport: { width: 360, height: 780 } });
-      const forbidden = (whose) => opened.getByRole("heading", { name: `This is for ${whose}` });
+      const forbidden = (whose) => opened.getByRole("heading", { name: `This page is for ${whose}` });
       const pages = {
         "/rules": opened.getByRole("row", { name: /Failures/ }),
         [`/rules/${rule.id}`]: opened.getByRole("img", { name: /by quarter of an hour/ }),

@@ -23,7 +23,7 @@ describe("rules and webhooks", { timeout: 240_000 }, () => {
     await stage.fail(application, ["late"]);
     const page = await stage.open("/rules");
     await page.getByRole("link", { name: rule.name, exact: true }).click();
-    await page.getByText(`Whenever an exchange of ${application} fails, tell ${webhook.name} once.`).waitFor(visible);
+    await page.getByText(`Whenever an exchange of ${application} fails, notify ${webhook.name} once.`).waitFor(visible);
     await page.getByRole("img", { name: /^3 alerts, by quarter of an hour/ }).waitFor(visible);
     await page.getByText(/created the rule/).waitFor(visible);
     await page.getByRole("link", { name: "Edit", exact: true }).click();

@@ -174,7 +174,7 @@ describe("every page elsewhere", { timeout: 540_000 }, () => {
         "/deliveries": opened.getByRole("link", { name: /Receiver .* · Alert/ }).first(),
         "/rules": opened.getByRole("row", { name: new RegExp(shown.rule.name) }),
         "/webhooks": opened.getByRole("row", { name: new RegExp(shown.webhook.name) }),
-        "/system": opened.getByRole("row", { name: /answers this page/ }),
+        "/system": opened.getByRole("row", { name: /serves this page/ }),
         "/audit": opened.getByRole("row", { name: /created webhook/ }).first(),
       };
       for (const [path, wide] of Object.entries(reaching)) {
@@ -188,7 +188,7 @@ describe("every page elsewhere", { timeout: 540_000 }, () => {
       const timeline = await boxOf(opened.getByRole("heading", { name: "Timeline" }));
       assert.equal(timeline.y === error.y, width > 1920, "beside each other, or one below the other");
       await opened.goto(`${stage.world.url}/rules/new`);
-      const raised = await boxOf(opened.getByRole("heading", { name: "What it would have raised" }));
+      const raised = await boxOf(opened.getByRole("heading", { name: "What this rule would have raised" }));
       const preview = await boxOf(opened.getByRole("heading", { name: "Message preview" }));
       assert.equal(preview.x > raised.x, width > 1920, "the message preview");
     });

@@ -87,7 +87,7 @@ export const pagesOf = ({ rule, webhook, alert, message, issue, silence }, opene
   [issue]: opened.getByRole("img", { name: /^Alerts per hour/ }),
   "/deliveries": opened.getByRole("link", { name: /Receiver .* · Alert/ }).first(),
   [`/deliveries/${message.id}`]: opened.getByText(/^HTTP\/1.1 200/),
-  "/system": opened.getByRole("row", { name: /answers this page/ }),
+  "/system": opened.getByRole("row", { name: /serves this page/ }),
   "/routing": opened.getByRole("heading", { name: "Default" }),
   "/wall": opened.getByText(/firing$/).first(),
   "/rules": opened.getByRole("row", { name: new RegExp(rule.name) }),

@@ -140,7 +140,7 @@ func Resident(pid int) (int64, error) {
 			return kilobytes << 10, err
 		}
 	}
-	return 0, fmt.Errorf("read memory: process %d tells none", pid)
+	return 0, fmt.Errorf("read memory: process %d does not report it", pid)
 }
 
 // Listener returns the process that listens on a TCP port of this machine; if several share the

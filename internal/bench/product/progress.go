@@ -11,7 +11,7 @@ import (
 	"tocsin/cursor"
 )
 
-// Every rule is judged by every pass, and passes are made when the ticks of a replica
+// Every rule is evaluated in every pass, and passes are made when the ticks of a replica
 // want them. Work begins at a tick, whose instant is that of the one before and the
 // interval; or exchanges are written that begin one after the other, from an instant to
 // come on: no pass reads them before its watermark has reached them.
@@ -19,14 +19,14 @@ import (
 // lead is how long before the first of them begins exchanges are written.
 const lead = 500 * time.Millisecond
 
-// behind counts the partitions with rules whose cursor lies before a position.
+// behind counts the partitions with rules whose cursor is before a position.
 const behind = `
 	select count(*) from checkpoint
 	where partition in (select partition from tenant_partition) and (cursor is null or cursor < $1)`
 
 // AwaitJudged waits until the cursor of every partition with rules has reached an instant.
 func (w *World) AwaitJudged(ctx context.Context, ns int64) error {
-	_, err := w.await(ctx, "judged up to an instant", behind, cursor.Position{StartTimeNS: ns}.String())
+	_, err := w.await(ctx, "evaluated up to an instant", behind, cursor.Position{StartTimeNS: ns}.String())
 	return err
 }
 
@@ -35,20 +35,20 @@ const caughtUp = `
 	select (` + behind + `) + (select count(*) from checkpoint where backfill_from_ns is not null)
 	     + (select count(*) from rule_backfill where not failing)`
 
-// AwaitCaughtUp waits until a pass that began after the call has judged all that is new,
-// and nothing behind the cursors is left to judge. It returns when that was seen.
+// AwaitCaughtUp waits until a pass that began after the call has evaluated everything new,
+// and nothing behind the cursors is left to evaluate. It returns when that was seen.
 func (w *World) AwaitCaughtUp(ctx context.Context) (time.Time, error) {
 	return w.await(ctx, "caught up", caughtUp, cursor.At(time.Now()).String())
 }
 
 // CaughtUp reports whether the cursors have reached an instant, and nothing behind them is
-// left to judge.
+// left to evaluate.
 func (w *World) CaughtUp(ctx context.Context, ns int64) (bool, error) {
 	n, err := w.Number(ctx, caughtUp, cursor.Position{StartTimeNS: ns}.String())
 	return n == 0, err
 }
 
-// LeftBehind has the partition of the only tenant stand where it was a while ago, and its
+// LeftBehind sets the partition of the only tenant back to where it was a while ago, and its
 // rules be armed for two hours, as if a replica had evaluated them until then. No replica
 // may run.
 func (w *World) LeftBehind(ctx context.Context, ago time.Duration) error {

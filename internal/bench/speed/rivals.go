@@ -39,7 +39,7 @@ func (d *delivering) post(ctx context.Context, _ int) (trial.Measure, error) {
 	if err != nil {
 		return done, err
 	}
-	return d.told(ctx, book, d.posts, d.posts, done)
+	return d.settled(ctx, book, d.posts, d.posts, done)
 }
 
 // bare lets the bare outbox do the same POST.
@@ -59,7 +59,7 @@ func (d *delivering) bare(leased bool) func(context.Context, int) (trial.Measure
 			if err := conn.QueryRow(ctx, peers.OutboxDone).Scan(&recorded); err != nil {
 				return done, err
 			}
-			return d.told(ctx, book, d.count, recorded, done)
+			return d.settled(ctx, book, d.count, recorded, done)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func (d *delivering) river(ctx context.Context, _ int) (trial.Measure, error) {
 		if m.CPU, err = used(); err != nil {
 			return m, err
 		}
-		return d.told(ctx, book, d.count, completed, m)
+		return d.settled(ctx, book, d.count, completed, m)
 	})
 }
 
@@ -120,7 +120,7 @@ func (d *delivering) queued(
 	return run(database, conn, peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample}, book)
 }
 
-// spanned has a process do its work, which tells itself when it began and ended.
+// spanned has a process do its work, which reports itself when it started and ended.
 func spanned(ctx context.Context, process *child.Process, pids map[string]int) (m trial.Measure, err error) {
 	used, err := lab.Metered(pids)
 	if err != nil {
@@ -135,9 +135,9 @@ func spanned(ctx context.Context, process *child.Process, pids map[string]int) (
 	return m, err
 }
 
-// told adds to a measure what came of it: how many messages were asked for, received
+// settled adds to a measure its results: how many messages were asked for, received
 // and recorded.
-func (d *delivering) told(ctx context.Context, book string, asked, recorded int, done trial.Measure) (trial.Measure, error) {
+func (d *delivering) settled(ctx context.Context, book string, asked, recorded int, done trial.Measure) (trial.Measure, error) {
 	m, err := d.Counted(ctx, book, asked, recorded)
 	m.Elapsed, m.CPU = done.Elapsed, done.CPU
 	return m, err
@@ -173,5 +173,5 @@ func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, 
 	if m.CPU, err = used(); err != nil {
 		return m, err
 	}
-	return d.told(ctx, book, d.alerts, d.alerts, m)
+	return d.settled(ctx, book, d.alerts, d.alerts, m)
 }

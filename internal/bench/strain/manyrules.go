@@ -47,7 +47,7 @@ func (c *crowd) String() string {
 	return name
 }
 
-// manyRules is B7: the same new exchanges, judged by ever more rules.
+// manyRules is B7: the same new exchanges, evaluated by ever more rules.
 func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B7", Title: "Rules: 1,000 new exchanges, judged by ever more rules", Unit: "a pass",

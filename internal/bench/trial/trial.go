@@ -82,7 +82,7 @@ type Runs map[string][]Measure
 
 // Alternate runs the sides in the given number of trials and one to warm up. Tell is called with
 // each run. It ends with the first run that fails or is not complete.
-func Alternate(ctx context.Context, sides []Side, trials int, tell func(string)) (Runs, error) {
+func Alternate(ctx context.Context, sides []Side, trials int, report func(string)) (Runs, error) {
 	runs := make(Runs, len(sides))
 	for nth := range trials + 1 {
 		order := slices.Clone(sides)
@@ -97,7 +97,7 @@ func Alternate(ctx context.Context, sides []Side, trials int, tell func(string))
 			if err != nil {
 				return runs, fmt.Errorf("%s, trial %d: %w", side.Name, nth, err)
 			}
-			tell(fmt.Sprintf("trial %d of %d, %s: %.0f/s, %.1f µs of CPU each", nth, trials, side.Name, m.Rate(), m.Micros()))
+			report(fmt.Sprintf("trial %d of %d, %s: %.0f/s, %.1f µs of CPU each", nth, trials, side.Name, m.Rate(), m.Micros()))
 			if nth > 0 {
 				runs[side.Name] = append(runs[side.Name], m)
 			}

@@ -40,12 +40,12 @@ type row struct {
 
 func rows() []row {
 	return []row{
-		{"Is all well?", []panel{
+		{"Overview", []panel{
 			{"Alerts missing", "Exchanges that match a rule and have no alert, as the last reconciliation found. Must be 0.", "stat", "none", 4, one("max(tocsin_rule_missing{job=~\"$job\"})"), 1},
 			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock, or the time since its last commit.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"} or tocsin_commit_age_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
 			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
-			{"Receivers that do not answer", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
+			{"Receivers not responding", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
 			{"Rules failing", "Rules that cannot be evaluated.", "stat", "none", 4, one("max(tocsin_rules_failing{job=~\"$job\"})"), 1},
 		}},
 		{"Detection", []panel{
@@ -58,10 +58,10 @@ func rows() []row {
 				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "oldest last commit"},
 				{"max(tocsin_evaluation_lag_seconds{job=~\"$job\"})", "slowest rule"},
 			}, 0},
-			{"Backlog, by partition", "Start times in the past that must still be judged.", "timeseries", "s", 8, []query{
+			{"Backlog, by partition", "Start times in the past that must still be evaluated.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_backlog_seconds{job=~\"$job\"})", "partition {{partition}}"},
 			}, 0},
-			{"Time of a pass", "One look at a partition: observe, plan, judge, commit.", "timeseries", "s", 8, quantiles("tocsin_pass_duration_seconds"), 0},
+			{"Time of a pass", "One pass over a partition: observe, plan, evaluate, commit.", "timeseries", "s", 8, quantiles("tocsin_pass_duration_seconds"), 0},
 			{"Time of a commit", "The transaction that writes alerts, messages and checkpoint.", "timeseries", "s", 8, quantiles("tocsin_commit_duration_seconds"), 0},
 		}},
 		{"Delivery", []panel{

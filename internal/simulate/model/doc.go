@@ -43,17 +43,17 @@ const (
 	ClaimToken Guard = "claim-token"
 	// LateSuccess ends a message that has arrived, though its claim has passed on.
 	LateSuccess Guard = "late-success"
-	// UnknownRecorded keeps an attempt whose outcome nobody knows.
+	// UnknownRecorded keeps an attempt whose outcome is unknown.
 	UnknownRecorded Guard = "unknown-recorded"
 	// BodyFrozen has every attempt send the bytes of the first.
 	BodyFrozen Guard = "body-frozen"
-	// DigestMoves takes what a digest tells out of the outbox.
+	// DigestMoves takes what a digest contains out of the outbox.
 	DigestMoves Guard = "digest-moves"
 	// ArmedBySource arms rules by the source's clock where it is behind.
 	ArmedBySource Guard = "armed-by-source"
 	// FormerConditions keeps the condition before an edit.
 	FormerConditions Guard = "former-conditions"
-	// OwnBeginning has a rule that is armed read what lies behind its partition's cursor.
+	// OwnBeginning has a rule that is armed read what is behind its partition's cursor.
 	OwnBeginning Guard = "own-beginning"
 	// LongerLookBack has a rule read what a longer look-back reaches.
 	LongerLookBack Guard = "longer-look-back"
@@ -101,7 +101,7 @@ const (
 	// wait while quiet hours hold a message about its alert.
 	EscalationByStep Guard = "escalation-by-step"
 	EscalationWaits  Guard = "escalation-waits"
-	// EscalationCounts has the minutes of steps count from when somebody was told of the alert.
+	// EscalationCounts has the minutes of steps count from when somebody was notified of the alert.
 	EscalationCounts Guard = "escalation-counts"
 	// QuietHeld has whoever writes messages look at quiet hours, QuietCritical lets what is critical pass, and
 	// QuietHealth what is about Tocsin itself.

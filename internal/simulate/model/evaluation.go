@@ -135,17 +135,17 @@ func (db *Postgres) Rules(_ context.Context, partition int, after int64) (evalua
 		if db.PartitionOf(r.TenantID) != partition {
 			continue
 		}
-		stands := r.Enabled && !r.Deleted
-		if b, there := db.backfills.get(id); there && stands {
+		active := r.Enabled && !r.Deleted
+		if b, there := db.backfills.get(id); there && active {
 			b.Until = position(b.Until)
 			set.Backfills = append(set.Backfills, b)
 		}
-		if p, there := db.replayOf(id); there && stands {
+		if p, there := db.replayOf(id); there && active {
 			set.Replays = append(set.Replays, p.Replay)
 		}
 		switch {
 		case r.Changed <= after:
-		case stands:
+		case active:
 			rule := r.Rule
 			rule.Former = slices.Clone(r.Former)
 			stored := evaluator.StoredRule{Rule: rule, Problem: r.Problem}

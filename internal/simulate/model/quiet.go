@@ -172,7 +172,7 @@ func (db *Postgres) notified(alert, webhook uuid.UUID) bool {
 	return false
 }
 
-// countFromNow has the minutes of an alert's steps count from now where a webhook is told of it only now, and
+// countFromNow has the minutes of an alert's steps count from now where a webhook is notified of it only now, and
 // where they would count from a later end of quiet hours, because these were edited or a person sent a message.
 func (db *Postgres) countFromNow(a *Alert, first bool, now time.Time) {
 	e, there := db.escalations.get(a.ID)

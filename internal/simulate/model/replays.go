@@ -53,7 +53,7 @@ func (db *Postgres) RunningReplays() (n int) {
 	return n
 }
 
-// StartReplay lets a rule judge a range of the past again.
+// StartReplay evaluates a rule over a past range again.
 func (db *Postgres) StartReplay(rule, id uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) error {
 	return db.tx(func() error {
 		r, there := db.rules.get(rule)

@@ -25,8 +25,8 @@ func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) (
 			s := &settlements[i]
 			o, there := db.outbox.get(s.NotificationID)
 			db.keepReference(s)
-			stands := there && (o.Token == s.Token && o.Token != 0 || !db.has(SettleToken))
-			if settled[i].Fenced = !stands; stands {
+			valid := there && (o.Token == s.Token && o.Token != 0 || !db.has(SettleToken))
+			if settled[i].Fenced = !valid; valid {
 				if err := db.settle(s, &o, now); err != nil {
 					return err
 				}
@@ -43,7 +43,7 @@ func (db *Postgres) Settle(_ context.Context, settlements []notify.Settlement) (
 	_ = db.tx(func() error {
 		for i := range settlements {
 			if !settled[i].Fenced && settlements[i].Breaker != nil {
-				db.judge(&settlements[i])
+				db.apply(&settlements[i])
 			}
 		}
 		return nil
@@ -193,8 +193,8 @@ func (db *Postgres) undelivered(message uuid.UUID, now time.Time) error {
 	return nil
 }
 
-// judge applies an outcome to breaker and hold of its webhook.
-func (db *Postgres) judge(s *notify.Settlement) {
+// apply applies an outcome to breaker and hold of its webhook.
+func (db *Postgres) apply(s *notify.Settlement) {
 	w := db.webhooks.rows[s.WebhookID]
 	if w.Version != s.WebhookVersion {
 		return

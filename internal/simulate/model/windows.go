@@ -17,8 +17,8 @@ import (
 	"tocsin/rules"
 )
 
-// stands reports whether an alert of a window rule is open, or holds its group back.
-func (a *Alert) stands() bool { return a.Window && (a.State != alerts.Resolved || a.Held) }
+// occupies reports whether an alert of a window rule is open, or holds its group back.
+func (a *Alert) occupies() bool { return a.Window && (a.State != alerts.Resolved || a.Held) }
 
 // Standing returns the alerts of a window rule that are open or held, in order.
 func (db *Postgres) Standing(rule uuid.UUID) []Alert {
@@ -38,7 +38,7 @@ func (db *Postgres) putAlert(a Alert) {
 
 func (db *Postgres) keepAlert(a Alert) {
 	db.alerts.put(a.ID, a)
-	db.index(&a, a.stands())
+	db.index(&a, a.occupies())
 }
 
 // removeAlert deletes an alert.
@@ -51,16 +51,16 @@ func (db *Postgres) removeAlert(id uuid.UUID) {
 }
 
 // index keeps which alerts of a window rule are open or held.
-func (db *Postgres) index(a *Alert, stands bool) {
+func (db *Postgres) index(a *Alert, occupies bool) {
 	if !a.Window {
 		return
 	}
 	ids, _ := db.standing.get(a.RuleID)
 	at, known := slices.BinarySearchFunc(ids, a.ID, compareIDs)
 	switch {
-	case stands && !known:
+	case occupies && !known:
 		db.standing.put(a.RuleID, slices.Insert(slices.Clone(ids), at, a.ID))
-	case !stands && known:
+	case !occupies && known:
 		db.standing.put(a.RuleID, slices.Delete(slices.Clone(ids), at, at+1))
 	}
 }
@@ -83,7 +83,7 @@ func (db *Postgres) OpenAlerts(_ context.Context, ruleIDs []uuid.UUID) ([]evalua
 }
 
 // applyChanges makes steps of window alerts, those first that end something. One whose alert
-// no longer stands where it leads from is left out.
+// is no longer in the state that it starts from is left out.
 func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done *evaluator.Committed) error {
 	order := []alerts.Step{alerts.Drop, alerts.Release, alerts.Clear, alerts.Fire, alerts.Remind, alerts.Wait, alerts.Raise}
 	made := map[uuid.UUID]bool{}
@@ -160,7 +160,7 @@ func (a *Alert) about(i *alerts.Instance) {
 	}
 }
 
-// stepWindow makes a step of an alert that stands where it leads from.
+// stepWindow makes a step of an alert that is in the state that the step starts from.
 func (db *Postgres) stepWindow(c *evaluator.Change, now time.Time) bool {
 	a, there := db.alerts.get(c.Instance.ID)
 	from := map[alerts.Step]bool{

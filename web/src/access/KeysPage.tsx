@@ -27,8 +27,8 @@ export function KeysPage() {
     >
       <p className={styles.intro}>
         Addresses, headers, and signing secrets of webhooks are stored encrypted. The keys are in{" "}
-        <code>TOCSIN_ENCRYPTION_KEY</code>, the one that encrypts first; here they are named by ids that reveal nothing.
-        Secrets of all tenants are counted.
+        <code>TOCSIN_ENCRYPTION_KEY</code>, the active one first. This page shows only their ids, which reveal nothing.
+        The counts include the secrets of all tenants.
       </p>
       {keys.isPending && !failure ? (
         <SkeletonRows headed count={2} height={56} label="Loading the keys" />
@@ -55,7 +55,7 @@ export function KeysPage() {
 }
 
 const meaning = {
-  ACTIVE: { word: "Active", icon: IconCheck, look: "", next: "Encrypts whatever is stored from now on." },
+  ACTIVE: { word: "Active", icon: IconCheck, look: "", next: "Encrypts everything that is stored from now on." },
   IN_USE: {
     word: "In use",
     icon: IconAcknowledged,

@@ -48,8 +48,8 @@ export function TeamsPage() {
       ) : teams.data.teams.length === 0 ? (
         <Empty icon={IconPerson} title="No teams yet">
           <p>
-            A team owns the rules whose owner is its name. Their alerts, and those of rules that target the team, are
-            “Mine” for its members.
+            A team owns the rules that name it as their owner. Its members see the alerts of these rules, and of rules
+            that target the team, under “Mine”.
           </p>
         </Empty>
       ) : (
@@ -178,7 +178,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
       <TagsInput
         comboboxProps={{ withinPortal: false }}
         label="Groups"
-        description="Of the OpenID Connect provider; their members are in the team from their next sign-in on"
+        description="Groups of the OpenID Connect provider. Their members join the team at their next sign-in."
         {...form.getInputProps("groups")}
       />
       <MultiSelect

@@ -140,7 +140,7 @@ test("who is no administrator is told so", async () => {
     http.get(api("/users"), () => problem(403, { code: "forbidden", detail: "This needs the role admin" })),
   );
   open("/users");
-  expect(await screen.findByRole("heading", { name: "This is for administrators" })).toBeVisible();
+  expect(await screen.findByRole("heading", { name: "This page is for administrators" })).toBeVisible();
 });
 
 test("a token is shown once", async () => {

@@ -37,7 +37,7 @@ const verbs: Record<string, string> = {
 /** Actions that did not change one named object. */
 const requests: Record<string, string> = {
   createSession: "signed in",
-  redeemLink: "signed in by a link",
+  redeemLink: "signed in with a link",
   deleteSession: "signed out",
   changePassword: "set their password",
   setUserPassword: "set a user's password",
@@ -96,7 +96,7 @@ export function deed(entry: AuditEntry): string {
     return `${alertVerbs[state]} ${which}`;
   }
   if (objectKind === "alert" && action === "update" && assignee !== undefined) {
-    return assignee === null ? `assigned ${which} to nobody` : `assigned ${which} to ${assignee}`;
+    return assignee === null ? `unassigned ${which}` : `assigned ${which} to ${assignee}`;
   }
   if (objectKind === "alert" && action === "update" && snoozedUntil !== undefined) {
     return `${snoozedUntil === null ? "ended the snooze of" : "snoozed"} ${which}`;

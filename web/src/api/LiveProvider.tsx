@@ -8,7 +8,7 @@ const LiveContext = createContext<Live | undefined>(undefined);
 
 export function useLive(): Live {
   const live = useContext(LiveContext);
-  if (!live) throw new Error("useLive stands outside LiveProvider");
+  if (!live) throw new Error("useLive must be used within LiveProvider");
   return live;
 }
 

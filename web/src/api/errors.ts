@@ -39,7 +39,7 @@ export function explain(error: unknown, again = "It tries again automatically.")
     case error.status === 401:
       return { what: error.message, remedy: "Sign in again." };
     case error.status === 403:
-      return { what: error.message, remedy: "Ask an administrator for the role that may do this." };
+      return { what: error.message, remedy: "Ask an administrator for a role that allows this." };
     // The address contains an id in the wrong format.
     case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
       return { what: "Not found.", remedy: "Check the address." };

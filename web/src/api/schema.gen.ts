@@ -79,8 +79,10 @@ export interface paths {
         put?: never;
         /**
          * Assign an alert to a person, or to nobody
-         * @description Somebody else may have assigned it since the caller looked: if `was` is not the present assignee, the answer is 409, and nothing
-         *     changes. An alert that is assigned as asked already stays as it is. Pending and resolved alerts cannot be assigned: 409.
+         * @description Somebody else may have assigned it since the caller looked: if `was` is not the current assignee, the answer is
+         *     409, and nothing
+         *     changes. An alert that is already assigned as requested stays as it is. Pending and resolved alerts cannot be
+         *     assigned: 409.
          */
         post: operations["assignAlert"];
         delete?: never;
@@ -144,8 +146,9 @@ export interface paths {
         /**
          * Snooze an alert until an instant
          * @description When the instant comes, each webhook that was notified of the alert receives one message with the reason `SNOOZE_ENDED`, unless the
-         *     alert is resolved by then or the snooze was cancelled. An alert that is snoozed already is snoozed until the new instant. The
-         *     state of the alert stays; until then its rule does not remind of it. Pending and resolved alerts cannot be snoozed: 409.
+         *     alert is resolved by then or the snooze was cancelled. An alert that is already snoozed is snoozed until the new
+         *     instant. The state of the alert does not change; until then, no reminders are sent. Pending and resolved alerts
+         *     cannot be snoozed: 409.
          */
         post: operations["snoozeAlert"];
         delete?: never;
@@ -212,7 +215,7 @@ export interface paths {
          * Acknowledge many alerts at once
          * @description The alerts named by `ids`, or all that match `filter`. With `upTo`, set to `asOf` of a list, alerts that were
          *     raised after that list stay as they are. Alerts that are already acknowledged keep the person who was first;
-         *     resolved and pending ones cannot be acknowledged. It is one statement: all these alerts change, or none.
+         *     resolved and pending ones cannot be acknowledged. The change is atomic: all these alerts change, or none.
          */
         post: operations["acknowledgeAlerts"];
         delete?: never;
@@ -278,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Assign many alerts to a person, or to nobody
-         * @description In the same way as acknowledging many. Alerts that somebody else handles stay with their assignees and count as
+         * @description Works like acknowledging many. Alerts that somebody else handles stay with their assignees and count as
          *     refused, unless `reassign` is true. Pending and resolved alerts cannot be assigned. The undo gives each alert back
          *     to the person who handled it.
          */
@@ -405,7 +408,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a note on an issue
-         * @description Possible for its author and for administrators. The audit log keeps who wrote and deleted it, not its text.
+         * @description Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
          */
         delete: operations["deleteIssueNote"];
         options?: never;
@@ -424,7 +427,7 @@ export interface paths {
         put?: never;
         /**
          * Mark alerts as read, or as unread
-         * @description Only for the caller. A filter that names nothing, with `upTo`, marks all that is older in one step.
+         * @description Only for the caller. An empty filter with `upTo` marks all older alerts in one step.
          */
         post: operations["readAlerts"];
         delete?: never;
@@ -444,7 +447,7 @@ export interface paths {
         put?: never;
         /**
          * Resolve many alerts at once
-         * @description In the same way as acknowledging many. Pending alerts cannot be resolved.
+         * @description Works like acknowledging many. Pending alerts cannot be resolved.
          */
         post: operations["resolveAlerts"];
         delete?: never;
@@ -479,7 +482,8 @@ export interface paths {
         };
         /**
          * List the encryption keys
-         * @description The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, and then those that
+         * @description The keys of `TOCSIN_ENCRYPTION_KEY` as the replica that answers has them, the one that encrypts first, then
+         *     those that
          *     are missing. A key is named by an id, from which nothing of the key can be derived. Secrets are counted over all tenants.
          */
         get: operations["listEncryptionKeys"];
@@ -605,7 +609,7 @@ export interface paths {
         get?: never;
         /**
          * Change the caller's password
-         * @description Ends all sessions of the user and begins a new one. Needs a session. With a token the answer is 409, and so it is
+         * @description Ends all sessions of the user and starts a new one. Needs a session. With a token the answer is 409, as it is
          *     for people who sign in at a provider, unless an administrator has set a password.
          */
         put: operations["changePassword"];
@@ -758,7 +762,7 @@ export interface paths {
         put?: never;
         /**
          * Send many again
-         * @description In the same way as for one, for the messages of all that are named or match, in one transaction. A digest is one
+         * @description Works like retrying one, for the messages of all that are named or match, in one transaction. A digest is one
          *     message and is sent again as a whole, even if only some of its members match. Delivered ones can only be sent
          *     again one by one. Repeating the call does not change messages that are already due.
          */
@@ -803,7 +807,7 @@ export interface paths {
         put?: never;
         /**
          * Show the requests that a receiver would get
-         * @description One for each event that it is notified of, about an invented exchange, without secrets. Inputs that are left out
+         * @description One for each event that it is notified of, about a sample exchange, without secrets. Inputs that are left out
          *     or empty are those of the receiver's example. Nothing is sent.
          */
         post: operations["previewReceiver"];
@@ -844,7 +848,7 @@ export interface paths {
         };
         /**
          * List the processes that run
-         * @description In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last heartbeat.
+         * @description In the order in which they started. A replica that shuts down leaves the list; one that died is listed as dead until an hour after its last heartbeat.
          */
         get: operations["listReplicas"];
         put?: never;
@@ -935,7 +939,8 @@ export interface paths {
         /**
          * Replace a rule's definition
          * @description Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
-         *     `fireMode` arms the rule again, as enabling does: it then judges only exchanges that end from then on. Without `If-Match` the answer is 428, with the tag of an older
+         *     `fireMode` arms the rule again, as enabling does: it then evaluates only exchanges that end from then on.
+         *     Without `If-Match` the answer is 428, with the tag of an older
          *     version 412.
          */
         put: operations["updateRule"];
@@ -1030,7 +1035,7 @@ export interface paths {
         put?: never;
         /**
          * Enable a rule
-         * @description The rule judges exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
+         * @description The rule evaluates exchanges that end from then on; those that ended while it was disabled raise no alert. An enabled rule stays as it is.
          */
         post: operations["enableRule"];
         delete?: never;
@@ -1050,7 +1055,7 @@ export interface paths {
         };
         /**
          * List what was changed about a rule, newest first
-         * @description Goes back as far as the audit log does.
+         * @description Goes back as far as the audit log.
          */
         get: operations["listRuleHistory"];
         put?: never;
@@ -1074,7 +1079,7 @@ export interface paths {
         put?: never;
         /**
          * Show what a rule would have raised
-         * @description As for a definition.
+         * @description Works like the preview of a definition.
          */
         post: operations["previewRule"];
         delete?: never;
@@ -1096,7 +1101,7 @@ export interface paths {
         put?: never;
         /**
          * Show which alerts an edit would add and remove
-         * @description Judges the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
+         * @description Evaluates the exchanges of the last hours by the stored rule and by the definition, as if both had been armed at
          *     their beginning. Two alerts about exchanges are the same if the exchange is the same; two alerts of window rules,
          *     if they are about one group and fire within one window. Nothing is stored.
          */
@@ -1149,10 +1154,12 @@ export interface paths {
         put?: never;
         /**
          * Replay a rule over a past range
-         * @description Raises an alert for each exchange that began in the range, matches the present rule, and has no alert of the rule
+         * @description Raises an alert for each exchange that started in the range, matches the current rule, and has no alert of the
+         *     rule
          *     yet, whenever the rule was armed and however far it looks back. A second replay raises nothing twice. Alerts that
-         *     the rule would raise by itself keep their messages, whatever `messages` says. A replay uses the time that
-         *     evaluation leaves. It stops when the scope or filter of the rule changes, and when the rule is disabled or
+         *     the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
+         *     regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
+         *     disabled or
          *     deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
          *     window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
          *     that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
@@ -1223,7 +1230,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test notification to a rule's webhooks
-         * @description Sends one message to each webhook of the rule, about a real or an invented exchange, marked as a test. No alert is
+         * @description Sends one message to each webhook of the rule, about a real or a sample exchange, marked as a test. No alert is
          *     raised, and nothing is recorded. A rule without webhooks is a conflict.
          */
         post: operations["testRule"];
@@ -1291,7 +1298,8 @@ export interface paths {
         put?: never;
         /**
          * Show what a definition would have raised
-         * @description Judges the exchanges of the last hours as the evaluator does, as if the rule had been armed at their beginning.
+         * @description Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
+         *     beginning.
          *     Nothing is stored. Time and rows are limited: `truncated` says that a limit was reached.
          */
         post: operations["previewRuleDefinition"];
@@ -1313,8 +1321,8 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
-         *     After several attempts the next one has to wait: 429 with `Retry-After`.
+         * @description Starts a session and returns it in a cookie. Wrong passwords and unknown addresses get the same 401.
+         *     After several failed attempts, further ones are delayed: 429 with `Retry-After`.
          */
         post: operations["createSession"];
         /**
@@ -1339,7 +1347,8 @@ export interface paths {
         /**
          * Show pages in a browser with a token
          * @description For a screen where nobody signs in: the cookie of the answer contains the token, which must have the role viewer.
-         *     It is valid as long as the token: revoking the token ends it at once. A token with another role is 403, an invalid
+         *     It is valid as long as the token: revoking the token ends it immediately. A token with another role is 403, an
+         *     invalid
          *     one 401. If somebody is signed in with the browser, the session stays: 409.
          */
         post: operations["beginDisplay"];
@@ -1404,8 +1413,9 @@ export interface paths {
         put?: never;
         /**
          * Create a silence
-         * @description It begins now at the earliest. Every message that is written from then on about a matching alert is `SUPPRESSED`.
-         *     Messages that already wait are sent.
+         * @description It starts now at the earliest. Every message that is written from then on about a matching alert is
+         *     `SUPPRESSED`.
+         *     Messages that are already waiting are sent.
          */
         post: operations["createSilence"];
         delete?: never;
@@ -1427,8 +1437,8 @@ export interface paths {
         get: operations["getSilence"];
         /**
          * Edit a silence
-         * @description Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has begun keeps
-         *     its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the definition of a silence that is not over; otherwise the answer is 409. A silence that has started
+         *     keeps its `startsAt`. Without `If-Match` the answer is 428, with the tag of an older version 412.
          */
         put: operations["updateSilence"];
         post?: never;
@@ -1539,7 +1549,7 @@ export interface paths {
         get: operations["getTeams"];
         /**
          * Edit the teams
-         * @description Replaces the list as a whole. Without `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the whole list. Without `If-Match` the answer is 428, with the tag of an older version 412.
          */
         put: operations["updateTeams"];
         post?: never;
@@ -1560,7 +1570,7 @@ export interface paths {
         put?: never;
         /**
          * Preview a message from templates
-         * @description Renders title, message and body with a real or an invented exchange, and returns the request that a webhook would
+         * @description Renders title, message and body with a real or a sample exchange, and returns the request that a webhook would
          *     get, with its secrets masked. Nothing is sent.
          */
         post: operations["previewTemplates"];
@@ -1878,7 +1888,7 @@ export interface paths {
         put?: never;
         /**
          * Drop the former signing secret
-         * @description From then on, only the present secret signs. Without a former secret, nothing changes.
+         * @description From then on, requests are signed with the current secret only. Without a former secret, nothing changes.
          */
         post: operations["retireWebhookSecret"];
         delete?: never;
@@ -1901,7 +1911,7 @@ export interface paths {
         /**
          * Replace the signing secret
          * @description Creates a new secret, and returns it only in this answer. For `overlapSeconds`, each request has two signatures,
-         *     by the new secret and by the former one, so that the receiver can change at any time.
+         *     with the new secret and with the former one, so that the receiver can change at any time.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -1923,7 +1933,7 @@ export interface paths {
         put?: never;
         /**
          * Send a test message
-         * @description Sends one message about an invented exchange, marked as a test, in the same way as notifications: with the same
+         * @description Sends one message about a sample exchange, marked as a test, in the same way as notifications: with the same
          *     layout or template, signature, guard and timeout. It is not repeated and not recorded. A disabled webhook can be
          *     tested, too.
          */
@@ -1967,7 +1977,7 @@ export interface components {
             exchangeUrl?: string;
             /**
              * Format: date-time
-             * @description While PENDING when the threshold was reached.
+             * @description While PENDING, when the threshold was reached.
              */
             firedAt: string;
             /**
@@ -1983,7 +1993,7 @@ export interface components {
             heldUntil?: string;
             /** Format: uuid */
             id: string;
-            /** @description The rule's present labels; absent if it has none. */
+            /** @description The rule's current labels; absent if it has none. */
             labels?: {
                 [key: string]: string;
             };
@@ -1991,16 +2001,17 @@ export interface components {
             late?: boolean;
             /**
              * Format: double
-             * @description The time from the end of the exchange (its start, if the source does not tell the end) to `firedAt`. Absent
+             * @description The time from the end of the exchange (its start, if the source does not provide the end) to `firedAt`.
+             *     Absent
              *     where the alert is not about one exchange.
              */
             lateBySeconds?: number;
             message: string;
             /** @description Whether it is assigned to the caller, or its rule is meant for the caller. In lists and the answer for one alert. */
             mine?: boolean;
-            /** @description The rule's present note. In the answer for one alert. */
+            /** @description The rule's current note. In the answer for one alert. */
             note?: string;
-            /** @description Who owns the rule at present. */
+            /** @description The current owner of the rule. */
             owner?: string;
             /** @description Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert. */
             resolution?: components["schemas"]["AlertResolution"];
@@ -2012,14 +2023,14 @@ export interface components {
             routing?: components["schemas"]["AlertRouting"];
             /** Format: uuid */
             ruleId: string;
-            /** @description The rule's present name. */
+            /** @description The rule's current name. */
             ruleName: string;
             /**
              * Format: int64
              * @description The version that raised the alert.
              */
             ruleVersion: number;
-            /** @description The rule's present runbook. */
+            /** @description The rule's current runbook. */
             runbookUrl?: string;
             severity: components["schemas"]["Severity"];
             /**
@@ -2039,20 +2050,20 @@ export interface components {
             unread?: boolean;
             /**
              * Format: uuid
-             * @description The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
-             *     message met that. The alert resolves when a person enables the webhook.
+             * @description The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one
+             *     whose message could not be delivered. The alert resolves when a person enables the webhook.
              */
             webhookId?: string;
         };
         AlertActivity: {
-            /** @description Of all rules together. */
+            /** @description For all rules together. */
             buckets: number[];
             bucketSeconds: number;
             /** @description False if the oldest alerts are not counted. */
             complete: boolean;
             /**
              * Format: date-time
-             * @description Where the first bucket begins.
+             * @description The start of the first bucket.
              */
             from: string;
             /** @description Without rules that raised nothing. */
@@ -2119,12 +2130,12 @@ export interface components {
             acknowledged: number;
             /**
              * Format: date-time
-             * @description Of groups by issue: when that was done last.
+             * @description For groups by issue: when that was done last.
              */
             acknowledgedAt?: string;
-            /** @description Of groups by issue: who has acknowledged alerts of it that are acknowledged now. */
+            /** @description For groups by issue: who has acknowledged alerts of it that are acknowledged now. */
             acknowledgedBy?: string[];
-            /** @description Of groups by issue. */
+            /** @description For groups by issue. */
             application?: string;
             /** Format: int64 */
             count: number;
@@ -2140,20 +2151,20 @@ export interface components {
             pending: number;
             /** Format: int64 */
             resolved: number;
-            /** @description Of groups by issue. */
+            /** @description For groups by issue. */
             route?: string;
             /**
              * Format: uuid
-             * @description Of groups by rule.
+             * @description For groups by rule.
              */
             ruleId?: string;
-            /** @description Of groups by rule. */
+            /** @description For groups by rule. */
             ruleName?: string;
-            /** @description Of groups by issue: the highest severity of its alerts, by which they are ordered. */
+            /** @description For groups by issue: the highest severity of its alerts, by which they are ordered. */
             severity?: components["schemas"]["Severity"];
             /** @description What the exchanges failed with, of groups by signature and issue. Empty for alerts without an error. */
             signature?: string;
-            /** @description Of groups by issue: how many alerts fired in each hour of the last 24, the oldest first. */
+            /** @description For groups by issue: how many alerts fired in each hour of the last 24, the oldest first. */
             trend?: number[];
             /** Format: int64 */
             unread: number;
@@ -2177,7 +2188,7 @@ export interface components {
          */
         AlertMatch: {
             filter?: components["schemas"]["Filter"];
-            /** @description Conditions on the labels of the rule, as it has them at present. */
+            /** @description Conditions on the labels of the rule, as they are now. */
             labels?: components["schemas"]["AttributeMatch"][];
             rules?: string[];
             scope?: components["schemas"]["Scope"];
@@ -2201,13 +2212,13 @@ export interface components {
         };
         /** @description Why Tocsin resolved the alert. */
         AlertResolution: {
-            /** @description Of EVIDENCE: the exchange that completed. */
+            /** @description For EVIDENCE: the exchange that completed. */
             executionId?: string;
             /** @enum {string} */
             reason: "AGE" | "EVIDENCE" | "EDIT";
             /**
              * Format: date-time
-             * @description Of EVIDENCE: when that began.
+             * @description For EVIDENCE: when that exchange started.
              */
             startedAt?: string;
         };
@@ -2308,7 +2319,7 @@ export interface components {
             error?: string;
             /**
              * Format: date-time
-             * @description Absent while under way, or when the process died.
+             * @description Absent while the attempt is in progress, or if the process died.
              */
             finishedAt?: string;
             number: number;
@@ -2320,7 +2331,7 @@ export interface components {
             responseHead?: components["schemas"]["ResponseHead"];
             /** Format: date-time */
             startedAt: string;
-            /** @description The status of HTTP, or the code of SMTP; absent when there was no answer. */
+            /** @description The HTTP status, or the SMTP code; absent when there was no answer. */
             statusCode?: number;
             verdict: components["schemas"]["AttemptVerdict"];
         };
@@ -2328,8 +2339,8 @@ export interface components {
          * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or was paused
          *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
          *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the lease may have
-         *     been over.
+         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer accepted the message, or the lease
+         *     may have expired.
          * @enum {string}
          */
         AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE" | "NOT_MADE";
@@ -2352,22 +2363,22 @@ export interface components {
             values?: string[];
         };
         AuditEntry: {
-            /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` if it is only known that something was done. */
+            /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` if only the operation is known. */
             action: string;
             /** @description The e-mail address of a user, the name of a token. */
             actor: string;
             actorId?: string;
             /** @description `user`, `token`, `program`, or `database` for a change made there by hand. */
             actorKind: string;
-            /** @description Where the request came from. */
+            /** @description The address that the request came from. */
             address?: string;
-            /** @description What became of it. */
+            /** @description The new state. */
             after?: {
                 [key: string]: unknown;
             };
             /** Format: date-time */
             at: string;
-            /** @description What was, of an update only what changed. Secrets are named, not shown. */
+            /** @description The former state; for an update, only what changed. Secrets are named, not shown. */
             before?: {
                 [key: string]: unknown;
             };
@@ -2379,7 +2390,7 @@ export interface components {
             /** @description The operation of this API. */
             operation?: string;
             requestId?: string;
-            /** @description How the actor was known: session, token, password, link, set-up, oidc, slack, command or open. */
+            /** @description How the actor was identified: session, token, password, link, set-up, oidc, slack, command or open. */
             via: string;
             /** @description Of the session. */
             viaId?: string;
@@ -2401,21 +2412,21 @@ export interface components {
             actionId: string;
             /**
              * Format: int64
-             * @description Alerts that were so already.
+             * @description Alerts that already were in this state.
              */
             already: number;
             /** Format: int64 */
             changed: number;
             /**
              * Format: int64
-             * @description Alerts whose state does not allow it; of an assignment also those that others handle.
+             * @description Alerts whose state does not allow it; for an assignment, also those that others handle.
              */
             refused: number;
             /** Format: date-time */
             undoableUntil: string;
             /**
              * Format: int64
-             * @description Ids of which there is no alert.
+             * @description Ids that no alert has.
              */
             unknown: number;
         };
@@ -2442,7 +2453,7 @@ export interface components {
         ChangedAlerts: {
             /** Format: int64 */
             alerts: number;
-            /** @description The newest of them, at most 20. Their ids name nothing. */
+            /** @description The newest of them, at most 20. Their ids do not refer to stored alerts. */
             newest: components["schemas"]["Alert"][];
         };
         /**
@@ -2457,17 +2468,17 @@ export interface components {
             comparedAt: string;
             /**
              * Format: int64
-             * @description Exchanges that match and have no alert; 0 when all is well.
+             * @description Exchanges that match and have no alert; 0 when nothing is missing.
              */
             missing: number;
             /**
              * Format: int64
-             * @description Rules that the last whole round compared.
+             * @description Rules that the last complete round compared.
              */
             rules: number;
             /**
              * Format: date-time
-             * @description Since when every rule has been compared; absent before the first whole round.
+             * @description Since when every rule has been compared; absent before the first complete round.
              */
             wholeSince?: string;
         };
@@ -2498,14 +2509,14 @@ export interface components {
             medianMs?: number;
             /**
              * Format: double
-             * @description What 95 % of them did not exceed.
+             * @description The 95th percentile.
              */
             p95Ms?: number;
         };
-        /** @description What became of an alert's notifications. */
+        /** @description The state of an alert's notifications. */
         DeliverySummary: {
             delivered: number;
-            /** @description Refused for good, or attempted as often as the schedule allows. */
+            /** @description Refused permanently, or attempted as often as the schedule allows. */
             failed: number;
             /**
              * Format: date-time
@@ -2535,7 +2546,7 @@ export interface components {
         };
         /** @description In messages; a digest is one. */
         DiscardedAnswer: {
-            /** @description Messages that were given up. */
+            /** @description Messages that were discarded. */
             discarded: number;
             /** @description Messages that were delivered or discarded before, or are being attempted. */
             skipped: number;
@@ -2586,7 +2597,8 @@ export interface components {
          */
         EncryptionKeyState: "ACTIVE" | "IN_USE" | "UNUSED" | "MISSING" | "UNKNOWN";
         /**
-         * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is void if the alert is acknowledged,
+         * @description Who is notified of an alert that nobody has acknowledged some minutes after it fired. A step is skipped if the
+         *     alert is acknowledged,
          *     resolved or snoozed when it is due.
          */
         EscalationStep: {
@@ -2608,7 +2620,7 @@ export interface components {
             durationNs: string;
             /**
              * Format: date-time
-             * @description Absent if the source does not say.
+             * @description Absent if the source does not provide it.
              */
             endTime?: string;
             environment: string;
@@ -2652,7 +2664,8 @@ export interface components {
         };
         /**
          * @description ALERTED: it has an alert of the rule. COUNTED: it counts in a window rule. WAITING: it matches, but has not been
-         *     judged yet. FAILING: it is not judged until the rule can be evaluated. BEYOND_LOOK_BACK: it matches, but became
+         *     evaluated yet. FAILING: it is evaluated when the rule can be evaluated again. BEYOND_LOOK_BACK: it matches, but
+         *     became
          *     visible too late. EXPIRED: it matches, but retention may have deleted its alert. NOT_ARMED: it ended before the
          *     rule was armed. DISABLED: the rule is disabled. NOT_MATCHED: it does not meet the condition of its time.
          * @enum {string}
@@ -2710,7 +2723,7 @@ export interface components {
          */
         FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW" | "RATIO_IN_WINDOW" | "DURATION_IN_WINDOW" | "ABSENT_IN_WINDOW";
         /**
-         * @description The field by which exchanges are counted, each value for itself. Of ATTRIBUTE, `groupByAttribute` holds the key.
+         * @description The field by which exchanges are counted, each value separately. For ATTRIBUTE, `groupByAttribute` contains the key.
          * @enum {string}
          */
         GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT" | "ERROR_TYPE" | "ATTRIBUTE";
@@ -2833,7 +2846,7 @@ export interface components {
             role: components["schemas"]["Role"];
             /**
              * Format: date-time
-             * @description When one has to sign in again, at the latest.
+             * @description When the session expires at the latest.
              */
             sessionExpiresAt?: string;
             tenant: string;
@@ -2864,16 +2877,16 @@ export interface components {
         NewToken: {
             /**
              * Format: date-time
-             * @description Absent for a token that holds until it is revoked.
+             * @description Absent for a token that is valid until it is revoked.
              */
             expiresAt?: string;
             name: string;
             role: components["schemas"]["Role"];
         };
         NewUser: {
-            /** @description E-mail address with which the user signs in. Of all tenants, one user has it. */
+            /** @description E-mail address with which the user signs in. It is unique across all tenants. */
             email: string;
-            /** @description How alerts call the user. */
+            /** @description The name of the user in alerts. */
             name: string;
             /** @default  */
             password?: string;
@@ -2891,7 +2904,7 @@ export interface components {
             alertId?: string;
             /** @description The title of that alert. */
             alertTitle?: string;
-            /** @description Attempts begun. */
+            /** @description Attempts that have started. */
             attemptCount: number;
             /** @description Oldest first. Absent in lists of notifications. */
             attempts?: components["schemas"]["Attempt"][];
@@ -2903,7 +2916,7 @@ export interface components {
              * @description The digest that contains this notification and determines its status and attempts. Absent when it is sent on its own.
              */
             digestId?: string;
-            /** @description How many notifications were gathered into that digest, or into this one. */
+            /** @description How many notifications were combined into that digest, or into this one. */
             digestSize?: number;
             /** Format: uuid */
             id: string;
@@ -2912,9 +2925,9 @@ export interface components {
              * @description How long the last attempt that has ended took.
              */
             lastDurationMs?: number;
-            /** @description Why the last attempt did not deliver. */
+            /** @description Why the last attempt did not deliver the message. */
             lastError?: string;
-            /** @description What the receiver answered to the last attempt that it answered. */
+            /** @description The receiver's answer to the last attempt that it answered. */
             lastStatusCode?: number;
             /**
              * Format: date-time
@@ -2942,7 +2955,7 @@ export interface components {
             verdicts?: components["schemas"]["AttemptVerdict"][];
             /** Format: uuid */
             webhookId: string;
-            /** @description The webhook's present name; empty when it is gone. */
+            /** @description The webhook's current name; empty when it is gone. */
             webhookName: string;
         };
         NotificationCounts: {
@@ -2989,7 +3002,7 @@ export interface components {
         };
         /**
          * @description `PENDING` waits, or is being attempted for the first time; `RETRYING` was attempted and will be attempted again.
-         *     `DELIVERED` was accepted. `FAILED` was refused for good. `EXHAUSTED` was attempted as often as the schedule
+         *     `DELIVERED` was accepted. `FAILED` was refused permanently. `EXHAUSTED` was attempted as often as the schedule
          *     allows, or waited for longer than it lasts. `DISCARDED` was discarded by a person, or by Tocsin because it was
          *     older than the webhook's `eventMaxAgeSeconds`. `SUPPRESSED` was not to be sent, because a silence was in force
          *     when it was written.
@@ -3018,12 +3031,12 @@ export interface components {
         PartitionStatus: {
             /**
              * Format: date-time
-             * @description The start time from which on something before it is still to be judged. Absent when nothing is.
+             * @description The earliest start time before the cursor that must still be evaluated. Absent if there is none.
              */
             backfillFrom?: string;
             /**
              * Format: date-time
-             * @description The start time up to which exchanges are judged. Absent before the first pass and while the partition has no enabled rule.
+             * @description The start time up to which exchanges have been evaluated. Absent before the first pass and while the partition has no enabled rule.
              */
             cursorAt?: string;
             /**
@@ -3080,20 +3093,20 @@ export interface components {
             host: string;
             method: string;
         };
-        /** @description What a webhook would have got. */
+        /** @description The messages that a webhook would have received. */
         PreviewLoad: {
             /**
              * Format: int64
              * @description The most messages within one minute.
              */
             busiestMinute: number;
-            /** @description Whether the busiest minute holds more than the bound lets through, so that messages wait. */
+            /** @description Whether the busiest minute exceeds the limit, so that messages wait. */
             exceedsRate: boolean;
             /** Format: int64 */
             notifications: number;
             /**
              * Format: double
-             * @description The webhook's bound; 0 is none.
+             * @description The webhook's limit; 0 means none.
              */
             ratePerSecond: number;
             /** Format: uuid */
@@ -3111,9 +3124,9 @@ export interface components {
         PreviewShare: {
             /** Format: int64 */
             alerts: number;
-            /** @description Empty if alerts are about counts over several. */
+            /** @description Empty if the alerts count exchanges of several. */
             application: string;
-            /** @description Empty if alerts are about counts over several. */
+            /** @description Empty if the alerts count exchanges of several. */
             route: string;
         };
         /** @description Problem details (RFC 9457). */
@@ -3124,7 +3137,7 @@ export interface components {
              *     another one for a status without a separate kind.
              */
             code: string;
-            /** @description What happened, for people. Absent when the fault is Tocsin's. */
+            /** @description What happened, in a sentence. Absent for internal errors. */
             detail?: string;
             errors?: components["schemas"]["FieldError"][];
             /** @description Names this request in Tocsin's log. */
@@ -3163,18 +3176,18 @@ export interface components {
         ReadResult: {
             /**
              * Format: int64
-             * @description Alerts that were not so before.
+             * @description Alerts that changed.
              */
             changed: number;
         };
         Receiver: {
             /** @description What it gets, in a sentence. */
             about: string;
-            /** @description What a new webhook begins with. */
+            /** @description The default of a new webhook. */
             digestAbove: number;
-            /** @description Where its own documentation is. */
+            /** @description The address of its documentation. */
             docs?: string;
-            /** @description What else than raised alerts it can be notified of. */
+            /** @description The events, in addition to raised alerts, that it can be notified of. */
             events: components["schemas"]["WebhookEvent"][];
             id: string;
             inputs: components["schemas"]["ReceiverInput"][];
@@ -3185,7 +3198,7 @@ export interface components {
             own: boolean;
             /**
              * Format: double
-             * @description What a new webhook begins with.
+             * @description The default of a new webhook.
              */
             ratePerSecond: number;
         };
@@ -3198,7 +3211,7 @@ export interface components {
             default?: string;
             help?: string;
             label: string;
-            /** @description Where the value is found: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names. */
+            /** @description Where to find the value: a URL, or `{{input.NAME}}/PATH`, a page of the server that another input names. */
             link?: string;
             name: string;
             /** @description A regular expression that the text matches as a whole. */
@@ -3241,7 +3254,7 @@ export interface components {
             alerted: number;
             /**
              * Format: int64
-             * @description Alerts of a rule over a window that counted something else than the table contains.
+             * @description Alerts of a rule over a window whose count differs from the table.
              */
             different?: number;
             /** @description What was found about the alerts of a rule over a window, the first few of each kind. */
@@ -3253,10 +3266,10 @@ export interface components {
             from: string;
             /**
              * Format: int64
-             * @description Those that did not count what became visible later.
+             * @description Those that did not count exchanges that became visible later.
              */
             late?: number;
-            /** @description How late that was at most. */
+            /** @description The longest delay of these exchanges. */
             lateBySeconds?: number;
             /**
              * Format: int64
@@ -3270,7 +3283,7 @@ export interface components {
             matching: number;
             /**
              * Format: int64
-             * @description Those that have none although they should; 0 when all is well.
+             * @description Those that have no alert although they should; 0 when nothing is missing.
              */
             missing: number;
             /** @description The execution ids of the first few that are missing. */
@@ -3318,7 +3331,7 @@ export interface components {
             group?: string;
             /** @enum {string} */
             kind: "MISSING" | "UNFOUNDED" | "DIFFERENT" | "LATE" | "UNCHECKED";
-            /** @description How late what was not counted became visible. Where an alert is missing, none is if exchanges became visible as late as that. */
+            /** @description How late the exchanges that were not counted became visible. Where an alert is missing, it is not missing if exchanges became visible that late. */
             lateBySeconds?: number;
             /**
              * Format: int64
@@ -3358,7 +3371,7 @@ export interface components {
              */
             claimedRules: number;
             host: string;
-            /** @description What leases, attempts and the log name it by; `replicaId` of the status is the one that answers. */
+            /** @description Its name in leases, attempts and the log; `replicaId` of the status is the one that answers. */
             id: string;
             /** Format: double */
             lastBeatAgeSeconds: number;
@@ -3447,14 +3460,14 @@ export interface components {
             ids?: string[];
         };
         /**
-         * @description What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+         * @description The permissions of a user or token. Each role includes those before it. `operator`: acknowledge, resolve, assign, snooze, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "editor" | "admin";
         RotatedSecret: {
             /**
              * Format: date-time
-             * @description Until when the former secret also signs; absent if there is none.
+             * @description Until when requests are also signed with the former secret; absent if there is none.
              */
             formerSecretUntil?: string;
             /** @description The new secret, `whsec_` and base64. It is not shown again. */
@@ -3498,31 +3511,31 @@ export interface components {
             version: number;
         };
         /**
-         * @description The part of the routing policy that a person writes. An alert passes the routes from the first one on: it takes
-         *     each route that matches, and stops at the first of these that does not continue. An alert that took no route goes
+         * @description The part of the routing policy that a person writes. An alert is compared with the routes in order: it takes
+         *     each route that matches, up to the first one that does not continue. An alert that took no route goes
          *     to the default. Each webhook gets one message, however many routes lead to it. A policy names at most 100 webhooks
          *     in all.
          */
         RoutingPolicyDefinition: {
             defaultEscalation?: components["schemas"]["EscalationStep"][];
-            /** @description Who is notified of alerts that took no route; empty is nobody. */
+            /** @description Who is notified of alerts that took no route; empty means nobody. */
             defaultWebhookIds?: string[];
             routes?: components["schemas"]["RoutingRoute"][];
         };
         /** @description A route leads alerts to webhooks. */
         RoutingRoute: {
             /**
-             * @description Whether an alert that took the route looks at the next ones, too.
+             * @description Whether an alert that took the route is also compared with the next ones.
              * @default false
              */
             continue?: boolean;
             /** @description What follows while nobody acknowledges the alert. */
             escalation?: components["schemas"]["EscalationStep"][];
-            /** @description Which alerts take the route; absent, or without conditions, all. */
+            /** @description Which alerts take the route; absent, or without conditions, means all. */
             match?: components["schemas"]["AlertMatch"];
-            /** @description No two routes of the policy have the same. */
+            /** @description Unique within the policy. */
             name: string;
-            /** @description Who is notified; empty is nobody. */
+            /** @description Who is notified; empty means nobody. */
             webhookIds?: string[];
         };
         RoutingTestAnswer: {
@@ -3531,18 +3544,18 @@ export interface components {
             escalation?: components["schemas"]["EscalationStep"][];
             /**
              * Format: int64
-             * @description The version of the stored policy; absent of one that was sent along.
+             * @description The version of the stored policy; absent if the request contained a policy.
              */
             policyVersion?: number;
             /** @description Every route of the policy, in its order. */
             routes: components["schemas"]["RoutingTestRoute"][];
-            /** @description Of an alert: how it was routed when it fired. */
+            /** @description For an alert: how it was routed when it fired. */
             stored?: components["schemas"]["AlertRouting"];
-            /** @description The silence that would suppress the messages at present. */
+            /** @description The silence that would suppress the messages now. */
             suppressedBy?: components["schemas"]["SuppressedBy"];
             webhooks: components["schemas"]["RoutingTestWebhook"][];
         };
-        /** @description An exchange as somebody thinks of it. What is absent is empty; the status is then `FAILED`. */
+        /** @description A hypothetical exchange. Absent fields are empty; an absent status is `FAILED`. */
         RoutingTestExchange: {
             application?: string;
             attributes?: {
@@ -3568,7 +3581,7 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
-            /** @description The policy to go by; absent is the stored one. */
+            /** @description The policy to test; absent means the stored one. */
             policy?: components["schemas"]["RoutingPolicyDefinition"];
             rule?: components["schemas"]["RuleDefinition"];
             /** Format: uuid */
@@ -3589,10 +3602,10 @@ export interface components {
             name: string;
             /**
              * Format: date-time
-             * @description Until when its quiet hours would hold the message at present; absent if they would not.
+             * @description Until when its quiet hours would hold the message now; absent if they would not.
              */
             quietUntil?: string;
-            /** @description The names of the routes that lead to it; empty of the default, and of a rule's own webhooks. */
+            /** @description The names of the routes that lead to it; empty for the default, and for a rule's own webhooks. */
             routes: string[];
         };
         Rule: {
@@ -3703,14 +3716,15 @@ export interface components {
             actor: string;
             /** @description `user`, `token`, `program`, or `database` for a change made there by hand. */
             actorKind: string;
-            /** @description What became of it. */
+            /** @description The new state. */
             after?: {
                 [key: string]: unknown;
             };
             /** Format: date-time */
             at: string;
             /**
-             * @description What was: of an update the fields that changed, by their names in a rule's definition; of `unbind` the `webhookId` and
+             * @description The former state: for an update, the fields that changed, by their names in a rule's definition; of `unbind`
+             *     the `webhookId` and
              *     the webhook's name as `webhook`.
              */
             before?: {
@@ -3732,11 +3746,11 @@ export interface components {
             complete: boolean;
             /**
              * Format: date-time
-             * @description Where the first bucket begins.
+             * @description The start of the first bucket.
              */
             from: string;
         };
-        /** @description What a person writes of a rule. */
+        /** @description The part of a rule that a person writes. */
         RuleDefinition: {
             /**
              * @description For ABSENT_IN_WINDOW: when exchanges are expected. An alert fires only if the whole window lies within these
@@ -3759,7 +3773,7 @@ export interface components {
             filter?: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             /**
-             * @description How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
+             * @description How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires immediately.
              * @default 0
              */
             forDurationSeconds?: number;
@@ -3806,7 +3820,7 @@ export interface components {
              */
             minVolume?: number;
             name: string;
-            /** @description What people should know who handle its alerts. */
+            /** @description What people who handle its alerts should know. */
             note?: string;
             /**
              * @description Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
@@ -3823,7 +3837,7 @@ export interface components {
              *     scope. Absent for other modes.
              */
             percent?: number;
-            /** @description Of DURATION_IN_WINDOW, 50, 95 or 99. Of a hundred exchanges as many take no longer than its value. */
+            /** @description For DURATION_IN_WINDOW: 50, 95 or 99, the percentage of exchanges that take no longer than the value. */
             percentile?: number;
             /**
              * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 means no reminders. 0 for
@@ -3836,7 +3850,7 @@ export interface components {
              *     nothing.
              */
             resolution?: components["schemas"]["RuleResolution"];
-            /** @description Where people read what to do about its alerts, http or https. */
+            /** @description The address of the instructions for its alerts, http or https. */
             runbookUrl?: string;
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
@@ -3859,7 +3873,7 @@ export interface components {
              */
             titleTemplate?: string;
             /**
-             * @description Leave it to the routing policy who is notified. Then the rule names no webhooks.
+             * @description Whether the routing policy decides who is notified. The rule then names no webhooks.
              * @default false
              */
             useRoutingPolicy?: boolean;
@@ -3886,7 +3900,7 @@ export interface components {
             before: number;
             /**
              * Format: date-time
-             * @description What is compared begins here. Equal to `from`, unless `truncated`.
+             * @description The comparison starts here. Equal to `from`, unless `truncated`.
              */
             coveredFrom: string;
             /** Format: date-time */
@@ -3894,12 +3908,12 @@ export interface components {
             removed: components["schemas"]["ChangedAlerts"];
             /**
              * Format: int64
-             * @description Exchanges that were judged.
+             * @description Exchanges that were evaluated.
              */
             scanned: number;
             /** Format: date-time */
             to: string;
-            /** @description Whether a bound was met. */
+            /** @description Whether a limit was reached. */
             truncated: boolean;
         };
         /** @description Rules as they are kept in files. */
@@ -3918,7 +3932,7 @@ export interface components {
             ruleName: string;
             /**
              * @description The parts of the condition that the exchange does not meet, such as `scope.notRoutes`. For a rule that is
-             *     disabled or was not armed, those of its present condition.
+             *     disabled or was not armed, those of its current condition.
              */
             unmet?: string[];
             verdict: components["schemas"]["ExplainVerdict"];
@@ -3931,22 +3945,24 @@ export interface components {
             /** @description The path, such as `filter.statuses`; webhooks are listed as `webhooks`, by name. */
             field: string;
         };
-        /** @description How a rule's evaluation is doing. */
+        /** @description The state of a rule's evaluation. */
         RuleHealth: {
             /**
              * Format: date-time
-             * @description The earliest start time behind the cursor that is still to be judged, in addition to new exchanges. This
-             *     happens for a while after a start or an outage. Absent if there is nothing to judge, and while the rule is
+             * @description The earliest start time behind the cursor that must still be evaluated, in addition to new exchanges. This
+             *     happens for a while after a start or an outage. Absent if there is nothing to evaluate, and while the rule
+             *     is
              *     disabled.
              */
             backfillFrom?: string;
             /**
-             * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, except those
+             * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
+             *     those
              *     that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
              *     before the first evaluation, while the rule is disabled, and for rules over a window.
              */
             cursor?: string;
-            /** @description Whether the rule cannot be evaluated. It is left out, and tried again from time to time. */
+            /** @description Whether the rule cannot be evaluated. It is then skipped, and retried from time to time. */
             failing?: boolean;
             /**
              * Format: double
@@ -4008,31 +4024,31 @@ export interface components {
             coveredFrom: string;
             /** Format: date-time */
             from: string;
-            /** @description The newest alerts as they would look, at most 20. Their ids name nothing. */
+            /** @description The newest alerts as they would look, at most 20. Their ids do not refer to stored alerts. */
             newest: components["schemas"]["Alert"][];
             /** @description Why a title or message is a fallback; absent when none is. */
             problem?: string;
             /**
              * Format: int64
-             * @description Exchanges that were judged.
+             * @description Exchanges that were evaluated.
              */
             scanned: number;
             shares: components["schemas"]["PreviewShare"][];
             /** Format: date-time */
             to: string;
-            /** @description Whether a bound was met. All numbers are then lower bounds. */
+            /** @description Whether a limit was reached. All numbers are then lower bounds. */
             truncated: boolean;
             webhooks: components["schemas"]["PreviewLoad"][];
         };
         RuleReplay: {
             /**
              * Format: int64
-             * @description Alerts that it has raised; the others were there.
+             * @description Alerts that it has raised; the others existed already.
              */
             alerts: number;
             /**
              * Format: date-time
-             * @description What began before it is judged.
+             * @description Exchanges that started before it have been evaluated.
              */
             at: string;
             /** Format: date-time */
@@ -4040,7 +4056,7 @@ export interface components {
             createdBy: string;
             /**
              * Format: date-time
-             * @description Absent while it is under way.
+             * @description Absent while it is running.
              */
             endedAt?: string;
             /** @description Who cancelled it; absent if nobody did. */
@@ -4064,7 +4080,7 @@ export interface components {
         RuleReplayList: {
             /**
              * Format: date-time
-             * @description No replay begins before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
+             * @description No replay can start before it, because retention may have deleted alerts of the time before. Absent while it has deleted none.
              */
             floor?: string;
             items: components["schemas"]["RuleReplay"][];
@@ -4078,7 +4094,7 @@ export interface components {
         RuleReplayPreview: {
             /**
              * Format: int64
-             * @description How many of the alerts of the preview are there already.
+             * @description How many of the alerts of the preview already exist.
              */
             existing: number;
             preview: components["schemas"]["RulePreview"];
@@ -4086,30 +4102,31 @@ export interface components {
         RuleReplayRange: {
             /**
              * Format: date-time
-             * @description Exchanges that began at or after it.
+             * @description Exchanges that started at or after it.
              */
             from: string;
             /**
              * Format: date-time
-             * @description Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+             * @description Exchanges that started before it. Not in the future, and at most 366 days after `from`.
              */
             to: string;
         };
         RuleReplayRequest: {
             /**
              * Format: date-time
-             * @description Exchanges that began at or after it.
+             * @description Exchanges that started at or after it.
              */
             from: string;
             messages: components["schemas"]["RuleReplayMessages"];
             /**
              * Format: date-time
-             * @description Exchanges that began before it. Not in the future, and at most 366 days after `from`.
+             * @description Exchanges that started before it. Not in the future, and at most 366 days after `from`.
              */
             to: string;
         };
         /**
-         * @description RUNNING: it is not finished. DONE: the whole range has been judged. CANCELLED: a person ended it. STOPPED: the
+         * @description RUNNING: it is not finished. DONE: the whole range has been evaluated. CANCELLED: a person ended it. STOPPED:
+         *     the
          *     rule was disabled, deleted, or its condition was changed. FAILED: its alerts cannot be stored.
          * @enum {string}
          */
@@ -4119,13 +4136,14 @@ export interface components {
          *     them first. The next exchange that fails raises a separate alert.
          */
         RuleResolution: {
-            /** @description How long after it was raised an alert is resolved, by Postgres's clock. Absent never does. */
+            /** @description How long after it was raised an alert is resolved, by Postgres's clock. Absent means never. */
             afterSeconds?: number;
-            /** @description Of ATTRIBUTE: the key of the attribute. */
+            /** @description For ATTRIBUTE: the key of the attribute. */
             attribute?: string;
             /**
-             * @description Which exchange resolves an alert: one that COMPLETED and began after the failed one had ended (had begun, if
-             *     the source does not tell the end), of the same environment, application and route, with the same correlation
+             * @description Which exchange resolves an alert: one that COMPLETED and started after the failed one had ended (had
+             *     started, if the source does not provide the end), of the same environment, application and route, with the
+             *     same correlation
              *     id or the same value of `attribute`. Absent means none. Not for rules whose `filter.statuses` contains
              *     COMPLETED.
              * @enum {string}
@@ -4142,12 +4160,12 @@ export interface components {
         RuleStatus: {
             /**
              * Format: date-time
-             * @description The earliest start time that one of them still has to judge. Absent if there is none.
+             * @description The earliest start time that one of them still has to evaluate. Absent if there is none.
              */
             backfillFrom?: string;
             /**
              * Format: int64
-             * @description Enabled rules that still have to judge exchanges behind their cursors. New exchanges are judged at the same time.
+             * @description Enabled rules that still have to evaluate exchanges behind their cursors. New exchanges are evaluated at the same time.
              */
             backfilling: number;
             /** Format: int64 */
@@ -4197,7 +4215,7 @@ export interface components {
         };
         SecretRotation: {
             /**
-             * @description How long the former secret signs in addition to the new one; 0 drops it at once.
+             * @description How long requests are also signed with the former secret; 0 drops it immediately.
              * @default 86400
              */
             overlapSeconds?: number;
@@ -4216,7 +4234,7 @@ export interface components {
             provider?: components["schemas"]["SignInProvider"];
             /** @description There is no administrator yet. */
             setupNeeded: boolean;
-            /** @description Whether this call came with a session or a token that holds. */
+            /** @description Whether this call came with a valid session or token. */
             signedIn: boolean;
         };
         SignInLink: {
@@ -4227,7 +4245,7 @@ export interface components {
         };
         /** @description An OpenID Connect provider; absent if there is none. */
         SignInProvider: {
-            /** @description What the button says. */
+            /** @description The text of the button. */
             name: string;
             /** @description Where the button leads; `return` may name the page to come back to. */
             url: string;
@@ -4244,12 +4262,12 @@ export interface components {
             endedBy?: string;
             /**
              * Format: date-time
-             * @description Absent of a silence that recurs without end.
+             * @description Absent for a silence that recurs without end.
              */
             endsAt?: string;
             /**
              * Format: date-time
-             * @description When the present window began, or the next one will. Absent once it is over.
+             * @description When the current window started, or the next one starts. Absent once it is over.
              */
             from?: string;
             /** Format: uuid */
@@ -4289,21 +4307,21 @@ export interface components {
             state: components["schemas"]["AlertState"];
             title: string;
         };
-        /** @description What a person writes of a silence. */
+        /** @description The part of a silence that a person writes. */
         SilenceDefinition: {
             /**
              * Format: date-time
-             * @description At most 366 days after the start. It may be absent if the silence recurs, and is then never.
+             * @description At most 366 days after the start. It may be absent if the silence recurs; it then never ends.
              */
             endsAt?: string;
             match: components["schemas"]["AlertMatch"];
-            /** @description Of the silences that are not over no two have the same. */
+            /** @description Unique among the silences that are not over. */
             name: string;
             reason?: string;
             recurrence?: components["schemas"]["SilenceRecurrence"];
             /**
              * Format: date-time
-             * @description Absent, or past, is now.
+             * @description Absent, or in the past, means now.
              */
             startsAt?: string;
         };
@@ -4317,7 +4335,7 @@ export interface components {
              * @description Alerts that fired in the last 24 hours.
              */
             alerts: number;
-            /** @description False if only the newest alerts were looked at. */
+            /** @description False if only the newest alerts were examined. */
             complete: boolean;
             /**
              * Format: int64
@@ -4340,7 +4358,7 @@ export interface components {
             suppressedAlerts: number;
             /** Format: int64 */
             suppressedMessages: number;
-            /** @description Of a recurrence: the present window, if there is one, and the next ones. */
+            /** @description For a recurrence: the current window, if there is one, and the next ones. */
             windows: components["schemas"]["SilenceWindow"][];
         };
         SilencePreviewRequest: {
@@ -4349,7 +4367,7 @@ export interface components {
         };
         /**
          * @description Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
-         *     zone, and lasts as long as it says, even if clocks are changed meanwhile. If the time of day is skipped, the
+         *     zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
          *     window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
          */
         SilenceRecurrence: {
@@ -4400,15 +4418,15 @@ export interface components {
              */
             threads?: boolean;
         };
-        /** @description The Slack app that a webhook posts as. Left out, it stays, unless `url` is given. */
+        /** @description The Slack app that a webhook posts as. If left out, it stays, unless `url` is given. */
         SlackAppEdit: {
-            /** @description Left out, the present one stays. */
+            /** @description If left out, the current one stays. */
             botToken?: string;
             /** @description The channel's id, such as C0123456789, or its name after a #. */
             channel: string;
-            /** @description Left out, the present one stays; empty, messages have no buttons. */
+            /** @description If left out, the current one stays; if empty, messages have no buttons. */
             signingSecret?: string;
-            /** @description Left out, it stays as it is. */
+            /** @description If left out, it stays as it is. */
             threads?: boolean;
         };
         Status: {
@@ -4433,7 +4451,7 @@ export interface components {
             createdBy: string;
             /**
              * Format: date-time
-             * @description When it ends, or has ended. Absent of one that recurs without end.
+             * @description When it ends, or has ended. Absent for one that recurs without end.
              */
             endsAt?: string;
             /** Format: uuid */
@@ -4444,17 +4462,17 @@ export interface components {
         SystemHistoryAnswer: {
             /**
              * Format: date-time
-             * @description Where the first step begins.
+             * @description The start of the first step.
              */
             from: string;
             steps: components["schemas"]["SystemStep"][];
             stepSeconds: number;
         };
-        /** @description Empty if there is no sample, because nothing ran. */
+        /** @description Empty if there is no sample, because no replica was running. */
         SystemStep: {
             /**
              * Format: double
-             * @description How far the partition was behind that was the farthest. Absent while none had a cursor.
+             * @description The lag of the slowest partition. Absent while none had a cursor.
              */
             lagSeconds?: number;
             /**
@@ -4480,15 +4498,16 @@ export interface components {
             name: string;
         };
         /**
-         * @description A group of people who share alerts. A team owns the rules whose `owner` is its name, and can be a target of rules;
+         * @description A group of people who share alerts. A team owns the rules that name it as their `owner`, and can be a target of
+         *     rules;
          *     the alerts of these rules belong to its members (`mine`). An alert can escalate to it.
          */
         Team: {
-            /** @description Groups of the OpenID Connect provider whose members are the team's, as it names them in the claim that TOCSIN_OIDC_GROUPS_CLAIM names. */
+            /** @description Groups of the OpenID Connect provider, as they are named in the claim TOCSIN_OIDC_GROUPS_CLAIM. Their members belong to the team. */
             groups?: string[];
             /** @description E-mail addresses; case does not matter. */
             members?: string[];
-            /** @description No two teams have the same. */
+            /** @description Unique among the teams. */
             name: string;
             /** @description Who is notified of alerts that escalate to the team. */
             webhookIds?: string[];
@@ -4522,11 +4541,11 @@ export interface components {
             /** Format: int64 */
             durationMs?: number;
             exchange?: components["schemas"]["ExchangeRef"];
-            /** @description PER_EXCHANGE by default. A preview of the other modes shows a made-up count. */
+            /** @description PER_EXCHANGE by default. A preview of the other modes shows a sample count. */
             fireMode?: components["schemas"]["FireMode"];
             groupBy?: components["schemas"]["GroupBy"];
             groupByAttribute?: string;
-            /** @description Without a webhook, the kind of one. generic by default. */
+            /** @description The kind, if no webhook is given. generic by default. */
             kind?: components["schemas"]["WebhookKind"];
             labels?: {
                 [key: string]: string;
@@ -4548,7 +4567,7 @@ export interface components {
             severity?: components["schemas"]["Severity"];
             shortWindowSeconds?: number;
             /**
-             * @description Of a COUNT_IN_WINDOW or ABSENT_IN_WINDOW whose count is shown; with the other numbers of a window it makes the count that of the rule.
+             * @description For COUNT_IN_WINDOW and ABSENT_IN_WINDOW. The sample count uses this number, and the other numbers of the window.
              * @default 0
              */
             threshold?: number;
@@ -4559,13 +4578,13 @@ export interface components {
             titleTemplate?: string;
             /**
              * Format: uuid
-             * @description The webhook that would be called. Its kind and template count.
+             * @description The webhook that would be called. Its kind and template are used.
              */
             webhookId?: string;
             /** @default 0 */
             windowSeconds?: number;
         };
-        /** @description What came of a test message. */
+        /** @description The result of a test message. */
         TestResult: {
             /** Format: double */
             durationMs: number;
@@ -4575,10 +4594,10 @@ export interface components {
             problem?: string;
             /** @description The beginning of the answer's body. */
             response?: string;
-            /** @description The status of HTTP, or the code of SMTP; absent when there was no answer. */
+            /** @description The HTTP status, or the SMTP code; absent when there was no answer. */
             statusCode?: number;
             /**
-             * @description As of an attempt. `DELIVERED` is what one wants to see.
+             * @description As for an attempt. `DELIVERED` means success.
              * @enum {string}
              */
             verdict: "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
@@ -4656,12 +4675,12 @@ export interface components {
         UsualDuration: {
             /**
              * Format: int64
-             * @description How many were looked at.
+             * @description How many were examined.
              */
             exchanges: number;
             /** @description Absent if fewer than 20 were found. */
             medianNs?: string;
-            /** @description What 95 of a hundred do not exceed. Absent as the median is. */
+            /** @description The 95th percentile. Absent if the median is absent. */
             p95Ns?: string;
         };
         /** @description A filter of the inbox under a name. */
@@ -4694,18 +4713,18 @@ export interface components {
             bodyTemplate: string;
             /** Format: date-time */
             createdAt: string;
-            /** @description How many notifications may wait before they are gathered into digests; 0 is never. */
+            /** @description How many notifications may wait before they are combined into digests; 0 means never. */
             digestAbove: number;
             /** @description Why Tocsin switched the webhook off. */
             disabledReason?: string;
             enabled: boolean;
-            /** @description How long after it happened a message about an event is sent at most. */
+            /** @description The maximum age of an event; messages about older events are discarded. */
             eventMaxAgeSeconds: number;
-            /** @description What else than raised alerts the webhook is notified of. */
+            /** @description The events, in addition to raised alerts, that the webhook is notified of. */
             events: components["schemas"]["WebhookEvent"][];
             /**
              * Format: date-time
-             * @description Until when a former signing secret also signs; absent if there is none.
+             * @description Until when requests are also signed with a former signing secret; absent if there is none.
              */
             formerSecretUntil?: string;
             hasClientCertificate?: boolean;
@@ -4715,7 +4734,7 @@ export interface components {
             health: components["schemas"]["WebhookHealth"];
             /**
              * Format: date-time
-             * @description Nothing is sent before, because the receiver asked for it.
+             * @description No message is sent before this instant, because the receiver asked for a pause.
              */
             heldUntil?: string;
             /** Format: uuid */
@@ -4723,7 +4742,7 @@ export interface components {
             kind: components["schemas"]["WebhookKind"];
             maxConcurrent: number;
             name: string;
-            /** @description Whether it hears of rules that cannot be evaluated. */
+            /** @description Whether it is notified of rules that cannot be evaluated. */
             operators: boolean;
             preset?: components["schemas"]["WebhookPreset"];
             quietHours?: components["schemas"]["QuietHours"];
@@ -4754,7 +4773,7 @@ export interface components {
             complete: boolean;
             /**
              * Format: date-time
-             * @description Where the first bucket begins.
+             * @description The start of the first bucket.
              */
             from: string;
             /**
@@ -4763,7 +4782,7 @@ export interface components {
              */
             lastSuccessAt?: string;
         };
-        /** @description What a person writes of a webhook. */
+        /** @description The part of a webhook that a person writes. */
         WebhookDefinition: {
             /**
              * @description Mustache in JSON; empty means the kind's own layout.
@@ -4771,7 +4790,7 @@ export interface components {
              */
             bodyTemplate?: string;
             /**
-             * @description Shown to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
+             * @description Presented to the receiver in the TLS handshake; a certificate, perhaps its chain, and the private key, as PEM. Empty means none.
              * @default
              */
             clientCertificate?: string;
@@ -4784,7 +4803,7 @@ export interface components {
             /** @default true */
             enabled?: boolean;
             /**
-             * @description How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
+             * @description The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
@@ -4802,13 +4821,13 @@ export interface components {
             };
             kind: components["schemas"]["WebhookKind"];
             /**
-             * @description Attempts under way in one process.
+             * @description Concurrent attempts of one process.
              * @default 8
              */
             maxConcurrent?: number;
             name: string;
             /**
-             * @description Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+             * @description Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
              * @default false
              */
             operators?: boolean;
@@ -4816,7 +4835,7 @@ export interface components {
             quietHours?: components["schemas"]["QuietHours"];
             /**
              * Format: double
-             * @description Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+             * @description Attempts per second, by all replicas together; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
              */
             ratePerSecond?: number;
             /**
@@ -4827,7 +4846,7 @@ export interface components {
             slack?: components["schemas"]["SlackAppDefinition"];
             /**
              * Format: double
-             * @description Bounds one attempt.
+             * @description The limit of one attempt.
              * @default 10
              */
             timeoutSeconds?: number;
@@ -4837,31 +4856,31 @@ export interface components {
              */
             url?: string;
         };
-        /** @description What a person edits of a webhook. */
+        /** @description The part of a webhook that a person edits. */
         WebhookEdit: {
             /**
              * @description Mustache in JSON; empty means the kind's own layout.
              * @default
              */
             bodyTemplate?: string;
-            /** @description Left out, the present one stays; empty, none is shown. */
+            /** @description If left out, the current one stays; if empty, none is presented. */
             clientCertificate?: string;
-            /** @description As of a new webhook; the default is 20 for slack, else 0. */
+            /** @description As for a new webhook; the default is 20 for slack, else 0. */
             digestAbove?: number;
             /** @default true */
             enabled?: boolean;
             /**
-             * @description How long after it happened a message about an event is sent at most. After that it is discarded. Receivers that know alerts by a key are notified of everything, however old.
+             * @description The maximum age of an event. Messages about older events are discarded. Receivers that know alerts by a key get all events, however old.
              * @default 86400
              */
             eventMaxAgeSeconds?: number;
             /**
-             * @description As of a new webhook.
+             * @description As for a new webhook.
              * @default []
              */
             events?: components["schemas"]["WebhookEvent"][];
             /**
-             * @description Sent with each request. If they are left out, the present ones stay. An edit that moves `url` to another
+             * @description Sent with each request. If they are left out, the current ones stay. An edit that moves `url` to another
              *     scheme, host or port has to give them again, because permission to edit a webhook does not include reading
              *     them.
              */
@@ -4869,13 +4888,13 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Attempts under way in one process.
+             * @description Concurrent attempts of one process.
              * @default 8
              */
             maxConcurrent?: number;
             name: string;
             /**
-             * @description Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+             * @description Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
              * @default false
              */
             operators?: boolean;
@@ -4883,19 +4902,19 @@ export interface components {
             quietHours?: components["schemas"]["QuietHours"];
             /**
              * Format: double
-             * @description Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+             * @description Attempts per second; 0 means no limit. The default is 1 for slack, which is Slack's limit, else 0.
              */
             ratePerSecond?: number;
-            /** @description Left out, the present one stays; empty, requests are not signed. */
+            /** @description If left out, the current one stays; if empty, requests are not signed. */
             signingSecret?: string;
             slack?: components["schemas"]["SlackAppEdit"];
             /**
              * Format: double
-             * @description Bounds one attempt.
+             * @description The limit of one attempt.
              * @default 10
              */
             timeoutSeconds?: number;
-            /** @description An http or https URL. Left out, the present one stays, unless `slack` is given. */
+            /** @description An http or https URL. If left out, the current one stays, unless `slack` is given. */
             url?: string;
         };
         /**
@@ -4909,7 +4928,7 @@ export interface components {
             consecutiveFailures: number;
             /** @description Of `off`: why Tocsin switched the webhook off; left out when a person did. */
             disabledReason?: string;
-            /** @description Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit. */
+            /** @description Why the last attempt was not answered; kept when the receiver answers again, cleared by an edit. */
             lastError?: string;
             /** Format: date-time */
             lastErrorAt?: string;
@@ -4940,7 +4959,7 @@ export interface components {
         /** @description The receiver that a webhook is for. */
         WebhookPreset: {
             id: string;
-            /** @description Those that are no secret. */
+            /** @description Those that are not secret. */
             inputs: {
                 [key: string]: string;
             };
@@ -4963,7 +4982,7 @@ export interface components {
              * @description How many exchanges matched; of DURATION_IN_WINDOW, how many of them took `threshold` or longer.
              */
             observed: number;
-            /** @description Of DURATION_IN_WINDOW. */
+            /** @description For DURATION_IN_WINDOW. */
             percentile?: number;
             /**
              * Format: double
@@ -4973,17 +4992,17 @@ export interface components {
             shortWindowSeconds?: number;
             /**
              * Format: double
-             * @description In the unit of `value`; of a count, a number of exchanges. An absence is below it.
+             * @description In the unit of `value`; for a count, a number of exchanges. For an absence, the count is below it.
              */
             threshold: number;
             /**
              * Format: double
-             * @description A percentage of RATIO_IN_WINDOW, milliseconds of DURATION_IN_WINDOW. Absent of the other modes, whose value is `observed`.
+             * @description A percentage for RATIO_IN_WINDOW, milliseconds for DURATION_IN_WINDOW. Absent for the other modes, whose value is `observed`.
              */
             value?: number;
             /**
              * Format: int64
-             * @description How many exchanges the value is of. Absent of COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
+             * @description The number of exchanges from which the value is calculated. Absent for COUNT_IN_WINDOW and ABSENT_IN_WINDOW.
              */
             volume?: number;
             windowSeconds: number;
@@ -5011,12 +5030,12 @@ export interface components {
         };
     };
     parameters: {
-        /** @description The `nextCursor` of the page before, as it was given. */
+        /** @description The `nextCursor` of the previous page, unchanged. */
         Cursor: string;
         /** @description How many hours to look back. */
         Hours: number;
         ID: string;
-        /** @description The greatest number of entries wanted. */
+        /** @description The maximum number of entries. */
         Limit: number;
         OnlyApplication: string[];
         /** @description Only alerts that are assigned to one of these; empty means alerts that are assigned to nobody. */
@@ -5064,7 +5083,7 @@ export interface components {
     headers: {
         /** @description The version, for `If-Match`. */
         ETag: string;
-        /** @description Where the new thing is. */
+        /** @description The address of the new resource. */
         Location: string;
         /** @description The session. */
         SetCookie: string;
@@ -5083,7 +5102,7 @@ export interface operations {
                 attribute?: components["parameters"]["OnlyAttribute"];
                 /** @description The alerts about exchanges with this correlation id. */
                 correlationId?: components["parameters"]["OnlyCorrelation"];
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The environments of the exchanges. */
                 environment?: components["parameters"]["OnlyEnvironment"];
@@ -5093,7 +5112,7 @@ export interface operations {
                 from?: components["parameters"]["OnlyFrom"];
                 /** @description Of these alerts, those that match the other parameters. */
                 id?: string[];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /**
                  * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
@@ -5476,7 +5495,7 @@ export interface operations {
                 by: "rule" | "signature" | "issue";
                 /** @description The alerts about exchanges with this correlation id. */
                 correlationId?: components["parameters"]["OnlyCorrelation"];
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The environments of the exchanges. */
                 environment?: components["parameters"]["OnlyEnvironment"];
@@ -5484,7 +5503,7 @@ export interface operations {
                 executionId?: components["parameters"]["OnlyExecution"];
                 /** @description Only alerts that fired at or after this instant. */
                 from?: components["parameters"]["OnlyFrom"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /**
                  * @description Only alerts that are assigned to the caller, and those of rules that are meant for the caller, or for a team that the caller is in, or
@@ -5541,7 +5560,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is known of the issue. */
+            /** @description The issue. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5557,9 +5576,9 @@ export interface operations {
         parameters: {
             query: {
                 application: string;
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 route: string;
                 /** @description As groups of alerts show it; empty for alerts without an error. */
@@ -5680,11 +5699,11 @@ export interface operations {
             query?: {
                 /** @description The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it. */
                 actor?: string;
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Not before this instant. */
                 from?: string;
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 objectId?: string;
                 /** @description What was changed, such as `rule`, `webhook`, `silence`, `alert`, `user`, `token`, `session`. */
@@ -5760,14 +5779,14 @@ export interface operations {
             query?: {
                 /** @description A name; `*` matches any characters. */
                 application?: string[];
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description A name; `*` matches any characters. */
                 environment?: string[];
                 errorType?: string[];
                 /** @description The earliest start. Without it, 24 hours before `to`. */
                 from?: string;
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Text in the error message. Case matters. */
                 q?: string;
@@ -5803,8 +5822,8 @@ export interface operations {
                 /** @description How many hours to look back. */
                 hours?: components["parameters"]["Hours"];
                 /**
-                 * @description When it began, to the nanosecond. Without it, the newest exchange with this id is explained: one that has an
-                 *     alert, otherwise one that began within `hours`.
+                 * @description When it started, to the nanosecond. Without it, the newest exchange with this id is explained: one that has
+                 *     an alert, otherwise one that started within `hours`.
                  */
                 startTime?: string;
             };
@@ -5836,7 +5855,7 @@ export interface operations {
                 field: "environment" | "application" | "route" | "errorType" | "attribute";
                 /** @description How many hours to look back. */
                 hours?: components["parameters"]["Hours"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /** @description The beginning of the values, ignoring case. */
                 prefix?: string;
@@ -5901,13 +5920,13 @@ export interface operations {
         parameters: {
             query?: {
                 alertId?: string[];
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description Members of these digests. */
                 digestId?: string[];
                 /** @description Created at or after this instant. */
                 from?: string;
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Leaves out members of digests, so that each entry is one message. */
                 onlyMessages?: boolean;
@@ -6260,9 +6279,9 @@ export interface operations {
     listRules: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;
@@ -6485,9 +6504,9 @@ export interface operations {
     listRuleHistory: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;
@@ -6907,9 +6926,9 @@ export interface operations {
     listSilences: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
                 /** @description List those that are over, in pages. */
                 past?: boolean;
@@ -7184,9 +7203,9 @@ export interface operations {
     listTokens: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;
@@ -7256,9 +7275,9 @@ export interface operations {
     listUsers: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;
@@ -7500,9 +7519,9 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before, as it was given. */
+                /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description The greatest number of entries wanted. */
+                /** @description The maximum number of entries. */
                 limit?: components["parameters"]["Limit"];
             };
             header?: never;

@@ -15,7 +15,7 @@ export function StatusLine() {
   const shown = facts(connection, status, !isError);
   return (
     <>
-      <section className={styles.line} aria-label="State of Tocsin">
+      <section className={styles.line} aria-label="Tocsin status">
         {outdated && (
           <span className={`${styles.fact} ${styles.warn}`}>
             Tocsin was updated.

@@ -79,7 +79,7 @@ test("what is too much to count is told roughly", () => {
 
 test("without an answer only the connection is known", () => {
   expect(texts("connecting", undefined, true)).toEqual(["quiet: Connecting…"]);
-  expect(texts("live", healthy, false)).toEqual(["bad: Tocsin does not answer: showing the last known state"]);
+  expect(texts("live", healthy, false)).toEqual(["bad: Tocsin is not responding: showing the last known state"]);
   expect(texts("reconnecting", healthy, false)).toEqual(["bad: Offline: showing the last known state"]);
 });
 
@@ -91,7 +91,7 @@ test("a screen reader hears that a problem begins, and nothing while only its fi
   });
   const said = (status: Status) => announcement(facts("live", status, true));
   expect(said(healthy)).toBe("");
-  expect(said(late(61, 5))).toBe("Evaluation is behind. Messages wait to be delivered.");
+  expect(said(late(61, 5))).toBe("Evaluation is behind. Messages are waiting to be delivered.");
   expect(said(late(400, 912))).toBe(said(late(61, 5)));
   expect(announcement(facts("reconnecting", healthy, false))).toBe("Offline.");
 });

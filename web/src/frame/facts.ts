@@ -72,7 +72,7 @@ export function facts(connection: Connection, status: Status | undefined, reacha
           ? "All messages delivered"
           : `${pending(outbox)} to deliver${age === undefined ? "" : `, oldest ${span(age)}`}`,
       tone: isOld ? "warn" : "quiet",
-      ...(isOld ? { said: "Messages wait to be delivered." } : {}),
+      ...(isOld ? { said: "Messages are waiting to be delivered." } : {}),
     });
   }
   return list;
@@ -80,7 +80,7 @@ export function facts(connection: Connection, status: Status | undefined, reacha
 
 function freshness(connection: Connection, reachable: boolean): Fact {
   if (!reachable) {
-    const what = connection === "live" ? "Tocsin does not answer" : "Offline";
+    const what = connection === "live" ? "Tocsin is not responding" : "Offline";
     return { key: "connection", text: `${what}: showing the last known state`, tone: "bad", said: `${what}.` };
   }
   switch (connection) {

@@ -141,8 +141,8 @@ export function AssignDialog({ what, onAssign, onClose }: AssignDialogProps) {
     >
       <Select label="Assign to" options={options} value={assignee} onChange={setAssignee} />
       <Checkbox
-        label="Also alerts that others handle"
-        description="Otherwise those stay with their assignees."
+        label="Include alerts that others handle"
+        description="Otherwise, they keep their assignees."
         checked={reassign}
         onChange={(event) => setReassign(event.currentTarget.checked)}
       />

@@ -155,7 +155,7 @@ describe("the inbox", () => {
     server.use(http.get(api("/alerts"), () => problem(403, { code: "forbidden", detail: "You may not see alerts." })));
     open("/inbox?fold=none");
     const failed = await screen.findByRole("alert");
-    expect(failed).toHaveTextContent(/^You may not see alerts.\s*Ask an administrator for the role that may do this./);
+    expect(failed).toHaveTextContent(/^You may not see alerts.\s*Ask an administrator for a role that allows this./);
     expect(within(failed).getByRole("button", { name: "Try again" })).toBeVisible();
   });
 });

@@ -78,7 +78,7 @@ export function IssueNotes({ of }: { of: IssueKey }) {
           stale={issueNotes(of).queryKey}
           onClose={() => setDoomed(undefined)}
         >
-          <p>The audit log keeps who wrote and deleted it, but not the text.</p>
+          <p>The audit log records who wrote it and who deleted it, but not the text.</p>
         </RemoveDialog>
       )}
     </Section>

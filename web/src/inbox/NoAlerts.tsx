@@ -47,7 +47,7 @@ export function NoAlerts({ filter }: { filter: AlertFilter }) {
     case "PENDING":
       return (
         <Empty icon={IconInbox} title="No pending alerts">
-          <p>Alerts whose threshold is reached, but not for long enough to fire, appear here.</p>
+          <p>Alerts whose threshold has been reached, but not yet for long enough to fire, appear here.</p>
         </Empty>
       );
     case "RESOLVED":

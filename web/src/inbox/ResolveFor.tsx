@@ -23,7 +23,7 @@ function Dialog({ alert, onAct, onClose }: { alert: Alert; onAct: (action: Actio
   const [wrong, setWrong] = useState("");
   return (
     <FormDialog
-      title="Resolve for a time"
+      title="Resolve for a while"
       action="Resolve"
       onClose={onClose}
       onSubmit={() => {
@@ -36,9 +36,9 @@ function Dialog({ alert, onAct, onClose }: { alert: Alert; onAct: (action: Actio
       }}
     >
       <p>
-        Without a time, a resolved alert fires again only after its value has been back once. With one, nothing fires
-        for {alert.count?.group ? `“${alert.count.group}”` : "this rule"} until the time is over, whatever the value
-        does; then it may fire again.
+        Without a duration, a resolved alert fires again only after its value has been back on the other side of the
+        threshold. With a duration, nothing fires for {alert.count?.group ? `“${alert.count.group}”` : "this rule"}{" "}
+        until it has passed, whatever the value is; then it may fire again.
       </p>
       <Amount
         label="Keep quiet for"

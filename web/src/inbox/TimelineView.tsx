@@ -151,7 +151,7 @@ function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: 
   if (cause?.reason === "AGE") {
     return (
       <>
-        <b>Resolved by age</b>, as its rule says
+        <b>Resolved by age</b>, as its rule specifies
       </>
     );
   }
@@ -170,7 +170,7 @@ function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: 
         <Link to="/explain" search={{ executionId, ...(startedAt ? { startTime: startedAt } : {}) }}>
           {executionId}
         </Link>{" "}
-        completed{startedAt && `, begun ${exactTime(startedAt)}`}
+        completed{startedAt && `, started ${exactTime(startedAt)}`}
       </>
     );
   }

@@ -179,7 +179,8 @@ describe("many alerts", () => {
       const dialog = await screen.findByRole("dialog", { name: /^Assign / });
       await within(dialog).findByRole("option", { name: "bo@example.com" });
       await user.selectOptions(within(dialog).getByRole("combobox", { name: "Assign to" }), "bo@example.com");
-      if (reassign) await user.click(within(dialog).getByRole("checkbox", { name: "Also alerts that others handle" }));
+      if (reassign)
+        await user.click(within(dialog).getByRole("checkbox", { name: "Include alerts that others handle" }));
       await user.click(within(dialog).getByRole("button", { name: "Assign" }));
     };
     await hand(false);

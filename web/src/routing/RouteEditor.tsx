@@ -61,7 +61,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
         </FormSection>
         <FormSection
           title="Which alerts"
-          hint="All conditions must hold; a blank one matches everything. Without any, all alerts take the route."
+          hint="All conditions must hold; a blank one matches everything. Without conditions, all alerts take the route."
         >
           <MatchFields form={form} ofRoute />
         </FormSection>
@@ -69,7 +69,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
           <Checkbox
             size="xs"
-            label="Continue: look at the next routes, too"
+            label="Continue with the next routes"
             {...form.getInputProps("goesOn", { type: "checkbox" })}
           />
         </FormSection>
@@ -99,7 +99,7 @@ function EscalationSection({ form, webhooks, teams }: EscalationProps) {
   return (
     <FormSection
       title="Escalation"
-      hint="Who else is notified while nobody acknowledges the alert, counted from when it fired. A step is void where the alert is acknowledged, resolved or snoozed by then."
+      hint="Who else is notified if nobody acknowledges the alert. The time counts from when it fired. A step is skipped if the alert has been acknowledged, resolved or snoozed by then."
     >
       <Steps steps={form.values.escalation} webhooks={webhooks} teams={teams} {...form.getInputProps("escalation")} />
     </FormSection>
@@ -126,7 +126,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
   return (
     <section className={styles.card} aria-label="Edit the default">
       <Form problems={[]} refusals={0} onSubmit={submit}>
-        <FormSection title="Default" hint="Who is notified of alerts that take no route. Without any, nobody is.">
+        <FormSection title="Default" hint="Who is notified of alerts that take no route. Without webhooks, nobody is.">
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
         </FormSection>
         <EscalationSection form={form} webhooks={webhooks} teams={teams} />
@@ -143,7 +143,7 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
 
 function Hooks({ webhooks, ...input }: { webhooks: readonly Webhook[]; onChange: (ids: string[]) => void }) {
   return (
-    <Checkbox.Group label="Webhooks" description="Without any, nobody is notified by this." {...input}>
+    <Checkbox.Group label="Webhooks" description="Without webhooks, this notifies nobody." {...input}>
       <div className={styles.hooks}>
         {webhooks.map(({ id, name, enabled }) => (
           <Checkbox key={id} size="xs" value={id} label={`${name}${enabled ? "" : " (disabled)"}`} />

@@ -105,12 +105,12 @@ test("the tester says who is notified and why, by the changes that are not saved
   const { user } = open("/routing");
   expect(await screen.findByText("#ops")).toBeVisible();
   expect(screen.getByText(/#ops is disabled/)).toBeVisible();
-  const steps = within(screen.getByRole("list", { name: "What becomes of each route" }));
+  const steps = within(screen.getByRole("list", { name: "Result for each route" }));
   expect(steps.getByText(/ERP: does not match/)).toHaveTextContent("ERP: does not match (the application)");
   await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
   await waitFor(() => expect(asked.at(-1)).toEqual({ severity: "CRITICAL", exchange: { application: "sap" } }));
   await user.click(screen.getByRole("button", { name: "Remove ERP" }));
-  expect(await screen.findByText("By the changes that are not saved yet.")).toBeVisible();
+  expect(await screen.findByText("This uses your unsaved changes.")).toBeVisible();
   await waitFor(() => expect(asked.at(-1)).toMatchObject({ policy: { routes: [{ name: "Rest" }] } }));
 });
 

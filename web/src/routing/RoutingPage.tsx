@@ -173,12 +173,12 @@ function Standing({ policy }: { policy: RoutingPolicy }) {
   return (
     <div>
       <p>
-        The routes are tried from the top. An alert takes each one that matches, up to the first that does not continue.
-        Each webhook gets one message.
+        Routes are tried from top to bottom. An alert takes each route that matches, up to the first one that does not
+        continue. Each webhook gets one message.
       </p>
       <p className={styles.sub}>
         {policy.rules === 0
-          ? "No rule uses the policy yet: choose it under “Who is notified” of a rule."
+          ? "No rule uses the policy yet. To use it, choose it under “Who is notified” in a rule."
           : `Used by ${counted(policy.rules, "rule")}.`}
         {policy.updatedAt && (
           <>

@@ -33,7 +33,7 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
   });
   return (
     <div className={styles.tester}>
-      <h2>Who would get this, and why?</h2>
+      <h2>Who would be notified, and why?</h2>
       <div className={formStyles.two}>
         <Select
           label="Rule"
@@ -80,13 +80,13 @@ export function Tester({ draft }: { draft: Draft | undefined }) {
       </div>
       <div aria-live="polite" className={styles.answer}>
         {!readable ? (
-          <p className={styles.bad}>No answer: some lines cannot be read.</p>
+          <p className={styles.bad}>No result: some lines cannot be read. Correct the marked fields.</p>
         ) : error ? (
-          <p className={styles.bad}>No answer. {problemsOf(error, draft ?? nothing).join(" ")}</p>
+          <p className={styles.bad}>No result. {problemsOf(error, draft ?? nothing).join(" ")}</p>
         ) : (
           data && <Answer data={data} />
         )}
-        {draft && <p className={styles.sub}>By the changes that are not saved yet.</p>}
+        {draft && <p className={styles.sub}>This uses your unsaved changes.</p>}
       </div>
     </div>
   );
@@ -122,9 +122,9 @@ function Answer({ data }: { data: RoutingTestAnswer }) {
       )}
       <Escalation steps={escalation} webhooks={all} />
       {suppressedBy && (
-        <p className={styles.sub}>At present the silence “{suppressedBy.name}” suppresses the messages.</p>
+        <p className={styles.sub}>Currently, the silence “{suppressedBy.name}” suppresses the messages.</p>
       )}
-      <ol className={styles.steps} aria-label="What becomes of each route">
+      <ol className={styles.steps} aria-label="Result for each route">
         {routes.map(({ name, verdict, unmet }) => (
           <li key={name} data-verdict={verdict}>
             {name}: {verdicts[verdict]}

@@ -104,7 +104,7 @@ function pairs(text: string): { values: Record<string, string>; wrong: string[] 
 export function wrongPairs({ rule, labels, attributes }: Question): { labels?: string; attributes?: string } {
   const wrong = (text: string) => {
     const lines = pairs(text).wrong;
-    return lines.length > 0 ? `Not “name = value”: ${lines.join("; ")}` : undefined;
+    return lines.length > 0 ? `Write each line as name = value. Cannot be read: ${lines.join("; ")}` : undefined;
   };
   // The labels of a named rule are known.
   const [ofLabels, ofAttributes] = [rule ? undefined : wrong(labels), wrong(attributes)];
@@ -129,14 +129,14 @@ const words: Record<string, string> = {
   severities: "the severity",
   labels: "a label",
   "scope.applications": "the application",
-  "scope.notApplications": "the application, which is left out",
+  "scope.notApplications": "the excluded application",
   "scope.routes": "the route of the exchange",
-  "scope.notRoutes": "the route of the exchange, which is left out",
+  "scope.notRoutes": "the excluded route of the exchange",
   "scope.environments": "the environment",
-  "scope.notEnvironments": "the environment, which is left out",
+  "scope.notEnvironments": "the excluded environment",
   "filter.statuses": "the status",
   "filter.errorTypes": "the error type",
-  "filter.notErrorTypes": "the error type, which is left out",
+  "filter.notErrorTypes": "the excluded error type",
   "filter.errorMessageContains": "the error message",
   "filter.errorMessageNotContains": "the error message",
   "filter.errorMessageMatches": "the error message",

@@ -142,7 +142,7 @@ test("a number is told with the time that it is of, also while there is none for
   );
   const { user } = open(address);
   const told = await screen.findByText("In the last 24 h this would have raised 412 alerts.");
-  await user.selectOptions(screen.getByRole("combobox", { name: "Time that the preview covers" }), "last hour");
+  await user.selectOptions(screen.getByRole("combobox", { name: "Time range of the preview" }), "last hour");
   expect(await screen.findByText(/The source takes too long\./)).toBeVisible();
   expect(refused).toEqual([1]);
   expect(told).toHaveTextContent("In the last 24 h this would have raised 412 alerts.");

@@ -71,7 +71,7 @@ function Explained({ exchange, rules, of }: { exchange: Exchange; rules: readonl
   return (
     <section className={styles.explained} aria-label="Explanation">
       <p className={styles.exchange}>
-        <b>{exchange.application}</b> · {exchange.route} in {exchange.environment}, {exchange.status}, began{" "}
+        <b>{exchange.application}</b> · {exchange.route} in {exchange.environment}, {exchange.status}, started{" "}
         <ExactTime at={exchange.startTime} />
       </p>
       {rules.length === 0 ? (

@@ -26,10 +26,10 @@ export function PreviewPane({ preview, hours, onHours, onPick }: Props) {
   return (
     <section className={styles.part} aria-labelledby="preview-title" data-section="preview" tabIndex={-1}>
       <header className={styles.head}>
-        <h2 id="preview-title">What it would have raised</h2>
+        <h2 id="preview-title">What this rule would have raised</h2>
         <Select
           bare
-          label="Time that the preview covers"
+          label="Time range of the preview"
           options={spans.map(({ value, label }) => ({ value, label: `last ${label}` }))}
           value={String(hours)}
           onChange={(chosen) => onHours(Number(chosen))}

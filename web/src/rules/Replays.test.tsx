@@ -59,8 +59,8 @@ test("a replay is previewed, started, followed and cancelled", async () => {
   const replay = await section();
   const start = await replay.findByRole("button", { name: "Start" });
   expect(start).toBeDisabled();
-  fireEvent.change(replay.getByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
-  fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-21T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
   await user.click(replay.getByRole("button", { name: "Preview the replay" }));
   await waitFor(() =>
     expect(replay.getByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/),
@@ -76,7 +76,7 @@ test("a replay is previewed, started, followed and cancelled", async () => {
       messages: "EACH",
     },
   ]);
-  expect(replay.getByRole("progressbar", { name: "Judged so far" })).toHaveAttribute("value", "0.25");
+  expect(replay.getByRole("progressbar", { name: "Evaluated so far" })).toHaveAttribute("value", "0.25");
   expect(replay.queryByRole("button", { name: "Start" })).toBeNull();
   await user.click(replay.getByRole("button", { name: "Cancel the replay" }));
   expect(await replay.findByText(/^Cancelled:/)).toBeVisible();
@@ -91,13 +91,13 @@ test("another range needs another preview, and a refusal is told", async () => {
   );
   const { user } = open(address);
   const replay = await section();
-  fireEvent.change(await replay.findByLabelText(/Began at or after/), { target: { value: "2026-11-20T00:00" } });
-  fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-21T00:00" } });
+  fireEvent.change(await replay.findByLabelText(/Started at or after/), { target: { value: "2026-11-20T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-21T00:00" } });
   await user.click(replay.getByRole("button", { name: "Preview the replay" }));
   await waitFor(() => expect(replay.getByRole("button", { name: "Start" })).toBeEnabled());
   await user.click(replay.getByRole("button", { name: "Start" }));
   expect(await replay.findByRole("alert")).toHaveTextContent(/a replay of the rule is running/i);
-  fireEvent.change(replay.getByLabelText(/Began before/), { target: { value: "2026-11-22T00:00" } });
+  fireEvent.change(replay.getByLabelText(/Started before/), { target: { value: "2026-11-22T00:00" } });
   expect(replay.getByRole("button", { name: "Start" })).toBeDisabled();
 });
 
@@ -121,7 +121,7 @@ test("ranges and figures", () => {
   expect(judged(aReplay({ state: "DONE" }))).toBe(1);
   const told = { existing: 0, preview: { ...noPreview, alerts: 1, truncated: true } };
   expect(replayWords(told, "DIGEST", 2)).toMatch(
-    /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only what began since/,
+    /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only exchanges that started since/,
   );
   expect(replayWords(told, "NONE", 2)).toContain("No messages are sent, except for");
   expect(replayWords(told, "DIGEST", undefined)).toContain("to the webhooks that the routing policy chooses.");

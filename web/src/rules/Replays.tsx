@@ -58,7 +58,7 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
   const asked = JSON.stringify([rule.version, range]);
   const preview = useMutation({
     mutationFn: async () => {
-      if (!range) throw new Error("Give a beginning and an end after it.");
+      if (!range) throw new Error("Enter a start, and an end that is later.");
       return { asked, answer: await previewReplay(rule.id, range) };
     },
   });
@@ -87,8 +87,8 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
         )}
       </p>
       <div className={form.two}>
-        <InstantInput label="Began at or after" value={from} onChange={setFrom} />
-        <InstantInput label="Began before" description="Not in the future." value={to} onChange={setTo} />
+        <InstantInput label="Started at or after" value={from} onChange={setFrom} />
+        <InstantInput label="Started before" description="Not in the future." value={to} onChange={setTo} />
       </div>
       <div className={styles.messages}>
         <span>Messages</span>
@@ -133,7 +133,9 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
           {replay.endedBy && `, cancelled by ${replay.endedBy}`}
         </div>
         {replay.problem && <div className={styles.failed}>{replay.problem}</div>}
-        {running && <progress className={styles.progress} aria-label="Judged so far" value={judged(replay)} max={1} />}
+        {running && (
+          <progress className={styles.progress} aria-label="Evaluated so far" value={judged(replay)} max={1} />
+        )}
       </div>
       {running && mayCancel && (
         <Button disabled={cancel.isPending} onClick={() => cancel.mutate()}>

@@ -54,7 +54,7 @@ function Kinds({ editor, resolution }: { editor: Editor; resolution: Values }) {
         />
         <Select
           label="Resolve when this completes"
-          description="A later exchange: one that began after the failed one had ended."
+          description="A later exchange: one that started after the failed one had ended."
           options={kinds}
           value={resolution.evidence}
           error={errorOf("resolution.evidence")}

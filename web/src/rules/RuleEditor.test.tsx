@@ -86,7 +86,7 @@ test("a counting rule is read back in words; what does not apply to it is neithe
   await user.click(await screen.findByLabelText("#ops"));
   expect(
     screen.getByText(
-      "Whenever at least 7 exchanges fail within 1 h 30 min of one application, tell #ops; again each 30 min until acknowledged; and when it is over.",
+      "Whenever at least 7 exchanges fail within 1 h 30 min of one application, notify #ops; again every 30 min until acknowledged; and when it is over.",
     ),
   ).toBeVisible();
   expect(screen.getByLabelText("Title")).toHaveAttribute(
@@ -267,7 +267,7 @@ test("a rule is read back in words and sent as the API wants it", async () => {
   await user.type(await screen.findByLabelText("Name"), "Orders");
   await user.type(screen.getByLabelText("Applications", { selector: "input" }), "orders{Enter}");
   await user.click(await screen.findByLabelText("#ops"));
-  expect(screen.getByText("Whenever an exchange of orders fails, tell #ops once.")).toBeVisible();
+  expect(screen.getByText("Whenever an exchange of orders fails, notify #ops once.")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Create the rule" }));
   await waitFor(() => expect(router.state.location.href).toBe("/rules#r1"));
   expect(sent).toEqual({

@@ -126,8 +126,8 @@ function Editing({ who, rule, taken, onTake, proposal }: EditingProps) {
             <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
               {rule?.unreadable && (
                 <p className={formStyles.note} role="alert">
-                  The stored definition cannot be read ({rule.unreadable}). What is missing below is empty. Saving
-                  replaces it, and the rule applies to exchanges that end from then on.
+                  The stored definition cannot be read ({rule.unreadable}). The parts that cannot be read are empty
+                  below. Saving replaces the definition, and the rule then applies to exchanges that end from then on.
                 </p>
               )}
               {!mayWrite && (

@@ -79,5 +79,5 @@ test("a rule that cannot be read says so, on its page and in its editor", async 
   expect(screen.getByText(`Cannot be read: ${unreadable}`)).toBeVisible();
   expect(screen.queryByText(/^Whenever an exchange/)).toBeNull();
   await user.click(screen.getByRole("link", { name: "Edit" }));
-  expect(await screen.findByText(/Saving replaces it/)).toHaveTextContent(unreadable);
+  expect(await screen.findByText(/Saving replaces the definition/)).toHaveTextContent(unreadable);
 });

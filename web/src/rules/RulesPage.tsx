@@ -357,12 +357,12 @@ function DeleteRule({ rule, onClose }: { rule: Rule; onClose: () => void }) {
       title={`Delete “${rule.name}”?`}
       action="Delete the rule"
       remove={() => deleteRule(rule.id)}
-      done={`“${rule.name}” is deleted.`}
+      done={`“${rule.name}” was deleted.`}
       stale={ruleKeys.all}
       onClose={onClose}
     >
-      It raises nothing more. Its open alerts stay until somebody resolves them. This cannot be undone; to stop the rule
-      for a while, disable it.
+      It raises no more alerts. Its open alerts stay until somebody resolves them. This cannot be undone; to stop the
+      rule for a while, disable it.
     </RemoveDialog>
   );
 }

@@ -73,7 +73,7 @@ export const TriggerSection = memo(function TriggerSection({ editor }: { editor:
             <li>{notApplicable.reNotify}.</li>
             <li>{notApplicable.forDuration}.</li>
             {form.values.resolution ? (
-              <li>What is set here also counts for alerts that are open already.</li>
+              <li>These settings also apply to alerts that are already open.</li>
             ) : (
               <li>The alert stays open until somebody resolves it.</li>
             )}
@@ -156,7 +156,7 @@ function Measure({ editor }: { editor: Editor }) {
           <Percentiles editor={editor} />
           <Amount
             label="At least"
-            description="How long the percentile must be."
+            description="The duration that the percentile must reach."
             units={[millisecond, secondOfMs, minuteOfMs]}
             {...amount(editor, "durationMs")}
           />
@@ -220,7 +220,7 @@ function Counting({ editor }: { editor: Editor }) {
         {editor.form.values.fireMode === "RATIO_IN_WINDOW" && (
           <Amount
             label="Short window"
-            description="The share must be reached in it as well, so that the alert fires only while things are bad now; 0 means none."
+            description="The share must be reached in this window as well, so that the alert fires only while the problem persists; 0 means no short window."
             units={[second, minute, hour]}
             {...amount(editor, "shortWindowSeconds")}
           />
@@ -234,7 +234,7 @@ function Counting({ editor }: { editor: Editor }) {
         {editor.form.values.groupBy === "ATTRIBUTE" && <AttributeKey editor={editor} />}
         <Amount
           label="For"
-          description={`How long the threshold must be ${absent ? "missed" : "exceeded"} before the alert fires; 0 means at once.`}
+          description={`How long the threshold must be ${absent ? "missed" : "exceeded"} before the alert fires; 0 means immediately.`}
           units={[second, minute, hour]}
           {...amount(editor, "forDurationSeconds")}
         />

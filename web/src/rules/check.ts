@@ -67,7 +67,7 @@ const excluded = [
   ["applications", "notApplications"],
   ["routes", "notRoutes"],
 ] as const;
-const nothingLeft = "Leaves out everything that is asked for; nothing could match";
+const nothingLeft = "Excludes everything that is included; nothing could match";
 
 const labelName = /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the API refuses them in the same way
@@ -80,7 +80,7 @@ function about(report: Report, rule: Partial<RuleDefinition>): void {
   for (const [name, value] of Object.entries(labels)) {
     const field = `labels[${name}]`;
     if (!labelName.test(name)) {
-      report(field, "label", "Must be a letter, followed by up to 62 letters, digits, _, . or -");
+      report(field, "label", "Must start with a letter, followed by up to 62 letters, digits, _, . or -");
     }
     text(report, field, value, 200, true);
   }
@@ -114,7 +114,7 @@ function filterOf(report: Report, filter: NonNullable<RuleDefinition["filter"]>)
   if (errorTypes.length > 0 && errorTypes.every((type) => notErrorTypes.includes(type))) {
     report("filter.notErrorTypes", "contradiction", nothingLeft);
   }
-  const askedFor = "Messages with it are asked for; nothing could match";
+  const askedFor = "The filter requires messages that this excludes; nothing could match";
   for (const [index, part] of (filter.errorMessageNotContains ?? []).entries()) {
     if (part && errorMessageContains.includes(part)) {
       report(`filter.errorMessageNotContains[${index}]`, "contradiction", askedFor);
@@ -327,7 +327,7 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
     if (!rule.percentile) report("percentile", "unknown_value", "Must be one of 50, 95, 99");
     atLeastOne("durationMs", rule.durationMs ?? 0);
     if ((rule.durationMs ?? 0) > (rule.filter?.maxDurationMs ?? Number.POSITIVE_INFINITY)) {
-      const message = "The filter leaves out what lasts that long; nothing could reach it";
+      const message = "The filter excludes exchanges that last this long; nothing could reach the threshold";
       report("durationMs", "contradiction", message);
     }
   }

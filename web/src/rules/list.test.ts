@@ -12,7 +12,7 @@ const rules = [
 const facts: Facts = {
   open: new Map([["2", { firing: 3, acknowledged: 1 } as AlertGroup]]),
   raised: new Map([["3", [1, 0, 4]]]),
-  said: ({ id }) => `Whenever something of ${id} fails in Production, tell #ops once.`,
+  said: ({ id }) => `Whenever something of ${id} fails in Production, notify #ops once.`,
 };
 const names = (list: readonly Rule[]) => list.map(({ name }) => name);
 

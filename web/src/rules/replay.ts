@@ -34,7 +34,7 @@ export function replayWords(
       : `${messagesWord(raised * webhooks)} will be sent.`,
   }[messages];
   const least = preview.truncated
-    ? ` Only what began since ${exactTime(preview.coveredFrom)} was counted: there may be more.`
+    ? ` Only exchanges that started since ${exactTime(preview.coveredFrom)} were counted; there may be more.`
     : "";
   return `${counted(preview.alerts, "exchange")} ${plural(preview.alerts, "matches", "match")}, ${number(existing)} of them with an alert. The replay would raise ${alertsWord(raised)}. ${sent}${least}`;
 }

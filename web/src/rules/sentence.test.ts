@@ -6,7 +6,7 @@ test.each([
   [
     { scope: { applications: ["orders"], environments: ["production"] }, filter: { statuses: ["FAILED"] } },
     ["#ops"],
-    "Whenever an exchange of orders fails in production, tell #ops once.",
+    "Whenever an exchange of orders fails in production, notify #ops once.",
   ],
   [
     {
@@ -14,17 +14,17 @@ test.each([
       filter: { statuses: ["COMPLETED"], minDurationMs: 500, errorTypes: ["X"], errorMessageContains: "IBAN" },
     },
     ["#ops", "desk"],
-    "Whenever an exchange on a, b or c-* completes with X with “IBAN” in its error after 500 ms or more, tell #ops and desk once.",
+    "Whenever an exchange on a, b or c-* completes with X with “IBAN” in its error after 500 ms or more, notify #ops and desk once.",
   ],
   [
     { resolution: { afterSeconds: 604_800, evidence: "CORRELATION_ID" } },
     ["#ops"],
-    "Whenever an exchange fails, tell #ops once; the alert resolves after 7 d, or when a later exchange with the same correlation id completes.",
+    "Whenever an exchange fails, notify #ops once; the alert resolves after 7 d, or when a later exchange with the same correlation id completes.",
   ],
   [
     { resolution: { evidence: "ATTRIBUTE", attribute: "orderId" }, notifyOnResolve: true },
     ["#ops"],
-    "Whenever an exchange fails, tell #ops once; the alert resolves when a later exchange of the same route with the same orderId completes, with a message.",
+    "Whenever an exchange fails, notify #ops once; the alert resolves when a later exchange of the same route with the same orderId completes, with a message.",
   ],
   [
     { resolution: { afterSeconds: 5400 }, notifyOnResolve: true },
@@ -42,7 +42,7 @@ test.each([
       notifyOnResolve: true,
     },
     ["#ops"],
-    "Whenever at least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when it is over.",
+    "Whenever at least 5 exchanges of orders fail within 10 min on one route, notify #ops; again every 60 min until acknowledged; and when it is over.",
   ],
   [
     {
@@ -56,7 +56,7 @@ test.each([
       notifyOnResolve: false,
     },
     ["#ops", "desk"],
-    "Whenever at least 20 exchanges complete with “late” in their error within 1 h 30 min in one environment and that lasts 2 min, tell #ops and desk.",
+    "Whenever at least 20 exchanges complete with “late” in their error within 1 h 30 min in one environment and that lasts 2 min, notify #ops and desk.",
   ],
   [
     { fireMode: "COUNT_IN_WINDOW", threshold: 1, windowSeconds: 30, reNotifyMinutes: 5, notifyOnResolve: true },
@@ -74,7 +74,7 @@ test.each([
       groupBy: "ROUTE",
     },
     ["#ops"],
-    "Whenever at least 12.5 % of exchanges of orders fail within 1 h and within the last 5 min with at least 20 exchanges on one route, tell #ops.",
+    "Whenever at least 12.5 % of exchanges of orders fail within 1 h and within the last 5 min with at least 20 exchanges on one route, notify #ops.",
   ],
   [
     {
@@ -86,7 +86,7 @@ test.each([
       windowSeconds: 600,
     },
     ["#ops"],
-    "Whenever the p99 duration of exchanges that end is 2,500 ms or more within 10 min, tell #ops.",
+    "Whenever the p99 duration of exchanges that end is 2,500 ms or more within 10 min, notify #ops.",
   ],
   [
     {
@@ -100,22 +100,22 @@ test.each([
       },
     },
     ["#ops"],
-    "Whenever no exchange ends within 10 min on one route of 2 that are listed on Mon to Fri from 08:00 to 18:00 (Europe/Berlin), tell #ops.",
+    "Whenever no exchange ends within 10 min on one route of 2 that are listed on Mon to Fri from 08:00 to 18:00 (Europe/Berlin), notify #ops.",
   ],
   [
     { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", learnDays: 7 },
     ["#ops"],
-    "Whenever fewer than 5 exchanges fail within 10 min on one route of those seen within 7 d, tell #ops.",
+    "Whenever fewer than 5 exchanges fail within 10 min on one route of those seen within 7 d, notify #ops.",
   ],
   [
     { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", expected: ["a"] },
     ["#ops"],
-    "Whenever fewer than 5 exchanges fail within 10 min on one route of 1 that is listed, tell #ops.",
+    "Whenever fewer than 5 exchanges fail within 10 min on one route of 1 that is listed, notify #ops.",
   ],
   [
     { fireMode: "ABSENT_IN_WINDOW", threshold: 5, windowSeconds: 600, groupBy: "ROUTE", learnDays: 0, expected: [] },
     ["#ops"],
-    "Whenever fewer than 5 exchanges fail within 10 min on one route of those that are listed, tell #ops.",
+    "Whenever fewer than 5 exchanges fail within 10 min on one route of those that are listed, notify #ops.",
   ],
   [
     {
@@ -124,14 +124,14 @@ test.each([
       groupByAttribute: "customer",
     },
     ["#ops"],
-    "Whenever at least 5 exchanges fail within 10 min with one value of customer, tell #ops.",
+    "Whenever at least 5 exchanges fail within 10 min with one value of customer, notify #ops.",
   ],
   [
     { fireMode: "RATIO_IN_WINDOW" },
     [],
     "Whenever some share of exchanges fail within some time, show it in the inbox and send no message.",
   ],
-  [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, tell x."],
+  [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, notify x."],
   [
     {
       scope: { environments: ["production", "test"] },
@@ -145,7 +145,7 @@ test.each([
       },
     },
     ["x"],
-    "Whenever an exchange fails in production or test after 2 s or less with customer = “ACME” with order with region that matches eu-.*, tell x once.",
+    "Whenever an exchange fails in production or test after 2 s or less with customer = “ACME” with order with region that matches eu-.*, notify x once.",
   ],
   [
     {
@@ -171,14 +171,14 @@ test.each([
       },
     },
     ["x"],
-    "Whenever an exchange on order-* except order-test and order-mock of any application except billing fails in any environment except test other than with Cancelled without “retry later” or “busy” in its error without an error that matches ^health with customer ≠ “ACME” without order with region = “eu” or “us” with tier ≠ “a” and “b” with kind that does not match x.* with amount ≥ 99.5 with tries not > 3, tell x once.",
+    "Whenever an exchange on order-* except order-test and order-mock of any application except billing fails in any environment except test other than with Cancelled without “retry later” or “busy” in its error without an error that matches ^health with customer ≠ “ACME” without order with region = “eu” or “us” with tier ≠ “a” and “b” with kind that does not match x.* with amount ≥ 99.5 with tries not > 3, notify x once.",
   ],
   [
     { filter: { minDurationMs: 1500, maxDurationMs: 60_000 } },
     ["x"],
-    "Whenever an exchange fails after 1,500 ms to 1 min, tell x once.",
+    "Whenever an exchange fails after 1,500 ms to 1 min, notify x once.",
   ],
-  [{ filter: { statuses: ["FAILED", "COMPLETED"] } }, ["x"], "Whenever an exchange ends, tell x once."],
+  [{ filter: { statuses: ["FAILED", "COMPLETED"] } }, ["x"], "Whenever an exchange ends, notify x once."],
 ] as const)("%j", (rule, webhooks, want) => {
   expect(sentence(structuredClone(rule) as Parameters<typeof sentence>[0], webhooks)).toBe(want);
 });

@@ -38,9 +38,9 @@ export function recipientNames(
 }
 
 /**
- * Describes a rule in plain words: "Whenever an exchange of orders fails in production, tell #ops
- * once.", "Whenever at least 5 exchanges of orders fail within 10 min on one route, tell #ops;
- * again each 60 min until acknowledged; and when it is over."
+ * Describes a rule in plain words: "Whenever an exchange of orders fails in production, notify #ops
+ * once.", "Whenever at least 5 exchanges of orders fail within 10 min on one route, notify #ops;
+ * again every 60 min until acknowledged; and when it is over."
  */
 export function sentence(rule: Readable & { unreadable?: string }, webhookNames: readonly string[]): string {
   if (rule.unreadable) return "The stored definition of this rule cannot be read.";
@@ -147,8 +147,8 @@ function overWindow(rule: Readable): string {
 function reminders({ reNotifyMinutes, notifyOnResolve }: Readable, webhookNames: readonly string[]): string {
   if (webhookNames.length === 0) return consequence(webhookNames);
   return [
-    `tell ${words(webhookNames, "and")}`,
-    reNotifyMinutes ? `again each ${reNotifyMinutes} min until acknowledged` : "",
+    `notify ${words(webhookNames, "and")}`,
+    reNotifyMinutes ? `again every ${reNotifyMinutes} min until acknowledged` : "",
     notifyOnResolve ? "and when it is over" : "",
   ]
     .filter(Boolean)
@@ -225,7 +225,7 @@ const quoted = (text: string) => `“${text}”`;
 function consequence(webhookNames: readonly string[]): string {
   return webhookNames.length === 0
     ? "show it in the inbox and send no message"
-    : `tell ${words(webhookNames, "and")} once`;
+    : `notify ${words(webhookNames, "and")} once`;
 }
 
 function words(list: readonly string[] | undefined, last: "and" | "or"): string {

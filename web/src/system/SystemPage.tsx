@@ -250,7 +250,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
         <div className={`${table.name} mono`}>{id}</div>
         <div className={table.sub}>
           {host} · {version}
-          {answers && " · answers this page"}
+          {answers && " · serves this page"}
         </div>
       </td>
       <td>{roles.join(", ")}</td>

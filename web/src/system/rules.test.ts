@@ -32,10 +32,10 @@ test.each([
 });
 
 test.each([
-  [{}, "3 of 3 times beyond the threshold have an alert; none is missing."],
+  [{}, "3 of 3 threshold crossings have an alert; none is missing."],
   [
     { alerted: 2, missing: 1, missingSample: ['"eu"'], unexpected: 1, different: 2, late: 1, lateBySeconds: 3.2 },
-    '2 of 3 times beyond the threshold have an alert; 1 missing: "eu"; 1 without a reason; 2 counted something else than the table contains; 1 did not count what came up to 4 s late.',
+    '2 of 3 threshold crossings have an alert; 1 missing: "eu"; 1 unexpected; 2 with a count that differs from the table; 1 without exchanges that arrived up to 4 s late.',
   ],
   [
     {
@@ -44,7 +44,7 @@ test.each([
         { kind: "LATE", why: "late" },
       ],
     },
-    "3 of 3 times beyond the threshold have an alert; none is missing; not checked: the rule was edited.",
+    "3 of 3 threshold crossings have an alert; none is missing; not checked: the rule was edited.",
   ],
 ])("a comparison of windows %j is told", (change, want) => {
   const clean = { matching: 3, alerted: 3, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };

@@ -18,11 +18,12 @@ export function comparison(found: Reconciliation, fireMode: Rule["fireMode"] = "
 /** Of a rule over a window: its alerts say what they counted, which is measured again. */
 function ofWindows({ matching, alerted, missing, missingSample, unexpected, ...found }: Reconciliation): string {
   const { different = 0, late = 0, lateBySeconds = 0, findings = [] } = found;
-  const parts = [`${number(alerted)} of ${number(matching)} times beyond the threshold have an alert`];
+  const parts = [`${number(alerted)} of ${number(matching)} threshold crossings have an alert`];
   parts.push(missing > 0 ? `${number(missing)} missing: ${missingSample.join(", ")}` : "none is missing");
-  if (unexpected > 0) parts.push(`${number(unexpected)} without a reason`);
-  if (different > 0) parts.push(`${number(different)} counted something else than the table contains`);
-  if (late > 0) parts.push(`${number(late)} did not count what came up to ${number(Math.ceil(lateBySeconds))} s late`);
+  if (unexpected > 0) parts.push(`${number(unexpected)} unexpected`);
+  if (different > 0) parts.push(`${number(different)} with a count that differs from the table`);
+  if (late > 0)
+    parts.push(`${number(late)} without exchanges that arrived up to ${number(Math.ceil(lateBySeconds))} s late`);
   for (const { kind, why } of findings) if (kind === "UNCHECKED") parts.push(`not checked: ${why}`);
   return `${parts.join("; ")}.`;
 }

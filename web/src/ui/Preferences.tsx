@@ -53,7 +53,9 @@ function Announcements() {
       <Checkbox
         size="xs"
         label="Notify of new alerts"
-        description={can ? "By the browser, while a page is open." : "This browser has no notifications."}
+        description={
+          can ? "From the browser, while a page of Tocsin is open." : "This browser does not support notifications."
+        }
         disabled={!can}
         checked={notified}
         onChange={async (event) => {

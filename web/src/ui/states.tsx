@@ -52,7 +52,7 @@ export function Failed({ error, onRetry, again = "Try again", children }: Failed
 /** The reader's role does not allow this: who may, and the remedy. */
 export function Forbidden({ role, least }: { role: string; least: string }) {
   return (
-    <Empty icon={IconLock} title={`This is for ${least}`}>
+    <Empty icon={IconLock} title={`This page is for ${least}`}>
       <p>Your role is {role}. Ask an administrator for access.</p>
     </Empty>
   );

@@ -23,9 +23,9 @@ export const variables: readonly Variable[] = [
   { name: "exchange.startTime", description: "When it started, RFC 3339 with nanoseconds, UTC" },
   {
     name: "exchange.endTime",
-    description: "When it ended, in the format of startTime; empty if the source does not tell",
+    description: "When it ended, in the format of startTime; empty if the source does not provide it",
   },
-  { name: "exchange.duration", description: "How long it took, for people: 12 ms, 1.234 s" },
+  { name: "exchange.duration", description: "How long it took, with its unit: 12 ms, 1.234 s" },
   { name: "exchange.durationMs", description: "How long it took, in milliseconds" },
   { name: "exchange.errorType", description: "The type of the error, empty if there is none" },
   { name: "exchange.errorMessage", description: "The error's message" },
@@ -40,11 +40,11 @@ export const variables: readonly Variable[] = [
   {
     name: "count.value",
     description:
-      "The value that is compared with the threshold, for people: 7, 12.5 %, 2.4 s; empty for an alert about one exchange",
+      "The value that is compared with the threshold, with its unit: 7, 12.5 %, 2.4 s; empty for an alert about one exchange",
   },
   {
     name: "count.threshold",
-    description: "The threshold, for people: 5, 10 %, 2 s; empty for an alert about one exchange",
+    description: "The threshold, with its unit: 5, 10 %, 2 s; empty for an alert about one exchange",
   },
   {
     name: "count.volume",
@@ -55,7 +55,7 @@ export const variables: readonly Variable[] = [
     name: "count.percentile",
     description: "The percentile of a rule on durations, such as 95; empty for an alert about one exchange",
   },
-  { name: "count.window", description: "The window, for people: 10 min; empty for an alert about one exchange" },
+  { name: "count.window", description: "The window, with its unit: 10 min; empty for an alert about one exchange" },
   { name: "count.windowSeconds", description: "The window in seconds; empty for an alert about one exchange" },
   {
     name: "count.group",
@@ -78,7 +78,7 @@ export const variables: readonly Variable[] = [
 /** The variables of a message's body, which also include those of the alert. */
 export const bodyVariables: readonly Variable[] = [
   ...variables,
-  { name: "alert.id", description: "The alert's identifier; a repeat of a message has the same" },
+  { name: "alert.id", description: "The alert's identifier; the same in every message about the alert" },
   { name: "alert.title", description: "The alert's title" },
   { name: "alert.message", description: "The alert's message" },
   { name: "alert.firedAt", description: "When the alert was raised, RFC 3339, UTC" },

@@ -280,6 +280,6 @@ describe("a webhook", () => {
       http.get(api("/me"), () => HttpResponse.json({ kind: "user", name: "Op", role: "operator", tenant: "default" })),
     );
     open("/webhooks/w1");
-    expect(await screen.findByRole("heading", { name: "This is for editors" })).toBeVisible();
+    expect(await screen.findByRole("heading", { name: "This page is for editors" })).toBeVisible();
   });
 });

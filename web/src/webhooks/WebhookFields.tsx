@@ -78,7 +78,7 @@ export function WebhookFields({ form, webhook }: Props) {
         )}
         <Checkbox
           label="For operators"
-          description="Gets a message when a rule cannot be evaluated, and when it can be again."
+          description="Gets a message when a rule cannot be evaluated, and when it can be evaluated again."
           {...form.getInputProps("operators", { type: "checkbox" })}
         />
         <Checkbox.Group
@@ -211,8 +211,8 @@ function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: 
   const slack = form.values.kind === "slack";
   const rate = receiver ? `${receiver.ratePerSecond}` : slack ? "1, as Slack requires" : "0";
   const digest = receiver?.keyed
-    ? "This service knows each alert by itself and gets no digests."
-    : `When more messages wait, they are combined. 0 means never. Default: ${receiver?.digestAbove ?? (slack ? 20 : 0)}.`;
+    ? "This service tracks each alert separately and gets no digests."
+    : `When more messages are waiting, they are combined into one. 0 means never. Default: ${receiver?.digestAbove ?? (slack ? 20 : 0)}.`;
   const [opened, setOpened] = useState(false);
   const wrong = ["ratePerSecond", "digestAbove", "timeoutSeconds", "maxConcurrent", "eventMaxAgeSeconds"].some(
     (field) => form.errors[field],
@@ -258,8 +258,8 @@ function Pace({ form, receiver }: { form: UseFormReturnType<Values>; receiver?: 
           label="Maximum age of events, in seconds"
           description={
             receiver?.keyed
-              ? `${receiver.name} is notified of everything, however old.`
-              : "What happened to an alert longer ago is not sent any more, 60 to 2592000. Default: 86400, a day."
+              ? `${receiver.name} gets all events, however old.`
+              : "Older events are not sent. From 60 to 2592000. Default: 86400, which is one day."
           }
           disabled={receiver?.keyed ?? false}
           {...number}

@@ -79,8 +79,8 @@ function RetireDialog({ webhook, onChanged, onClose }: Props & { onClose: () => 
       onConfirm={() => retire.mutate(webhook, { onSuccess: onClose })}
       onClose={onClose}
     >
-      From then on only the new secret signs. A receiver that verifies signatures and does not have it rejects every
-      message.
+      From then on, only the new secret signs requests. A receiver that still verifies signatures with the previous
+      secret rejects every message.
     </ConfirmDialog>
   );
 }

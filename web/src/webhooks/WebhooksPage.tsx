@@ -183,7 +183,7 @@ function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => 
       stale={webhookKeys.all}
       onClose={onClose}
     >
-      No more messages are sent to it. Those that wait or failed are discarded. Its URL and secrets are deleted.
+      No more messages are sent to it. Waiting and failed messages are discarded. Its URL and secrets are deleted.
     </RemoveDialog>
   );
 }

@@ -27,7 +27,7 @@ test("what has not come is told within the frame, other pages work, and it comes
   );
   expect(screen.getByRole("heading", { level: 1 })).toHaveTextContent("System");
   expect(document.title).toBe("System · Tocsin");
-  expect(screen.getByRole("region", { name: "State of Tocsin" })).toHaveTextContent("Offline");
+  expect(screen.getByRole("region", { name: "Tocsin status" })).toHaveTextContent("Offline");
 
   await user.click(screen.getByRole("link", { name: "Rules" }));
   await screen.findByRole("heading", { name: "Rules", level: 1 });

@@ -40,7 +40,7 @@ function load(href: string): Promise<void> {
     link.addEventListener("error", () => {
       missing.set(href, undefined);
       link.remove();
-      reject(new Error(`${href} does not come`));
+      reject(new Error(`${href} did not load`));
     });
     document.head.append(link);
   });
