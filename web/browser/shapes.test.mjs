@@ -19,6 +19,28 @@ describe("every page elsewhere", { timeout: 540_000 }, () => {
     await stage?.close();
   });
 
+  test("a webhook has its kind, its state and its actions on one line of a phone", async () => {
+    const opened = await stage.open("/webhooks", { viewport: devices.phone });
+    const row = opened.getByRole("row").filter({ hasText: shown.webhook.name });
+    await row.getByText("On", { exact: true }).waitFor(visible);
+    const middle = async (part) => {
+      const { y, height } = await part.boundingBox();
+      return y + height / 2;
+    };
+    const state = await middle(row.getByText("On", { exact: true }));
+    const remove = await middle(row.getByRole("button", { name: /^Delete / }));
+    assert.ok(Math.abs(state - remove) < 12, `${state} and ${remove}`);
+    assert.deepEqual(await opened.evaluate(tooWide), []);
+  });
+
+  test("a phone's bar marks More on the pages that it leads to", async () => {
+    const opened = await stage.open("", { viewport: devices.phone });
+    for (const path of ["/silences", "/routing", "/users", "/account"]) {
+      await opened.goto(stage.world.url + path);
+      await opened.locator('nav [aria-current="true"]').getByText("More", { exact: true }).waitFor(visible);
+    }
+  });
+
   test("fits a wall of 4K", async () => {
     const opened = await stage.open("", { viewport: devices.wall, colorScheme: "dark" });
     for (const [path, sign] of Object.entries(pagesOf(shown, opened))) {

@@ -1,11 +1,12 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { api, open, startWorld } from "../test/world";
 import { dayHours, timeZone } from "../ui/time";
 
 const { server } = startWorld();
 afterEach(() => {
+  vi.restoreAllMocks();
   timeZone.set("local");
   dayHours.set("24");
 });
@@ -36,4 +37,30 @@ test("settings are for administrators, in the rail and on their pages", async ()
     "Audit log",
     "Keys",
   ]);
+});
+
+test.each(["/silences", "/routing", "/users", "/account"])(
+  "on a phone, the item that leads to %s is marked",
+  async (path) => {
+    const wide = window.matchMedia.bind(window);
+    vi.spyOn(window, "matchMedia").mockImplementation((query) => {
+      const answer = wide(query);
+      if (query === "(max-width: 767px)") Object.defineProperty(answer, "matches", { value: true });
+      return answer;
+    });
+    server.use(http.get(api("/users"), () => HttpResponse.json({ items: [] })));
+    const { user, router } = open(path);
+    const more = await screen.findByRole("button", { name: "More" });
+    expect(more).toHaveAttribute("aria-current", "true");
+    await user.click(screen.getByRole("link", { name: /Rules/ }));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/rules"));
+    expect(more).not.toHaveAttribute("aria-current");
+  },
+);
+
+test("where the rail has all pages, only their own items are marked", async () => {
+  open("/silences");
+  const person = await screen.findByRole("button", { name: "Ada" });
+  expect(person).not.toHaveAttribute("aria-current");
+  expect(screen.getByRole("link", { name: "Silences" })).toHaveAttribute("aria-current", "page");
 });

@@ -15,11 +15,15 @@ function shortName(name: string): string {
 
 interface Props {
   className: string;
+  /** Whether the menu also leads to the pages for which a phone's bar has no room. */
+  narrow: boolean;
+  /** Whether the open page is one of those that the menu leads to. */
+  current: boolean;
   onHelp: () => void;
 }
 
 /** Who the reader is, how pages are shown, and signing out. */
-export function PersonMenu({ className, onHelp }: Props) {
+export function PersonMenu({ className, narrow, current, onHelp }: Props) {
   const { data: who } = useQuery(me());
   const signOut = useSignOut();
   const [open, setOpen] = useState(false);
@@ -54,12 +58,14 @@ export function PersonMenu({ className, onHelp }: Props) {
         type="button"
         className={`${className} ${styles.button}`}
         title={who?.email ?? who?.name}
+        aria-current={current || undefined}
+        data-status={current ? "active" : undefined}
         aria-expanded={open}
         aria-controls={open ? id : undefined}
         onClick={() => setOpen(!open)}
       >
         <IconPerson size={20} stroke={1.7} aria-hidden="true" />
-        <span className={styles.name}>{who ? shortName(who.name) : "Account"}</span>
+        <span className={styles.name}>{narrow ? "More" : who ? shortName(who.name) : "Account"}</span>
       </button>
       {open && (
         <div id={id} className={styles.menu}>

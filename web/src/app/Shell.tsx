@@ -1,3 +1,4 @@
+import { useMediaQuery } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { useState } from "react";
@@ -26,6 +27,12 @@ import { useAppCommands } from "./useAppCommands";
 /** The settings, each on its own page. */
 const settingsPages = ["/users", "/teams", "/tokens", "/audit", "/keys"];
 
+/** Where the bar has no room for all pages; the style sheets know it by the same width. */
+const phone = "(max-width: 767px)";
+
+/** The pages that the personal menu has there. */
+const moved = ["/silences", "/routing", ...settingsPages];
+
 /** The frame around every page: the rail, which is a bar at the bottom of a phone. */
 export function Shell() {
   usePrefetch();
@@ -33,6 +40,11 @@ export function Shell() {
   useAppCommands(() => setHelp(true));
   const admin = isAtLeast(useQuery(me()).data, "admin");
   const isSettings = useRouterState({ select: ({ location }) => settingsPages.includes(location.pathname) });
+  const narrow = useMediaQuery(phone, window.matchMedia(phone).matches);
+  const isUnderPerson = useRouterState({
+    select: ({ location: { pathname } }) =>
+      pathname === "/account" || (narrow && moved.some((page) => pathname === page || pathname.startsWith(`${page}/`))),
+  });
   useAnnouncements();
   const isWall = useRouterState({ select: ({ location }) => location.pathname === "/wall" });
   if (isWall) {
@@ -94,7 +106,12 @@ export function Shell() {
               Settings
             </Link>
           )}
-          <PersonMenu className={styles.item ?? ""} onHelp={() => setHelp(true)} />
+          <PersonMenu
+            className={styles.item ?? ""}
+            narrow={narrow}
+            current={isUnderPerson}
+            onHelp={() => setHelp(true)}
+          />
         </div>
       </nav>
       <main id="main" className={styles.main} tabIndex={-1}>

@@ -105,7 +105,9 @@ describe("the inbox", () => {
     await user.keyboard("z");
     await screen.findByText("1 alert restored.");
     await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
+    expect(screen.queryByText("Nothing to undo.")).not.toBeInTheDocument();
     await user.keyboard("z");
+    expect(within(screen.getByRole("region", { name: "Messages" })).getByText("Nothing to undo.")).toBeVisible();
     expect(undone).toHaveLength(1);
   });
 

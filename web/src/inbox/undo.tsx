@@ -79,8 +79,9 @@ export function UndoProvider({ children }: { children: ReactNode }) {
       label: "Undo the last acknowledgement, resolution or assignment",
       keys: ["z"],
       run: () => {
-        if (!offered.current || !isOffered()) return false;
-        return run(offered.current.undoing);
+        if (offered.current && isOffered()) return run(offered.current.undoing);
+        // The answer of an undo that is on its way says what came of it.
+        if (!undo.isPending) toast("Nothing to undo.", "done");
       },
     },
   ]);

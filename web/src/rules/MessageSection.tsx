@@ -9,18 +9,13 @@ import { webhookList } from "../api/webhooks";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
-import { severityMeaning } from "../ui/marks";
 import { withKeys } from "../ui/variables";
+import { severities } from "./choices";
 import { defaultTexts } from "./definition";
 import { bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
 import { TemplateInput } from "./TemplateInput";
 import { useAttributeKeys } from "./useAttributeKeys";
-
-const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
-  value,
-  label: severityMeaning[value].word,
-}));
 
 const recipients = [
   { value: "webhooks", label: "These webhooks" },

@@ -7,7 +7,7 @@ import { cancelReplay, previewReplay, ruleKeys, ruleReplays, startReplay } from 
 import { Button } from "../ui/Button";
 import { Choice } from "../ui/Choice";
 import form from "../ui/form.module.css";
-import { Ago, When } from "../ui/Instant";
+import { Ago, ClockTime, When } from "../ui/Instant";
 import { InstantInput } from "../ui/InstantInput";
 import { useLastError } from "../ui/lastError";
 import { Section } from "../ui/Overview";
@@ -128,7 +128,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
       <div>
         <b>{progressWords(replay)}</b>
         <div className={overview.quiet}>
-          <When at={replay.from} stop /> to <When at={replay.to} stop />
+          <ClockTime at={replay.from} stop /> to <ClockTime at={replay.to} stop />
           {replay.createdBy && `, started by ${replay.createdBy}`} <Ago at={replay.createdAt} />
           {replay.endedBy && `, cancelled by ${replay.endedBy}`}
         </div>

@@ -1,6 +1,6 @@
 import { Autocomplete, Checkbox, Input } from "@mantine/core";
 import { memo, type ReactNode, useState } from "react";
-import type { FireMode, GroupBy } from "../api/client";
+import type { FireMode } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
@@ -8,18 +8,11 @@ import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { Absence } from "./Absence";
 import { notApplicable } from "./check";
+import { groups, modes } from "./choices";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";
 import { Resolution } from "./Resolution";
 import { useAttributeKeys } from "./useAttributeKeys";
-
-const modes: { value: FireMode; label: string }[] = [
-  { value: "PER_EXCHANGE", label: "Each exchange" },
-  { value: "COUNT_IN_WINDOW", label: "A number of exchanges" },
-  { value: "RATIO_IN_WINDOW", label: "A share of exchanges" },
-  { value: "DURATION_IN_WINDOW", label: "How long they take" },
-  { value: "ABSENT_IN_WINDOW", label: "Missing exchanges" },
-];
 
 const percentiles: { value: string; label: string }[] = [
   { value: "50", label: "p50: half take no longer" },
@@ -30,15 +23,6 @@ const percentiles: { value: string; label: string }[] = [
 const millisecond = { size: 1, word: "ms" };
 const secondOfMs = { size: 1000, word: "s" };
 const minuteOfMs = { size: 60_000, word: "min" };
-
-const groups: { value: GroupBy | ""; label: string }[] = [
-  { value: "", label: "All together" },
-  { value: "ROUTE", label: "Per route" },
-  { value: "APPLICATION", label: "Per application" },
-  { value: "ENVIRONMENT", label: "Per environment" },
-  { value: "ERROR_TYPE", label: "Per error type" },
-  { value: "ATTRIBUTE", label: "Per value of an attribute" },
-];
 
 const second = { size: 1, word: "s" };
 const minute = { size: 60, word: "min" };

@@ -28,7 +28,7 @@ test("each field that differs is told once, with who changed it", () => {
   expect(differences(base, { theirs, mine }, names)).toEqual([
     { field: "name", label: "Name", theirs: "Failed orders", mine: "Orders that fail", changedBy: "both" },
     { field: "filter.attributes", label: "Attributes", theirs: "–", mine: "customer = “ACME”", changedBy: "mine" },
-    { field: "severity", label: "Severity", theirs: "WARNING", mine: "CRITICAL", changedBy: "theirs" },
+    { field: "severity", label: "Severity", theirs: "Warning", mine: "Critical", changedBy: "theirs" },
     { field: "webhookIds", label: "Webhooks", theirs: "#ops", mine: "–", changedBy: "theirs" },
   ]);
 });
@@ -40,11 +40,43 @@ test("what does not apply to the fire mode of a side is absent there", () => {
   });
   const found = differences(base, { theirs: base, mine }, names);
   expect(found.map(({ label, theirs, mine: own }) => [label, theirs, own])).toEqual([
-    ["Alert on", "PER_EXCHANGE", "COUNT_IN_WINDOW"],
+    ["Alert on", "Each exchange", "A number of exchanges"],
     ["Threshold", "–", "5"],
     ["Window", "–", "10 min"],
     ["Message on resolve", "–", "yes"],
     ["Look back", "1 h", "–"],
+  ]);
+});
+
+test("choices, targets and recipients are told in the words of the form", () => {
+  const counts = (edit: (values: Values) => void) =>
+    change((v) => {
+      v.name = "Orders";
+      v.fireMode = "RATIO_IN_WINDOW";
+      edit(v);
+    });
+  const theirs = counts((v) => {
+    v.groupBy = "ERROR_TYPE";
+    v.filter.statuses = ["FAILED", "COMPLETED"];
+    v.minVolume = 1500;
+    v.filter.minDurationMs = 2500;
+  });
+  const mine = counts((v) => {
+    v.targets = { user: ["ada"], team: ["integration"], role: ["editor"] };
+    v.useRoutingPolicy = true;
+  });
+  const found = differences(
+    counts(() => {}),
+    { theirs, mine },
+    names,
+  );
+  expect(found.map(({ label, theirs: saved, mine: own }) => [label, saved, own])).toEqual([
+    ["Exchanges that", "failed, completed", "failed"],
+    ["Shortest duration", "2,500 ms", "–"],
+    ["Of at least", "1,500 exchanges", "20 exchanges"],
+    ["Count", "Per error type", "All together"],
+    ["Targets", "–", "ada, team integration, role editor"],
+    ["Who is notified", "These webhooks", "The routing policy"],
   ]);
 });
 

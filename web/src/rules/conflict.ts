@@ -1,7 +1,10 @@
 import type { RuleDefinition } from "../api/client";
 import type { Conflict, Side } from "../ui/ConflictDialog";
+import { unlike } from "../ui/difference";
 import { hoursWords } from "../ui/hours";
 import { period } from "../ui/time";
+import { counted, number } from "../ui/words";
+import { wordOf } from "./choices";
 import { type Calendar, definition, labelTexts, onlyIn, type Values } from "./definition";
 import { type AttributeMatch, attribute, resolutionWords } from "./sentence";
 
@@ -10,6 +13,15 @@ type Resolved = NonNullable<RuleDefinition["resolution"]>;
 type Field = (typeof fields)[number][0];
 
 const seconds = (value: unknown) => (typeof value === "number" ? period(value) : "–");
+
+const milliseconds = (value: unknown) => (typeof value === "number" ? `${number(value)} ms` : "–");
+
+const kindWords = { user: "", team: "team ", role: "role " } as const;
+
+/** "ada, team integration" */
+const targets = (value: unknown) =>
+  ((value ?? []) as RuleDefinition["targets"] & object).map(({ kind, name }) => kindWords[kind] + name).join(", ") ||
+  "–";
 
 const attributes = (value: unknown) =>
   ((value ?? []) as AttributeMatch[]).map((match) => attribute(match).replace(/^with /, "")).join(", ") || "–";
@@ -30,15 +42,15 @@ const fields = [
   ["filter.errorMessageNotContains", "Error message does not contain"],
   ["filter.errorMessageMatches", "Error message matches"],
   ["filter.errorMessageNotMatches", "Error message does not match"],
-  ["filter.minDurationMs", "Shortest duration", (value: unknown) => (value === undefined ? "–" : `${value} ms`)],
-  ["filter.maxDurationMs", "Longest duration", (value: unknown) => (value === undefined ? "–" : `${value} ms`)],
+  ["filter.minDurationMs", "Shortest duration", milliseconds],
+  ["filter.maxDurationMs", "Longest duration", milliseconds],
   ["filter.attributes", "Attributes", attributes],
   ["fireMode", "Alert on"],
   ["threshold", "Threshold"],
   ["percent", "Share", (value: unknown) => (value === undefined ? "–" : `${value} %`)],
   ["percentile", "Percentile", (value: unknown) => (value === undefined ? "–" : `p${value}`)],
-  ["durationMs", "Duration", (value: unknown) => (value === undefined ? "–" : `${value} ms`)],
-  ["minVolume", "Of at least"],
+  ["durationMs", "Duration", milliseconds],
+  ["minVolume", "Of at least", (value: unknown) => (typeof value === "number" ? counted(value, "exchange") : "–")],
   ["windowSeconds", "Window", seconds],
   ["shortWindowSeconds", "Short window", seconds],
   ["groupBy", "Count"],
@@ -55,9 +67,9 @@ const fields = [
   ["severity", "Severity"],
   ["titleTemplate", "Title"],
   ["messageTemplate", "Message"],
-  ["targets", "Targets"],
+  ["targets", "Targets", targets],
   ["webhookIds", "Webhooks"],
-  ["useRoutingPolicy", "Use the routing policy"],
+  ["useRoutingPolicy", "Who is notified", (value: unknown) => (value ? "The routing policy" : "These webhooks")],
   ["owner", "Owner"],
   ["runbookUrl", "Runbook"],
   ["labels", "Labels", (value: unknown) => labelTexts(value as Record<string, string>).join(", ") || "–"],
@@ -70,7 +82,7 @@ export function readField(field: string): { label: string; read: (value: unknown
   const [, label, read] = fields.find(([name]) => name === field) ?? [];
   return {
     label: label ?? field,
-    read: (value) => (value !== null && read ? read(value) : plain(value ?? undefined)),
+    read: (value) => (value !== null && read ? read(value) : plain(field, value ?? undefined)),
   };
 }
 
@@ -87,9 +99,15 @@ export function differences(
   return fields.flatMap(([field, label, read]) => {
     const [before, theirs, mine] = [at(stored.base, field), at(stored.theirs, field), at(stored.mine, field)];
     if (alike(theirs, mine)) return [];
-    const say = (value: unknown) => (read ? read(value) : plain(field === "webhookIds" ? named(value, names) : value));
+    const say = (value: unknown, { fireMode }: RuleDefinition) => {
+      // Every rule over a window counts in some way, which the API leaves out if it is the usual one.
+      if (field === "groupBy" && fireMode !== "PER_EXCHANGE") return wordOf(field, String(value ?? ""));
+      if (read) return read(value);
+      return plain(field, field === "webhookIds" ? named(value, names) : value);
+    };
     const changedBy = alike(before, theirs) ? "mine" : alike(before, mine) ? "theirs" : "both";
-    return [{ field, label, theirs: say(theirs), mine: say(mine), changedBy }];
+    const [a, b] = unlike(say(theirs, stored.theirs), say(mine, stored.mine));
+    return [{ field, label, theirs: a, mine: b, changedBy }];
   });
 }
 
@@ -129,11 +147,12 @@ function named(ids: unknown, names: (id: string) => string): string[] {
   return (ids as string[]).map(names);
 }
 
-function plain(value: unknown): string {
-  if (value === undefined || value === "" || (Array.isArray(value) && value.length === 0)) return "–";
+function plain(field: string, value: unknown): string {
+  if (typeof value === "string") return wordOf(field, value) || "–";
+  if (value === undefined || (Array.isArray(value) && value.length === 0)) return "–";
   if (value === true) return "yes";
   if (value === false) return "no";
-  if (Array.isArray(value)) return value.map(plain).join(", ");
-  if (typeof value === "object" && value !== null) return Object.values(value).join(" ");
-  return String(value);
+  if (typeof value === "number") return number(value);
+  if (Array.isArray(value)) return value.map((one) => plain(field, one)).join(", ");
+  return Object.values(value as object).join(" ");
 }

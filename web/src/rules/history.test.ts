@@ -32,7 +32,7 @@ test("fields are told by the names of the page, lists by what came and left", ()
   expect(lines).toEqual([
     { label: "Look back", was: "1 h", is: "1 min" },
     { label: "Applications", added: "billing" },
-    { label: "Severity", was: "INFO", is: "CRITICAL" },
+    { label: "Severity", was: "Info", is: "Critical" },
   ]);
 });
 

@@ -2,6 +2,7 @@ import type { RuleChange } from "../api/client";
 import { type Difference, differencesOf } from "../ui/difference";
 import { hoursWords } from "../ui/hours";
 import { listed } from "../ui/words";
+import { wordOf } from "./choices";
 import { readField } from "./conflict";
 import { type Calendar, labelTexts } from "./definition";
 import { resolutionWords } from "./sentence";
@@ -79,23 +80,25 @@ function unpacked(row: object): object {
 }
 
 /** The text of a value; undefined if there is none. */
-function worded(read: (value: unknown) => string, value: unknown): string | undefined {
+function worded(field: string, read: (value: unknown) => string, value: unknown): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
   // A value that is already in words is not parsed again.
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return wordOf(field, value);
   const text = read(value);
   return text === "–" ? undefined : text;
 }
 
 function lineOf({ path, was, is, added, removed }: Difference): Line {
-  const { label, read } = readField(path.join("."));
+  const field = path.join(".");
+  const { label, read } = readField(field);
+  const words = (values: readonly string[]) => listed(values.map((value) => wordOf(field, value)));
   if (!added || !removed) {
-    const [before, after] = [worded(read, was), worded(read, is)];
+    const [before, after] = [worded(field, read, was), worded(field, read, is)];
     return { label, ...(before !== undefined && { was: before }), ...(after !== undefined && { is: after }) };
   }
   return {
     label,
-    ...(added.length > 0 ? { added: listed(added) } : {}),
-    ...(removed.length > 0 ? { removed: listed(removed) } : {}),
+    ...(added.length > 0 ? { added: words(added) } : {}),
+    ...(removed.length > 0 ? { removed: words(removed) } : {}),
   };
 }

@@ -68,3 +68,21 @@ function placeOf(names: readonly string[], was: Tree, is: Tree): readonly string
   }
   return names;
 }
+
+/**
+ * Two texts for comparison. Of texts with many lines, only those from the first to the last that
+ * differ, with one line around them and … for the others.
+ */
+export function unlike(one: string, other: string): [string, string] {
+  const [a, b] = [one.split("\n"), other.split("\n")];
+  if (Math.max(a.length, b.length) < 4) return [one, other];
+  const most = Math.min(a.length, b.length);
+  let head = 0;
+  while (head < most && a[head] === b[head]) head++;
+  let tail = 0;
+  while (tail < most - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
+  const [from, rest] = [Math.max(0, head - 1), Math.max(0, tail - 1)];
+  const cut = (lines: string[]) =>
+    [...(from > 0 ? ["…"] : []), ...lines.slice(from, lines.length - rest), ...(rest > 0 ? ["…"] : [])].join("\n");
+  return [cut(a), cut(b)];
+}

@@ -30,7 +30,9 @@ function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
         <div className={styles.health}>
           <p className={styles.ok}>
             <IconCheck size={15} stroke={2} aria-hidden="true" /> On
-            {ratePerSecond > 0 && <span className={styles.more}>up to {ratePerSecond} per second</span>}
+            {ratePerSecond > 0 && (
+              <span className={`${styles.more} ${styles.rate}`}>up to {ratePerSecond} per second</span>
+            )}
           </p>
         </div>
       );

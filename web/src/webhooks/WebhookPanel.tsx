@@ -25,6 +25,12 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
       <div>
         <Health webhook={webhook} />
         {webhook.kind === "generic" && !webhook.preset && <Signing webhook={webhook} />}
+        {webhook.slack?.hasSigningSecret && (
+          <p className={styles.signing}>
+            Request URL of the app's buttons:{" "}
+            <span className="mono">{window.location.origin + webhook.slack.interactionsPath}</span>
+          </p>
+        )}
       </div>
       <div className={styles.actions}>
         <Button onClick={() => setOpen("test")}>

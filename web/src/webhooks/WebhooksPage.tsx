@@ -17,6 +17,7 @@ import { webhookKind } from "./form";
 import { Health } from "./Health";
 import { kinds } from "./kinds";
 import { TestDialog } from "./TestDialog";
+import styles from "./webhooks.module.css";
 
 type Open = { what: "delete" | "test"; webhook: Webhook };
 
@@ -112,7 +113,7 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
                   {webhook.operators && " · notifies operators"}
                 </div>
                 {webhook.slack?.hasSigningSecret && (
-                  <div className={table.sub}>
+                  <div className={`${table.sub} ${styles.buttonsUrl}`}>
                     Request URL of the app's buttons:{" "}
                     <span className="mono">{window.location.origin + webhook.slack.interactionsPath}</span>
                   </div>

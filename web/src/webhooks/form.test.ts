@@ -112,7 +112,7 @@ test("what differs between two versions is told in words", () => {
   expect(differences(base, { theirs, mine })).toEqual([
     { field: "name", label: "Name", mine: "erp 2", theirs: "erp 3", changedBy: "both" },
     { field: "operators", label: "For operators", mine: "yes", theirs: "no", changedBy: "mine" },
-    { field: "timeoutSeconds", label: "Timeout (s)", mine: "10", theirs: "20", changedBy: "theirs" },
+    { field: "timeoutSeconds", label: "Timeout", mine: "10 s", theirs: "20 s", changedBy: "theirs" },
   ]);
   expect(merged({ theirs, mine }, ["operators"])).toEqual({
     ...theirs,
@@ -120,4 +120,17 @@ test("what differs between two versions is told in words", () => {
     // A typed secret is kept, whatever is chosen, because it cannot be compared.
     url: "https://new.example",
   });
+});
+
+test("limits and texts of many lines are shown as people read them", () => {
+  const body = ["{", '  "a": 1,', '  "b": 2,', '  "c": 3,', '  "d": 4', "}"];
+  const base = valuesOf({ ...webhook, bodyTemplate: body.join("\n"), digestAbove: 20 });
+  const mine = { ...base, ratePerSecond: "2.5", digestAbove: "", bodyTemplate: body.join("\n").replace("4", "5") };
+  const theirs = { ...base, eventMaxAgeSeconds: "7200", digestAbove: "0" };
+  expect(differences(base, { theirs, mine }).map(({ label, ...side }) => [label, side.theirs, side.mine])).toEqual([
+    ["Body", '…\n  "c": 3,\n  "d": 4\n}', '…\n  "c": 3,\n  "d": 5\n}'],
+    ["Maximum age of events", "2 h", "1 h"],
+    ["Messages per second", "no limit", "2.5"],
+    ["Digest above", "never", "default"],
+  ]);
 });

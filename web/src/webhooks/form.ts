@@ -1,7 +1,10 @@
 import type { Webhook, WebhookDefinition, WebhookEdit, WebhookEvent } from "../api/client";
 import type { Kept, Kind } from "../drafts/draft";
 import type { Conflict, Side } from "../ui/ConflictDialog";
+import { unlike } from "../ui/difference";
 import { hoursWords } from "../ui/hours";
+import { period } from "../ui/time";
+import { messagesWord, number } from "../ui/words";
 
 /** The content of the form. Numbers are texts: an empty one means the default. */
 export type Values = {
@@ -262,9 +265,9 @@ const names = {
   bodyTemplate: "Body",
   operators: "For operators",
   events: "Events",
-  eventMaxAgeSeconds: "Maximum age of events (s)",
+  eventMaxAgeSeconds: "Maximum age of events",
   quietHours: "Quiet hours",
-  timeoutSeconds: "Timeout (s)",
+  timeoutSeconds: "Timeout",
   maxConcurrent: "Concurrent requests",
   ratePerSecond: "Messages per second",
   digestAbove: "Digest above",
@@ -272,22 +275,30 @@ const names = {
 
 type Comparable = keyof typeof names;
 
-/** The fields that can be compared: secrets are never shown. */
+/** An amount in words; a blank one means the default. */
+function amountWords(text: string, words: (amount: number) => string, zero?: string): string {
+  if (text.trim() === "") return "default";
+  const amount = Number(text);
+  if (Number.isNaN(amount)) return text;
+  return amount === 0 && zero ? zero : words(amount);
+}
+
+/** The fields that can be compared, as people read them: secrets are never shown. */
 function comparable(values: Values): Record<Comparable, string> {
   return {
     name: values.name,
     channel: values.bot ? values.slack.channel : "",
     threads: values.bot && values.slack.threads ? "yes" : "no",
-    inputs: values.openInputs.map((name) => values.inputs[name]).join(", "),
-    bodyTemplate: values.bodyTemplate,
+    inputs: values.openInputs.map((name) => `${name}: ${values.inputs[name] || "–"}`).join("\n"),
+    bodyTemplate: values.bodyTemplate || "the usual body",
     operators: values.operators ? "yes" : "no",
     events: values.events.map((event) => eventWords[event]).join(", "),
-    eventMaxAgeSeconds: values.eventMaxAgeSeconds,
+    eventMaxAgeSeconds: amountWords(values.eventMaxAgeSeconds, period),
     quietHours: values.quietHours.map(hoursWords).join("; "),
-    timeoutSeconds: values.timeoutSeconds,
-    maxConcurrent: values.maxConcurrent,
-    ratePerSecond: values.ratePerSecond,
-    digestAbove: values.digestAbove,
+    timeoutSeconds: amountWords(values.timeoutSeconds, period),
+    maxConcurrent: amountWords(values.maxConcurrent, number),
+    ratePerSecond: amountWords(values.ratePerSecond, String, "no limit"),
+    digestAbove: amountWords(values.digestAbove, messagesWord, "never"),
   };
 }
 
@@ -296,13 +307,11 @@ export function differences(base: Values, { theirs, mine }: Record<Side, Values>
   const [before, a, b] = [comparable(base), comparable(theirs), comparable(mine)];
   return (Object.keys(names) as Comparable[])
     .filter((field) => a[field] !== b[field])
-    .map((field) => ({
-      field,
-      label: names[field],
-      theirs: a[field] || "–",
-      mine: b[field] || "–",
-      changedBy: before[field] === a[field] ? "mine" : before[field] === b[field] ? "theirs" : "both",
-    }));
+    .map((field) => {
+      const [said, own] = unlike(a[field] || "–", b[field] || "–");
+      const changedBy = before[field] === a[field] ? "mine" : before[field] === b[field] ? "theirs" : "both";
+      return { field, label: names[field], theirs: said, mine: own, changedBy };
+    });
 }
 
 /** The inputs that are not secret. */
