@@ -69,7 +69,7 @@ func TestExplain(t *testing.T) {
 			[]string{"scope.applications"},
 			"it would not match",
 		},
-		"armed later":                    {func(s *explain.Standing) { s.Rule.ArmedSinceNS = ended + 1 }, explain.NotArmed, nil, "With the present condition, it would match"},
+		"armed later":                    {func(s *explain.Standing) { s.Rule.ArmedSinceNS = ended + 1 }, explain.NotArmed, nil, "With the current condition, it would match"},
 		"armed at its end":               {func(s *explain.Standing) { s.Rule.ArmedSinceNS = ended }, explain.Waiting, nil, ""},
 		"edited later, matched then":     {edited(rules.Scope{}, elsewhere), explain.Waiting, nil, ""},
 		"edited later, not matched then": {edited(elsewhere, rules.Scope{}), explain.NotMatched, []string{"scope.applications"}, "the condition of that time"},

@@ -217,6 +217,9 @@ type answer struct {
 // when new exchanges became visible.
 func (w *watched) compare(known *watched, seen *Arrivals, paused bool, r *evaluator.WindowRequest) (a answer) {
 	a = answer{whole: seen.Counts, before: seen.Before}
+	if a.whole == nil {
+		a.whole = map[int64]int64{} // nothing ended, and that is known
+	}
 	// A server shows less than it did before only if exchanges were deleted.
 	if seen.Server != known.server && misses(a.before, known.counts, r) > 0 || known.counts == nil && showsLess(a.before, r) {
 		a.behind = true

@@ -143,6 +143,6 @@ func (f *files) startsOfSilences(path string) {
 	f.does(0, []string{"~ silence Move\n    startsAt: "}, "apply", "-f", path)
 	f.does(0, []string{"1 unchanged"}, "apply", "-f", path)
 	file(at(second), "b")
-	f.does(0, []string{"! silence Move: startsAt: It began at ", "1 unchanged"}, "diff", "-f", path)
+	f.does(0, []string{"! silence Move: startsAt: It started at ", "1 unchanged"}, "diff", "-f", path)
 	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
 }

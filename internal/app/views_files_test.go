@@ -21,7 +21,7 @@ func TestViewsInFiles(t *testing.T) {
 	}
 	path := f.write("views.yaml", "views: [{name: Orders, search: state=firing&app=orders}, {name: ' All ', search: ''}]")
 	stored := `select string_agg(name || ' ' || search, ', ' order by name) from saved_view where shared and owner = 'token pipeline'`
-	f.does(1, []string{"+ view Orders: does not exist yet, but for one that ada@example.com shares", "+ view All: does not exist yet", "would be 2 created, 0 updated, 0 deleted; 0 unchanged, 2 not in the files"}, "diff", "-f", path)
+	f.does(1, []string{"+ view Orders: does not exist yet, except for one that ada@example.com shares", "+ view All: does not exist yet", "would be 2 created, 0 updated, 0 deleted; 0 unchanged, 2 not in the files"}, "diff", "-f", path)
 	f.does(0, []string{"2 created"}, "apply", "-f", path)
 	f.wantColumn("views", stored, "All , Orders state=firing&app=orders")
 	f.does(0, []string{"0 created, 0 updated, 0 deleted; 2 unchanged"}, "apply", "-f", path)

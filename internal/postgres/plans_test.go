@@ -60,8 +60,8 @@ func TestSendingManyAgainReadsTheirRowsAlone(t *testing.T) {
 	b.exec(`update notification set alert_id = notification_id, generation = 0`)
 	b.exec(`insert into settlement (notification_id, tenant_id, status, settled_at) select notification_id, tenant_id, 'DELIVERED', now() - interval '1 minute' from notification
 		where notification_id not in (select notification_id from outbox)`)
-	// Postgres believes that a page without rows is followed by others without rows. A plan that reads the
-	// outbox for each message then reads half as many rows again, and takes fifteen times as long.
+	// Postgres believes that a page without rows is followed by others without rows. A plan then reads
+	// the outbox for each message, and takes fifteen times as long.
 	b.exec(`delete from outbox`)
 	b.exec(`analyze outbox, notification, alert, settlement`)
 	b.exec(`update webhook set enabled = true`)
@@ -70,14 +70,14 @@ func TestSendingManyAgainReadsTheirRowsAlone(t *testing.T) {
 		on conflict (webhook_id) do update set restarted_at = excluded.restarted_at`)
 	hook := one[uuid.UUID](t, b.conn, `select webhook_id from webhook`)
 	resent := 0
-	read := b.rowsRead(func(db *postgres.DB) {
+	scanned := b.counted(`select coalesce(sum(seq_tup_read), 0)::bigint from pg_stat_user_tables where relname = 'outbox'`, func(db *postgres.DB) {
 		var err error
 		if resent, err = db.Outbox().Resend(t.Context(), hook); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if resent != many || read > 42*many {
-		t.Errorf("%d of %d sent again, for which %d rows were read", resent, many, read)
+	if resent != many || scanned > many {
+		t.Errorf("%d of %d sent again, for which %d rows of the outbox were read without an index", resent, many, scanned)
 	}
 }
 
