@@ -39,7 +39,12 @@ export function plot(options: PlotOptions): uPlot {
   const danger = colourOf(host, "var(--danger)");
   const font = `11px ${getComputedStyle(host).fontFamily}`;
   const top = topOf(series, least, threshold);
-  const axis = { stroke: text, font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 } };
+  const axis = {
+    stroke: text,
+    font, // A system colour is as strong as the data.
+    grid: { stroke: line, width: 1, ...(forced ? { dash: [1, 5] } : {}) },
+    ticks: { stroke: line, width: 1, size: 4 },
+  };
   return new uPlot(
     {
       width: Math.max(1, host.clientWidth),
