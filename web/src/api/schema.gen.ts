@@ -2002,6 +2002,8 @@ export interface components {
             note?: string;
             /** @description Who owns the rule at present. */
             owner?: string;
+            /** @description How the caller can reopen it: by undoing what they did to it last. In lists and the answer for one alert, while that is possible. */
+            reopenable?: components["schemas"]["Reopening"];
             /** @description Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert. */
             resolution?: components["schemas"]["AlertResolution"];
             /** Format: date-time */
@@ -2027,6 +2029,11 @@ export interface components {
              *     exchange; empty if the exchange has no error.
              */
             signature?: string;
+            /**
+             * Format: date-time
+             * @description When that was decided; absent if it is not snoozed.
+             */
+            snoozedAt?: string;
             snoozedBy?: string;
             /**
              * Format: date-time
@@ -3342,6 +3349,24 @@ export interface components {
              * @description When the last alert before it had been resolved.
              */
             resolvedAt: string;
+        };
+        /** @description An acknowledgement or resolution by the caller that can be undone, and after which the alert has not changed. */
+        Reopening: {
+            /**
+             * Format: uuid
+             * @description What `/alerts/actions/{id}/undo` takes.
+             */
+            actionId: string;
+            /**
+             * Format: int64
+             * @description How many alerts were changed together. The undo reopens all of them.
+             */
+            alerts: number;
+            /**
+             * Format: date-time
+             * @description Until when it can be undone, by Postgres's clock.
+             */
+            until: string;
         };
         /** @description One process. Its instants are of Postgres's clock. */
         Replica: {
