@@ -4450,6 +4450,9 @@ type ListNotificationsParams struct {
 	// DigestID Members of these digests.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
+	// SilenceID What these silences have suppressed, unless a person has sent it after all.
+	SilenceID *[]openapi_types.UUID `form:"silenceId,omitempty" json:"silenceId,omitempty"`
+
 	// From Created at or after this instant.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
 
@@ -10800,6 +10803,18 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 		if params.DigestID != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "digestId", *params.DigestID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.SilenceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "silenceId", *params.SilenceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -5945,6 +5945,8 @@ export interface operations {
                 reason?: components["schemas"]["NotificationReason"][];
                 /** @description The rules of the alerts. A digest has none, but its members have. */
                 ruleId?: string[];
+                /** @description What these silences have suppressed, unless a person has sent it after all. */
+                silenceId?: string[];
                 status?: components["schemas"]["NotificationStatus"][];
                 /** @description Created before this instant. */
                 to?: string;
