@@ -60,7 +60,8 @@ teams:
 			if strings.HasPrefix(example, "  - ") { // a route for the list above it
 				example = "routes:\n" + example
 			}
-			example = strings.ReplaceAll(example, "{ env: SLACK_ERP_URL }", "https://hooks.slack.com/services/T0/B0/x")
+			// A webhook of the same name is there, and its kind cannot change.
+			example = strings.ReplaceAll(example, "kind: slack\n    url: { env: SLACK_ERP_URL }", "kind: generic\n    url: https://erp.example/hook")
 			f.does(0, nil, "apply", "-f", f.write("example.yaml", example))
 			for _, try := range guide.tests[i] {
 				args := []string{"test", "--url", f.base, "--token", f.token, "--expect", try.expect}
