@@ -83,7 +83,14 @@ test("it is not offered when the time is over, to viewers, and for what others d
   world.alerts = [mine];
   server.use(
     http.get(api("/me"), () =>
-      HttpResponse.json({ kind: "user", id: "u1", name: "Ada", email: "ada@example.com", role: "viewer", tenant: "default" }),
+      HttpResponse.json({
+        kind: "user",
+        id: "u1",
+        name: "Ada",
+        email: "ada@example.com",
+        role: "viewer",
+        tenant: "default",
+      }),
     ),
   );
   open(`/inbox/${mine.id}?fold=none&state=resolved`);

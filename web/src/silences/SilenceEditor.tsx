@@ -26,8 +26,8 @@ import { differences, merged } from "./conflict";
 import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, valuesOf, wrongLines } from "./form";
 import { SilenceFields } from "./SilenceFields";
 import { Preview } from "./SilencePreview";
-import { SuppressedBy } from "./SuppressedBy";
 import { State } from "./SilencesPage";
+import { SuppressedBy } from "./SuppressedBy";
 import { parseNewSilence } from "./search";
 import styles from "./silences.module.css";
 

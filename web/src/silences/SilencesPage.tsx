@@ -14,8 +14,8 @@ import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { matchWords, recurrenceWords } from "./form";
-import { parseSilences } from "./search";
 import { SuppressedBy } from "./SuppressedBy";
+import { parseSilences } from "./search";
 import styles from "./silences.module.css";
 
 export function SilencesPage() {
