@@ -118,8 +118,9 @@ type Instance struct {
 	// single alert is read.
 	Assignee, AssignedBy string
 	AssignedAt           *time.Time
-	// SnoozedUntil is when somebody wants to be reminded of the alert, and SnoozedAt when they said so. Both are nil if nobody does, if
-	// the time is over, or if the alert is resolved. They are set in the same cases as Assignee.
+	// SnoozedUntil is when somebody wants to be reminded of the alert, SnoozedAt when they said so.
+	// Both are nil if nobody does, if the time is over, or if the alert is resolved. They are set in
+	// the same cases as Assignee.
 	SnoozedUntil, SnoozedAt *time.Time
 	SnoozedBy               string
 	// HeldUntil is until when nothing is raised for the group of a window alert, as chosen by the
