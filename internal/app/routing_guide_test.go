@@ -65,7 +65,7 @@ teams:
 			f.does(0, nil, "apply", "-f", f.write("example.yaml", example))
 			for _, try := range guide.tests[i] {
 				args := []string{"test", "--url", f.base, "--token", f.token, "--expect", try.expect}
-				for _, word := range strings.Fields(try.args) {
+				for word := range strings.FieldsSeq(try.args) {
 					args = append(args, strings.ReplaceAll(word, "_", " "))
 				}
 				if out, code := f.command(append([]string{"route"}, args...)...); code != 0 || !strings.Contains(out, try.says) {

@@ -232,10 +232,12 @@ func (w *world) bites(t *testing.T) {
 				SELECT notification_id FROM notification n JOIN rule USING (rule_id) JOIN settlement s USING (notification_id)
 				WHERE rule.name = 'all failures' AND s.status = 'DELIVERED' LIMIT 1)`, []finding{wronglySuppressed},
 		},
-		"the policy led elsewhere": {`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook WHERE name = 'quiet') WHERE notification_id = (
+		"the policy led elsewhere": {
+			`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook WHERE name = 'quiet') WHERE notification_id = (
 				SELECT notification_id FROM notification JOIN rule USING (rule_id) WHERE rule.name = 'routed' AND reason = 'FIRED'
 				AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id) LIMIT 1)`,
-			[]finding{notificationMissing, notificationStray, wrongMessage}},
+			[]finding{notificationMissing, notificationStray, wrongMessage},
+		},
 		"quiet hours held nothing": {`UPDATE alert SET severity = 'WARNING'`, []finding{notHeld}},
 		"a source still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,
 			start_time_ns, application, route, exchange) SELECT gen_random_uuid(), tenant_id, rule_id, 1, severity, 'FIRING', '', '', true, 'source',
