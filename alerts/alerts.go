@@ -118,10 +118,11 @@ type Instance struct {
 	// single alert is read.
 	Assignee, AssignedBy string
 	AssignedAt           *time.Time
-	// SnoozedUntil is when somebody wants to be reminded of the alert. It is nil if nobody does, if
-	// the time is over, or if the alert is resolved. It is set in the same cases as Assignee.
-	SnoozedUntil *time.Time
-	SnoozedBy    string
+	// SnoozedUntil is when somebody wants to be reminded of the alert, SnoozedAt when they said so.
+	// Both are nil if nobody does, if the time is over, or if the alert is resolved. They are set in
+	// the same cases as Assignee.
+	SnoozedUntil, SnoozedAt *time.Time
+	SnoozedBy               string
 	// HeldUntil is until when nothing is raised for the group of a window alert, as chosen by the
 	// person who resolved it; nil if nobody chose a time. Lists leave it out.
 	HeldUntil *time.Time

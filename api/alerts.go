@@ -257,6 +257,7 @@ func alertAnswer(a *alerts.Instance) Alert {
 		AssignedBy:     optional(a.AssignedBy),
 		SnoozedUntil:   utc(a.SnoozedUntil),
 		SnoozedBy:      optional(a.SnoozedBy),
+		SnoozedAt:      utc(a.SnoozedAt),
 		HeldUntil:      utc(a.HeldUntil),
 		Resolution:     resolutionAnswer(a.Resolution),
 	}

@@ -263,6 +263,9 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 			Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, NextAttemptAt: utc(d.NextAttemptAt),
 			QuietUntil: utc(d.QuietUntil),
 		}
+		if r := note.Reopenable; r != nil {
+			list[i].Reopenable = &Reopening{ActionID: r.ActionID, Until: r.Until.UTC(), Alerts: r.Alerts}
+		}
 	}
 	return nil
 }

@@ -138,6 +138,17 @@ type Reader struct {
 type Annotation struct {
 	Unread, Mine bool
 	Delivery     DeliveryCounts
+	// Reopenable is how the reader can reopen the alert; nil if that is not possible.
+	Reopenable *Reopenable
+}
+
+// Reopenable is an acknowledgement or resolution that the reader can undo, and after which an alert
+// has not changed.
+type Reopenable struct {
+	ActionID uuid.UUID
+	Until    time.Time
+	// Alerts is how many alerts the action changed; undoing it reopens all of them.
+	Alerts int64
 }
 
 // DeliveryCounts counts an alert's notifications by result.

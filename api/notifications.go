@@ -57,6 +57,8 @@ type NotificationFilter struct {
 	Alerts   []uuid.UUID
 	// Digests selects the notifications in these digests.
 	Digests []uuid.UUID
+	// Silences selects the notifications that these silences suppressed.
+	Silences []uuid.UUID
 	// From and To bound the creation, From inclusive, To exclusive; nil means no bound.
 	From, To *time.Time
 	// OnlyMessages leaves out notifications that are in a digest.
@@ -212,7 +214,7 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 		q.Before = &NotificationMark{CreatedAt: m.At, ID: m.ID}
 	}
 	q.NotificationFilter = NotificationFilter{
-		Webhooks: deref(p.WebhookID), Rules: deref(p.RuleID), Alerts: deref(p.AlertID), Digests: deref(p.DigestID),
+		Webhooks: deref(p.WebhookID), Rules: deref(p.RuleID), Alerts: deref(p.AlertID), Digests: deref(p.DigestID), Silences: deref(p.SilenceID),
 		From: p.From, To: p.To, OnlyMessages: deref(p.OnlyMessages),
 	}
 	q.Text = deref(p.Q)

@@ -1075,6 +1075,9 @@ type Alert struct {
 	// Owner The current owner of the rule.
 	Owner *string `json:"owner,omitempty"`
 
+	// Reopenable How the caller can reopen it: by undoing what they did to it last. In lists and the answer for one alert, while that is possible.
+	Reopenable *Reopening `json:"reopenable,omitempty"`
+
 	// Resolution Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert.
 	Resolution *AlertResolution `json:"resolution,omitempty"`
 	ResolvedAt *time.Time       `json:"resolvedAt,omitempty"`
@@ -1099,7 +1102,10 @@ type Alert struct {
 	// Signature The name of the alert's issue, together with application and route. In the answer for one alert, if that is about one
 	// exchange; empty if the exchange has no error.
 	Signature *string `json:"signature,omitempty"`
-	SnoozedBy *string `json:"snoozedBy,omitempty"`
+
+	// SnoozedAt When that was decided; absent if it is not snoozed.
+	SnoozedAt *time.Time `json:"snoozedAt,omitempty"`
+	SnoozedBy *string    `json:"snoozedBy,omitempty"`
 
 	// SnoozedUntil When somebody wants to be reminded of it; absent if it is not snoozed.
 	SnoozedUntil *time.Time `json:"snoozedUntil,omitempty"`
@@ -2430,6 +2436,18 @@ type Regression struct {
 
 	// ResolvedAt When the last alert before it had been resolved.
 	ResolvedAt time.Time `json:"resolvedAt"`
+}
+
+// Reopening An acknowledgement or resolution by the caller that can be undone, and after which the alert has not changed.
+type Reopening struct {
+	// ActionID What `/alerts/actions/{id}/undo` takes.
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Alerts How many alerts were changed together. The undo reopens all of them.
+	Alerts int64 `json:"alerts"`
+
+	// Until Until when it can be undone, by Postgres's clock.
+	Until time.Time `json:"until"`
 }
 
 // Replica One process. Its instants are of Postgres's clock.
@@ -4444,6 +4462,9 @@ type ListNotificationsParams struct {
 
 	// DigestID Members of these digests.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// SilenceID What these silences have suppressed, unless a person has sent it after all.
+	SilenceID *[]openapi_types.UUID `form:"silenceId,omitempty" json:"silenceId,omitempty"`
 
 	// From Created at or after this instant.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
@@ -10833,6 +10854,18 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 		if params.DigestID != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "digestId", *params.DigestID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.SilenceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "silenceId", *params.SilenceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -256,6 +256,61 @@ func TestUndoPutsBackWhatNobodyChanged(t *testing.T) {
 	}
 }
 
+// reopenable returns how a reader can reopen an alert.
+func (w *world) reopenable(actor string, alert uuid.UUID) *api.Reopenable {
+	w.t.Helper()
+	notes, err := w.db.Inbox().Annotate(w.t.Context(), tenant, api.Reader{Actor: actor}, []uuid.UUID{alert})
+	if err != nil || len(notes) != 1 {
+		w.t.Fatalf("annotations %+v, %v", notes, err)
+	}
+	return notes[alert].Reopenable
+}
+
+func TestListsSayWhatCanBeReopened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.plenty(w.rule(), 3)
+	var alert uuid.UUID
+	if err := w.conn.QueryRow(t.Context(), `select alert_id from alert where title = 'title 1'`).Scan(&alert); err != nil {
+		t.Fatal(err)
+	}
+	want := func(what string, action uuid.UUID, n int64) {
+		t.Helper()
+		got := w.reopenable("ada", alert)
+		if action == uuid.Nil {
+			if got != nil {
+				t.Errorf("%s: %+v", what, got)
+			}
+			return
+		}
+		if got == nil || got.ActionID != action || got.Alerts != n || time.Until(got.Until) < 9*time.Minute {
+			t.Errorf("%s: %+v, want %d alerts of %s", what, got, n, action)
+		}
+	}
+	one := alerts.Filter{IDs: []uuid.UUID{alert}}
+	want("a new one", uuid.Nil, 0)
+	acknowledged, _ := w.act(alerts.Acknowledge, open())
+	want("acknowledged with others", acknowledged, 3)
+	if got := w.reopenable("bob", alert); got != nil {
+		t.Errorf("by another: %+v", got)
+	}
+	resolved, _ := w.act(alerts.Resolve, one)
+	want("resolved", resolved, 1)
+	if restored, skipped := w.undo(resolved); restored != 1 || skipped != 0 {
+		t.Errorf("restored %d, skipped %d", restored, skipped)
+	}
+	want("reopened", uuid.Nil, 0)
+	_, err := w.db.Inbox().AssignMany(t.Context(), tenant, api.BulkAssignment{ID: w.newID(), Actor: "ada", Filter: one, Assignee: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("assigned", uuid.Nil, 0)
+	resolved, _ = w.act(alerts.Resolve, one)
+	want("resolved again", resolved, 1)
+	w.exec(`update alert_action set at = now() - interval '11 minutes'`)
+	want("resolved long ago", uuid.Nil, 0)
+}
+
 func TestUndoLeavesWhatCannotBeOpenAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

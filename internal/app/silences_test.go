@@ -60,10 +60,23 @@ func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 	if got := operator.must(http.StatusOK, http.MethodGet, "/silences/"+made.text("id"), nil); got.body["suppressed"] != 3.0 || got.text("state") != "PAST" {
 		t.Errorf("the silence: %v", got.body)
 	}
+	listed := func(c *caller, want int) {
+		t.Helper()
+		list, _ := c.must(http.StatusOK, http.MethodGet, "/notifications?silenceId="+made.text("id"), nil).body["items"].([]any)
+		if len(list) != want {
+			t.Errorf("the silence has suppressed %d messages, want %d: %v", len(list), want, list)
+		}
+	}
+	listed(operator, 3)
+	other := operator.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{"name": "another", "match": body["match"], "startsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "endsAt": time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)})
+	if list, _ := operator.must(http.StatusOK, http.MethodGet, "/notifications?silenceId="+other.text("id"), nil).body["items"].([]any); len(list) != 0 {
+		t.Errorf("a silence that has not begun has suppressed %v", list)
+	}
 	// A user sends one all the same, and its receiver is notified of what follows.
 	first := w.column(`select notification_id::text from notification where alert_id = $1 and reason = 'FIRED'`, within)[0]
 	operator.must(http.StatusOK, http.MethodPost, "/notifications/"+first+"/retry", nil)
 	w.deliverAll()
+	listed(operator, 2)
 	w.undone(alerts.Resolve, w.raise("after")[0])
 	w.deliverAll()
 	if got, want := l.types("/all"), []string{"fired", "resolved", "fired", "fired", "resolved", "reopened"}; !slices.Equal(got, want) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"tocsin/internal/access"
 	"tocsin/internal/app"
@@ -102,6 +103,25 @@ func TestNothingRefersToAnotherTenant(t *testing.T) {
 	} {
 		if got := elsewhere.do(try.method, try.path, try.body, try.header...); got.status < http.StatusBadRequest || got.status >= http.StatusInternalServerError {
 			t.Errorf("%s leads to another tenant's webhook: %d %v", name, got.status, got.body)
+		}
+	}
+	// Whom an alert or a rule of this tenant would notify is not shown there, nor what a silence suppressed.
+	for field, id := range map[string]string{"alertId": s.ids["alerts"], "ruleId": s.ids["rules"]} {
+		elsewhere.must(http.StatusNotFound, http.MethodPost, "/routing/test", map[string]any{field: id})
+		s.admin.must(http.StatusOK, http.MethodPost, "/routing/test", map[string]any{field: id})
+	}
+	s.admin.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
+		"name": "of the rule", "match": map[string]any{"rules": []string{s.ids["rules"]}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+	})
+	s.alert()
+	suppressing := s.column(`select distinct silence_id::text from settlement where silence_id is not null`)
+	if len(suppressing) != 1 {
+		t.Fatalf("silences that suppressed something: %q", suppressing)
+	}
+	for c, want := range map[*caller]int{elsewhere: 0, s.admin: 1} {
+		list, _ := c.must(http.StatusOK, http.MethodGet, "/notifications?silenceId="+suppressing[0], nil).body["items"].([]any)
+		if len(list) != want {
+			t.Errorf("the silence suppressed %d messages, want %d", len(list), want)
 		}
 	}
 	// A silence of another tenant would suppress nothing here, and its preview counts nothing.

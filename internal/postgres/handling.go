@@ -20,6 +20,7 @@ type handling struct {
 	assignedAt           *time.Time
 	snoozedUntil         *time.Time
 	snoozedBy            *string
+	snoozedAt            *time.Time
 }
 
 func (h handling) on(a *alerts.Instance) {
@@ -27,7 +28,7 @@ func (h handling) on(a *alerts.Instance) {
 		a.Assignee, a.AssignedBy, a.AssignedAt = *h.assignee, *h.assignedBy, h.assignedAt
 	}
 	if h.snoozedBy != nil && a.State.Snoozable() == nil {
-		a.SnoozedUntil, a.SnoozedBy = h.snoozedUntil, *h.snoozedBy
+		a.SnoozedUntil, a.SnoozedBy, a.SnoozedAt = h.snoozedUntil, *h.snoozedBy, h.snoozedAt
 	}
 }
 

@@ -58,7 +58,7 @@ const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange::jsonb - 'errorStack' - 'attributes' as exchange, a.fired_at,
        a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name, r.about - 'note',
-       h.assignee, h.assigned_by, h.assigned_at, z.until, z.snoozed_by
+       h.assignee, h.assigned_by, h.assigned_at, z.until, z.snoozed_by, z.snoozed_at
 from (%s) i join alert a using (alert_id) join rule r using (rule_id) left join alert_assignment h using (alert_id)
 left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 order by a.fired_at desc, a.alert_id desc`
@@ -178,7 +178,7 @@ func listedAlert(row pgx.CollectableRow) (alerts.Instance, error) {
 	err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
 		&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
 		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName, &about,
-		&h.assignee, &h.assignedBy, &h.assignedAt, &h.snoozedUntil, &h.snoozedBy)
+		&h.assignee, &h.assignedBy, &h.assignedAt, &h.snoozedUntil, &h.snoozedBy, &h.snoozedAt)
 	if err != nil {
 		return alerts.Instance{}, err
 	}
@@ -210,7 +210,7 @@ func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) 
 	if row.Alert.ExecutionID != nil {
 		alert.Signature = &row.Alert.Signature
 	}
-	handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy}.on(&alert)
+	handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy, row.SnoozedAt}.on(&alert)
 	return alert, err
 }
 

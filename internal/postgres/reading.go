@@ -60,7 +60,7 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 		return nil, err
 	}
 	rows, err := s.db.queries.AlertAnnotations(ctx, pgq.AlertAnnotationsParams{
-		ReadUpTo: mark, Mine: mine, Assignees: namesOf(who.Targets, rules.TargetUser), Teams: namesOf(who.Targets, rules.TargetTeam), Actor: who.Actor, TenantID: tenant, AlertIds: ids,
+		ReadUpTo: mark, Mine: mine, Assignees: namesOf(who.Targets, rules.TargetUser), Teams: namesOf(who.Targets, rules.TargetTeam), Actor: who.Actor, TenantID: tenant, AlertIds: ids, UndoWithin: undoWithin,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("annotate alerts: %w", err)
@@ -76,6 +76,9 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 		}
 		if row.QuietUntil.Unix() > 0 {
 			note.Delivery.QuietUntil = new(row.QuietUntil)
+		}
+		if row.UndoableID != nil && row.UndoableAt != nil && row.UndoableAlerts != nil {
+			note.Reopenable = &api.Reopenable{ActionID: *row.UndoableID, Until: row.UndoableAt.Add(undoWithin), Alerts: *row.UndoableAlerts}
 		}
 		notes[row.AlertID] = note
 	}

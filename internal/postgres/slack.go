@@ -85,7 +85,7 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 			unreadable = append(unreadable, fmt.Errorf("message %d: %w", row.MessageID, err))
 			continue
 		}
-		handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy}.on(&alert)
+		handling{row.Assignee, row.AssignedBy, row.AssignedAt, row.SnoozedUntil, row.SnoozedBy, row.SnoozedAt}.on(&alert)
 		claimed.Updates = append(claimed.Updates, refresh.Update{
 			MessageID: row.MessageID, Token: row.ClaimToken, Generation: row.Generation, Attempts: int(row.Attempts),
 			At:       notify.Posted{Channel: row.Channel, TS: row.Ts},

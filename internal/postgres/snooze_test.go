@@ -51,7 +51,7 @@ func (n *napping) snooze(d time.Duration) (alerts.Instance, error) {
 
 func (n *napping) snoozed() {
 	n.t.Helper()
-	if a, err := n.snooze(time.Hour); err != nil || a.SnoozedUntil == nil || a.SnoozedBy != "ada@x" {
+	if a, err := n.snooze(time.Hour); err != nil || a.SnoozedUntil == nil || a.SnoozedBy != "ada@x" || a.SnoozedAt == nil || time.Since(*a.SnoozedAt) > time.Minute {
 		n.t.Fatalf("%+v, %v", a, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 			n.exec(n.t, `update alert set state = 'RESOLVED', resolved_at = now() where alert_id = $1`, n.alert)
 		}, 0, 0},
 		"cancelled": {func(n *napping) {
-			if a, err := n.snooze(0); err != nil || a.SnoozedUntil != nil {
+			if a, err := n.snooze(0); err != nil || a.SnoozedUntil != nil || a.SnoozedAt != nil {
 				n.t.Errorf("%+v, %v", a, err)
 			}
 		}, 0, 0},

@@ -155,9 +155,12 @@ select a.alert_id,
         or coalesce(r.about->>'owner' = any($3::text[]), false)
         or coalesce(h.assignee = any($4::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
-       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until
+       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until,
+       u.action_id as undoable_id, u.at as undoable_at, u.changed as undoable_alerts
 from alert a
 join rule r using (rule_id)
+left join alert_action u on u.tenant_id = a.tenant_id and u.change = a.change and u.actor = $5 and u.action <> 'assign'
+     and u.undone_at is null and u.at > now() - $6::interval
 left join alert_assignment h using (alert_id)
 left join alert_read x on x.tenant_id = a.tenant_id and x.actor = $5 and x.alert_id = a.alert_id
 cross join lateral (
@@ -169,30 +172,34 @@ cross join lateral (
            min(s.next_attempt_at) as next_attempt_at, min(s.quiet_until) as quiet_until
     from notification_status s where s.alert_id = a.alert_id
 ) d
-where a.tenant_id = $6 and a.alert_id = any($7::uuid[])
+where a.tenant_id = $7 and a.alert_id = any($8::uuid[])
 `
 
 type AlertAnnotationsParams struct {
-	ReadUpTo  time.Time
-	Mine      []string
-	Teams     []string
-	Assignees []string
-	Actor     string
-	TenantID  string
-	AlertIds  []uuid.UUID
+	ReadUpTo   time.Time
+	Mine       []string
+	Teams      []string
+	Assignees  []string
+	Actor      string
+	UndoWithin time.Duration
+	TenantID   string
+	AlertIds   []uuid.UUID
 }
 
 type AlertAnnotationsRow struct {
-	AlertID       uuid.UUID
-	Unread        bool
-	Mine          bool
-	Total         int64
-	Delivered     int64
-	Retrying      int64
-	Failed        int64
-	Suppressed    int64
-	NextAttemptAt time.Time
-	QuietUntil    time.Time
+	AlertID        uuid.UUID
+	Unread         bool
+	Mine           bool
+	Total          int64
+	Delivered      int64
+	Retrying       int64
+	Failed         int64
+	Suppressed     int64
+	NextAttemptAt  time.Time
+	QuietUntil     time.Time
+	UndoableID     *uuid.UUID
+	UndoableAt     *time.Time
+	UndoableAlerts *int64
 }
 
 // Returns what a list shows beside the alerts of a page.
@@ -203,6 +210,7 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 		arg.Teams,
 		arg.Assignees,
 		arg.Actor,
+		arg.UndoWithin,
 		arg.TenantID,
 		arg.AlertIds,
 	)
@@ -224,6 +232,9 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 			&i.Suppressed,
 			&i.NextAttemptAt,
 			&i.QuietUntil,
+			&i.UndoableID,
+			&i.UndoableAt,
+			&i.UndoableAlerts,
 		); err != nil {
 			return nil, err
 		}

@@ -178,7 +178,7 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 
 const alertGet = `-- name: AlertGet :one
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, h.assignee, h.assigned_by, h.assigned_at,
-       z.until as snoozed_until, z.snoozed_by
+       z.until as snoozed_until, z.snoozed_by, z.snoozed_at
 from alert a join rule r using (rule_id) left join alert_assignment h using (alert_id)
 left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 where a.tenant_id = $1 and a.alert_id = $2
@@ -198,6 +198,7 @@ type AlertGetRow struct {
 	AssignedAt   *time.Time
 	SnoozedUntil *time.Time
 	SnoozedBy    *string
+	SnoozedAt    *time.Time
 }
 
 func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow, error) {
@@ -244,6 +245,7 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.AssignedAt,
 		&i.SnoozedUntil,
 		&i.SnoozedBy,
+		&i.SnoozedAt,
 	)
 	return i, err
 }

@@ -195,7 +195,7 @@ with due as (
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
        m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours,
-       h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by
+       h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by, z.snoozed_at
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
@@ -227,6 +227,7 @@ type SlackUpdateClaimRow struct {
 	AssignedAt   *time.Time
 	SnoozedUntil *time.Time
 	SnoozedBy    *string
+	SnoozedAt    *time.Time
 }
 
 // Takes the newest due update of each webhook.
@@ -315,6 +316,7 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.AssignedAt,
 			&i.SnoozedUntil,
 			&i.SnoozedBy,
+			&i.SnoozedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -108,9 +108,12 @@ select a.alert_id,
         or coalesce(r.about->>'owner' = any(@teams::text[]), false)
         or coalesce(h.assignee = any(@assignees::text[]), false))::boolean as mine,
        d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
-       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until
+       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until,
+       u.action_id as undoable_id, u.at as undoable_at, u.changed as undoable_alerts
 from alert a
 join rule r using (rule_id)
+left join alert_action u on u.tenant_id = a.tenant_id and u.change = a.change and u.actor = @actor and u.action <> 'assign'
+     and u.undone_at is null and u.at > now() - @undo_within::interval
 left join alert_assignment h using (alert_id)
 left join alert_read x on x.tenant_id = a.tenant_id and x.actor = @actor and x.alert_id = a.alert_id
 cross join lateral (

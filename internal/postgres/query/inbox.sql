@@ -1,6 +1,6 @@
 -- name: AlertGet :one
 select sqlc.embed(a), r.name as rule_name, r.about as rule_about, h.assignee, h.assigned_by, h.assigned_at,
-       z.until as snoozed_until, z.snoozed_by
+       z.until as snoozed_until, z.snoozed_by, z.snoozed_at
 from alert a join rule r using (rule_id) left join alert_assignment h using (alert_id)
 left join alert_snooze z on z.alert_id = a.alert_id and z.until > now()
 where a.tenant_id = @tenant_id and a.alert_id = @alert_id;

@@ -81,7 +81,7 @@ with due as (
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
        m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about, sqlc.embed(w),
-       h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by
+       h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by, z.snoozed_at
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id

@@ -9,6 +9,7 @@ export interface NotificationFilter {
   ruleId: readonly string[];
   alertId: readonly string[];
   digestId: readonly string[];
+  silenceId: readonly string[];
   /** Created within this number of hours before now; 0 is no restriction. */
   hours: number;
   /** Text in the title of the alert, or an id. */
@@ -37,7 +38,7 @@ function page(
   limit: number,
   signal: AbortSignal,
 ): Promise<NotificationPage> {
-  const { status, webhookId, ruleId, alertId, digestId, q } = filter;
+  const { status, webhookId, ruleId, alertId, digestId, silenceId, q } = filter;
   // Rule and alert are known for the messages in a digest, but not for the digest.
   const onlyMessages = ruleId.length + alertId.length + digestId.length === 0;
   const lists = {
@@ -46,6 +47,7 @@ function page(
     ruleId: [...ruleId],
     alertId: [...alertId],
     digestId: [...digestId],
+    silenceId: [...silenceId],
   };
   const query = { ...lists, ...since(filter), onlyMessages, limit, ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) };
   return body(client.GET("/notifications", { signal, params: { query } }));

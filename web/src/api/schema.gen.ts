@@ -2013,6 +2013,8 @@ export interface components {
             note?: string;
             /** @description The current owner of the rule. */
             owner?: string;
+            /** @description How the caller can reopen it: by undoing what they did to it last. In lists and the answer for one alert, while that is possible. */
+            reopenable?: components["schemas"]["Reopening"];
             /** @description Why Tocsin resolved it, by the `resolution` of its rule. In the answer for one alert. */
             resolution?: components["schemas"]["AlertResolution"];
             /** Format: date-time */
@@ -2038,6 +2040,11 @@ export interface components {
              *     exchange; empty if the exchange has no error.
              */
             signature?: string;
+            /**
+             * Format: date-time
+             * @description When that was decided; absent if it is not snoozed.
+             */
+            snoozedAt?: string;
             snoozedBy?: string;
             /**
              * Format: date-time
@@ -3355,6 +3362,24 @@ export interface components {
              * @description When the last alert before it had been resolved.
              */
             resolvedAt: string;
+        };
+        /** @description An acknowledgement or resolution by the caller that can be undone, and after which the alert has not changed. */
+        Reopening: {
+            /**
+             * Format: uuid
+             * @description What `/alerts/actions/{id}/undo` takes.
+             */
+            actionId: string;
+            /**
+             * Format: int64
+             * @description How many alerts were changed together. The undo reopens all of them.
+             */
+            alerts: number;
+            /**
+             * Format: date-time
+             * @description Until when it can be undone, by Postgres's clock.
+             */
+            until: string;
         };
         /** @description One process. Its instants are of Postgres's clock. */
         Replica: {
@@ -5939,6 +5964,8 @@ export interface operations {
                 reason?: components["schemas"]["NotificationReason"][];
                 /** @description The rules of the alerts. A digest has none, but its members have. */
                 ruleId?: string[];
+                /** @description What these silences have suppressed, unless a person has sent it after all. */
+                silenceId?: string[];
                 status?: components["schemas"]["NotificationStatus"][];
                 /** @description Created before this instant. */
                 to?: string;

@@ -167,7 +167,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
   const { data: rules } = useQuery(ruleList());
   const change = (next: Record<string, unknown>) =>
     void navigate({ to: ".", search: parseSearch({ ...search, ...next }), replace: true });
-  const single = search.alert ? "alert" : search.digest ? "digest" : undefined;
+  const single = (["alert", "digest", "silence"] as const).find((name) => search[name] !== undefined);
   return (
     <search className={styles.filters}>
       <FilterMenu
@@ -266,12 +266,12 @@ function List({ filter, openId, narrow }: ListProps) {
 }
 
 function NoMessages({
-  filter: { status, webhookId, ruleId, alertId, digestId, hours, q },
+  filter: { status, webhookId, ruleId, alertId, digestId, silenceId, hours, q },
 }: {
   filter: NotificationFilter;
 }) {
   const narrowed =
-    [status, webhookId, ruleId, alertId, digestId].some((list) => list.length > 0) || hours > 0 || q !== "";
+    [status, webhookId, ruleId, alertId, digestId, silenceId].some((list) => list.length > 0) || hours > 0 || q !== "";
   return narrowed ? (
     <Empty icon={IconSearch} title="No matching messages">
       <p>

@@ -8,6 +8,7 @@ export interface DeliverySearch {
   rule?: string[];
   alert?: string[];
   digest?: string[];
+  silence?: string[];
   within?: string;
   q?: string;
 }
@@ -36,7 +37,7 @@ export function parseSearch(raw: Record<string, unknown>): DeliverySearch {
   const search: DeliverySearch = {};
   const status = texts(raw.status).filter((s) => statuses.some((known) => known.toLowerCase() === s));
   if (status.length > 0) search.status = status;
-  for (const name of ["webhook", "rule", "alert", "digest"] as const) {
+  for (const name of ["webhook", "rule", "alert", "digest", "silence"] as const) {
     const ids = texts(raw[name]).filter((id) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id));
     if (ids.length > 0) search[name] = ids;
   }
@@ -56,15 +57,16 @@ export function toFilter(search: DeliverySearch): NotificationFilter {
     ruleId: search.rule ?? [],
     alertId: search.alert ?? [],
     digestId: search.digest ?? [],
+    silenceId: search.silence ?? [],
     hours: spans.find(({ value }) => value === search.within)?.hours ?? 0,
     q: search.q ?? "",
   };
 }
 
 /** The states that a retry of all matching messages applies to; none if it does not apply. */
-export function toRetry({ status, digestId, q }: NotificationFilter): readonly Retriable[] {
-  // The API cannot retry the results of a text search.
-  if (digestId.length > 0 || q !== "") return [];
+export function toRetry({ status, digestId, silenceId, q }: NotificationFilter): readonly Retriable[] {
+  // The API cannot retry the results of a text search, nor all that a silence has suppressed.
+  if (digestId.length + silenceId.length > 0 || q !== "") return [];
   // Messages that will be retried anyway are only included if the person selects them.
   return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
 }

@@ -10,7 +10,7 @@ import { mayCall } from "../api/operations";
 import { Button, buttonClass, Key } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
-import { IconAcknowledged, IconExternal, IconResolved, IconSilence } from "../ui/icons";
+import { IconAcknowledged, IconExternal, IconReopened, IconResolved, IconSilence } from "../ui/icons";
 import { useLastError } from "../ui/lastError";
 import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark } from "../ui/marks";
@@ -28,6 +28,7 @@ import { LongText } from "./LongText";
 import { latenessSentence } from "./lateness";
 import { Owner } from "./Owner";
 import { ResolveFor } from "./ResolveFor";
+import { reopenWord, useReopen, useReopenable } from "./reopen";
 import { canBecome } from "./rows";
 import { SnoozeButton, SnoozedMark } from "./Snooze";
 import { StackTrace } from "./StackTrace";
@@ -111,11 +112,24 @@ function Actions({ alert, may, onAct, selecting }: ActionsProps) {
       ) : (
         <StateMark state={alert.state} />
       )}
+      {may && <ReopenButton alert={alert} />}
       {may && alert.count && canBecome(alert, "RESOLVED") && <ResolveFor alert={alert} onAct={onAct} />}
       {may && <AssignButton alert={alert} selecting={selecting} />}
       {may && <SnoozeButton alert={alert} />}
       <SilenceThis alert={alert} />
     </>
+  );
+}
+
+/** Reopens an alert, for as long as its reader can. */
+function ReopenButton({ alert }: { alert: Alert }) {
+  const reopen = useReopen();
+  if (!useReopenable(alert)) return null;
+  return (
+    <Button disabled={reopen.isPending} onClick={() => reopen.mutate(alert)}>
+      <IconReopened size={16} aria-hidden="true" />
+      {reopenWord(alert)} <Key>O</Key>
+    </Button>
   );
 }
 

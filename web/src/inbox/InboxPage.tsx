@@ -20,6 +20,7 @@ import styles from "./InboxPage.module.css";
 import { KeyLine } from "./KeyLine";
 import { NoAlerts } from "./NoAlerts";
 import { rowHeight } from "./RowParts";
+import { useReopen, useReopenable } from "./reopen";
 import { canBecome, step, successor } from "./rows";
 import { extend, nothing, order, present, type Selection, toggle } from "./selection";
 import { canAll, Toolbar } from "./Toolbar";
@@ -98,6 +99,13 @@ export function InboxPage() {
     }
     return alert && canBecome(alert, to) ? () => perform({ alert, to }) : undefined;
   };
+  const reopening = useReopen();
+  const reopenable = useReopenable(alert) && may && !some && !reopening.isPending;
+  const reopen = () => {
+    if (alert === undefined) return;
+    if (alert.id !== openId) setCursorId(successor(ids, alert.id));
+    reopening.mutate(alert);
+  };
   const self = useSelf();
   const [handing, setHanding] = useState<ReturnType<typeof many>>();
   // An open alert has its own button and field.
@@ -127,6 +135,7 @@ export function InboxPage() {
     open: openId !== undefined,
     selected: some ? (count ?? 0) : 0,
     act: actOn,
+    reopen: reopenable ? reopen : undefined,
     take,
     assign,
     move,

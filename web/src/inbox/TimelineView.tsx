@@ -67,6 +67,18 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
       return <Line look={stateMeaning.FIRING} at={h.at} what={<b>Fired</b>} />;
     case "acknowledged":
       return <Line look={stateMeaning.ACKNOWLEDGED} at={h.at} what={<Deed word="Acknowledged" by={h.by} />} />;
+    case "snoozed":
+      return (
+        <Line
+          look={{ icon: IconWaiting, hue: "var(--text-2)" }}
+          at={h.at}
+          what={
+            <>
+              <Deed word="Snoozed" by={h.by} /> until {exactTime(h.until)}
+            </>
+          }
+        />
+      );
     case "resolved":
       return <Line look={stateMeaning.RESOLVED} at={h.at} what={resolution(alert, h.by)} />;
     case "attempt":

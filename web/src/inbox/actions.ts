@@ -5,7 +5,7 @@ import { isPassing, reasonOf } from "../api/errors";
 import { randomId } from "../api/uuid";
 import { useToast } from "../ui/toast";
 import { countedAs } from "./filter";
-import { headline, place } from "./headline";
+import { nameOf } from "./headline";
 import { patchAlert } from "./patch";
 import { useOfferUndo } from "./undo";
 
@@ -61,12 +61,6 @@ export function useAlertAction() {
   return { mutate: (asked: Action) => action.mutate({ ...asked, actionId: randomId() }) };
 }
 
-/** The name of an alert in a message about it: its place, or its title. */
-function nameOf(alert: Alert): string {
-  const { first, second } = place(alert);
-  return [first, second].filter(Boolean).join(" · ") || headline(alert).text;
-}
-
 function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string): void {
   cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => old && recount(old, alert.state, to));
   cache.setQueryData<Alert>(alertKeys.one(alert.id), (old) => old ?? alert);
@@ -74,7 +68,7 @@ function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string)
 }
 
 /** The alert as it will be after the action. Only the server knows who did it. */
-export function become(alert: Alert, to: Action["to"], at: string): Alert {
+export function become({ reopenable: _, ...alert }: Alert, to: Action["to"], at: string): Alert {
   return to === "ACKNOWLEDGED" ? { ...alert, state: to, acknowledgedAt: at } : { ...alert, state: to, resolvedAt: at };
 }
 

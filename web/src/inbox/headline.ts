@@ -93,3 +93,9 @@ function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): b
 function firstLine(text: string): string {
   return text.trim().split(/\r?\n/, 1)[0] ?? "";
 }
+
+/** The name of an alert in a message about it: its place, or its title. */
+export function nameOf(alert: Alert): string {
+  const { first, second } = place(alert);
+  return [first, second].filter(Boolean).join(" · ") || headline(alert).text;
+}

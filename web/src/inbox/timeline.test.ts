@@ -34,6 +34,24 @@ test("deeds and deliveries share one line, oldest first", () => {
   expect(kinds(timeline(alert, [delivered]))).toEqual(["fired", "attempt", "acknowledged", "attempt", "resolved"]);
 });
 
+test("a snooze stands where it was decided, after an acknowledgement", () => {
+  const alert = { ...anAlert(0), firedAt: at(0), acknowledgedAt: at(5), acknowledgedBy: "ada" };
+  const snoozed = { ...alert, snoozedAt: at(6), snoozedBy: "bo", snoozedUntil: "2026-11-21T14:00:00Z" };
+  expect(kinds(timeline(snoozed, [told({ status: "EXHAUSTED", settledAt: at(7), attempts: [] })]))).toEqual([
+    "fired",
+    "acknowledged",
+    "snoozed",
+    "settled",
+  ]);
+  expect(timeline(snoozed, [])[2]).toEqual({
+    kind: "snoozed",
+    at: at(6),
+    by: "bo",
+    until: "2026-11-21T14:00:00Z",
+  });
+  expect(kinds(timeline(alert, []))).toEqual(["fired", "acknowledged"]);
+});
+
 test("a refusal is told by its attempt alone", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
   const refused = told({

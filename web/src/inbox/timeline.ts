@@ -5,6 +5,7 @@ import { number } from "../ui/words";
 export type Happening = { at: string } & (
   | { kind: "reached" | "fired" | "reminded" | "woke" | "escalated" }
   | { kind: "acknowledged" | "resolved"; by: string | undefined }
+  | { kind: "snoozed"; by: string | undefined; until: string }
   | { kind: "attempt"; attempt: Attempt; notification: Notification }
   | { kind: "settled"; notification: Notification }
   | { kind: "next"; notification: Notification }
@@ -21,7 +22,8 @@ const rank: Record<Happening["kind"], number> = {
   settled: 2,
   acknowledged: 3,
   resolved: 4,
-  next: 5,
+  snoozed: 5,
+  next: 6,
 };
 
 /**
@@ -41,6 +43,8 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
   if (alert.acknowledgedAt) {
     happenings.push({ kind: "acknowledged", at: alert.acknowledgedAt, by: alert.acknowledgedBy });
   }
+  const { snoozedAt, snoozedUntil: until } = alert;
+  if (snoozedAt && until) happenings.push({ kind: "snoozed", at: snoozedAt, by: alert.snoozedBy, until });
   if (alert.resolvedAt) happenings.push({ kind: "resolved", at: alert.resolvedAt, by: alert.resolvedBy });
   for (const notification of notifications) {
     for (const attempt of notification.attempts ?? []) {

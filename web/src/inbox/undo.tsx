@@ -22,11 +22,18 @@ interface OfferOptions {
 /** Says what was done, or how far it came, and offers to undo it. */
 type Offer = (text: string, undoable: Undoable, options?: OfferOptions) => void;
 
-const OfferContext = createContext<Offer>(() => {});
+/** Takes back the offer to undo an action that was undone in another way. */
+type Withdraw = (actionId: string) => void;
+
+const OfferContext = createContext<{ offer: Offer; withdraw: Withdraw }>({ offer: () => {}, withdraw: () => {} });
 
 /** Every action on alerts offers its undo here, so that the undo key undoes the last one, wherever it was started. */
 export function useOfferUndo(): Offer {
-  return useContext(OfferContext);
+  return useContext(OfferContext).offer;
+}
+
+export function useWithdrawUndo(): Withdraw {
+  return useContext(OfferContext).withdraw;
 }
 
 interface Undoing extends Undoable {
@@ -87,11 +94,19 @@ export function UndoProvider({ children }: { children: ReactNode }) {
   ]);
   const latest = useRef(offer);
   latest.current = offer;
-  const say = useMemo<Offer>(
-    () => (text, undoable, options) => latest.current(text, { ...undoable, done: [] }, options),
+  const offers = useMemo<{ offer: Offer; withdraw: Withdraw }>(
+    () => ({
+      offer: (text, undoable, options) => latest.current(text, { ...undoable, done: [] }, options),
+      withdraw: (actionId) => {
+        const { undoing, takeBack } = offered.current ?? {};
+        if (undoing?.actions.length !== 1 || undoing.actions[0] !== actionId) return;
+        takeBack?.();
+        offered.current = undefined;
+      },
+    }),
     [],
   );
-  return <OfferContext value={say}>{children}</OfferContext>;
+  return <OfferContext value={offers}>{children}</OfferContext>;
 }
 
 const restoredBy = (done: readonly UndoResult[]) => sum(done.map(({ restored }) => restored));

@@ -2,9 +2,10 @@ import type { Icon } from "@tabler/icons-react";
 import { useNavigate } from "@tanstack/react-router";
 import type { Alert } from "../api/client";
 import { useCommands } from "../ui/commands";
-import { IconAcknowledged, IconInbox, IconPerson, IconResolved, IconRules } from "../ui/icons";
+import { IconAcknowledged, IconInbox, IconPerson, IconReopened, IconResolved, IconRules } from "../ui/icons";
 import { alertsWord } from "../ui/words";
 import type { Action } from "./actions";
+import { reopenWord } from "./reopen";
 
 interface Options {
   /** The open alert, or the one under the cursor. */
@@ -18,6 +19,8 @@ interface Options {
    * undefined if that is not possible.
    */
   act: (to: Action["to"]) => (() => void) | undefined;
+  /** Reopens the open alert or the one under the cursor; undefined if that is not possible. */
+  reopen: (() => void) | undefined;
   /**
    * Assigns the selection, or the alert under the cursor, to the reader, or asks for an assignee;
    * undefined if that is not possible.
@@ -33,7 +36,7 @@ interface Options {
 }
 
 /** The commands of keys and palette in the inbox. */
-export function useInboxCommands({ alert, open, selected, act, take, assign, ...list }: Options): void {
+export function useInboxCommands({ alert, open, selected, act, reopen, take, assign, ...list }: Options): void {
   const navigate = useNavigate();
   const which = selected > 0 ? alertsWord(selected) : "this alert";
   const acknowledge = act("ACKNOWLEDGED");
@@ -58,6 +61,16 @@ export function useInboxCommands({ alert, open, selected, act, take, assign, ...
       keys: ["r"],
       enabled: resolve !== undefined,
       run: () => resolve?.(),
+    },
+    {
+      id: "reopen",
+      section: "This alert",
+      label: alert && (alert.reopenable?.alerts ?? 1) > 1 ? reopenWord(alert) : "Reopen this alert",
+      ...offered(IconReopened),
+      words: "undo unacknowledge unresolve fire again",
+      keys: ["o"],
+      enabled: reopen !== undefined,
+      run: () => reopen?.(),
     },
     {
       id: "take",

@@ -188,6 +188,7 @@ function Deliveries({ rule }: { rule: Rule }) {
     ruleId: [rule.id],
     alertId: [],
     digestId: [],
+    silenceId: [],
     hours: 0,
     q: "",
   };

@@ -22,12 +22,12 @@ import { useLastError } from "../ui/lastError";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
-import { counted } from "../ui/words";
 import { differences, merged } from "./conflict";
 import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, valuesOf, wrongLines } from "./form";
 import { SilenceFields } from "./SilenceFields";
 import { Preview } from "./SilencePreview";
 import { State } from "./SilencesPage";
+import { SuppressedBy } from "./SuppressedBy";
 import { parseNewSilence } from "./search";
 import styles from "./silences.module.css";
 
@@ -214,7 +214,7 @@ function Standing({ silence, over }: { silence: Silence; over: boolean }) {
     <div>
       <State silence={silence} />
       <p className={styles.sub}>
-        {counted(silence.suppressed, "message")} suppressed. Created by {silence.createdBy} on{" "}
+        <SuppressedBy silence={silence} /> suppressed. Created by {silence.createdBy} on{" "}
         <ExactTime at={silence.createdAt} />
         {silence.version > 1 && (
           <>

@@ -64,7 +64,7 @@ test("a silence is listed with what it is about, and ended", async () => {
   const row = within(await screen.findByRole("row", { name: /ERP maintenance/ }));
   expect(row.getByText("application orders")).toBeVisible();
   expect(row.getByText("Active")).toBeVisible();
-  expect(row.getByText("12 messages")).toBeVisible();
+  expect(row.getByRole("link", { name: "12 messages" })).toHaveAttribute("href", `/deliveries?silence=${silence.id}`);
   await user.click(row.getByRole("button", { name: "End ERP maintenance" }));
   await user.click(screen.getByRole("button", { name: "End the silence" }));
   expect(await screen.findByText("Nothing is silenced")).toBeVisible();

@@ -13,8 +13,8 @@ import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { counted } from "../ui/words";
 import { matchWords, recurrenceWords } from "./form";
+import { SuppressedBy } from "./SuppressedBy";
 import { parseSilences } from "./search";
 import styles from "./silences.module.css";
 
@@ -177,7 +177,9 @@ function SilenceTable({ silences, actions }: TableProps) {
             <td data-label="State">
               <State silence={silence} />
             </td>
-            <td data-label="Suppressed">{counted(silence.suppressed, "message")}</td>
+            <td data-label="Suppressed">
+              <SuppressedBy silence={silence} />
+            </td>
             {actions && (
               <td>
                 <div className={table.actions}>{actions(silence)}</div>

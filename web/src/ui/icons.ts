@@ -2,6 +2,7 @@
 export { default as IconRules } from "@tabler/icons-react/dist/esm/icons/IconAdjustments.mjs";
 export { default as IconCritical } from "@tabler/icons-react/dist/esm/icons/IconAlertOctagon.mjs";
 export { default as IconWarning } from "@tabler/icons-react/dist/esm/icons/IconAlertTriangle.mjs";
+export { default as IconReopened } from "@tabler/icons-react/dist/esm/icons/IconArrowBackUp.mjs";
 export { default as IconBack } from "@tabler/icons-react/dist/esm/icons/IconArrowLeft.mjs";
 export { default as IconNewer } from "@tabler/icons-react/dist/esm/icons/IconArrowUp.mjs";
 export { default as IconBan } from "@tabler/icons-react/dist/esm/icons/IconBan.mjs";

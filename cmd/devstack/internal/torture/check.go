@@ -54,7 +54,12 @@ type notification struct {
 	// Own says that it waits, or was settled, by itself.
 	Own       bool
 	WrittenAt time.Time
+	// StoredAt is when it was committed, or later.
+	StoredAt time.Time
 }
+
+// aSuppression is the status of what a silence suppressed.
+const aSuppression = "SUPPRESSED"
 
 // aDigest is the reason of a notification that tells others and has no alert.
 const aDigest = "DIGEST"
@@ -92,7 +97,7 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 		SELECT n.notification_id::text, coalesce(n.alert_id::text, ''), coalesce(n.rule_id::text, ''), n.webhook_id::text, w.name, n.reason,
 		       coalesce(m.digest_id::text, ''), coalesce(s.status, ''), o.notification_id IS NOT NULL,
 		       EXISTS (SELECT FROM settlement x WHERE x.notification_id = n.notification_id)
-		           OR EXISTS (SELECT FROM outbox x WHERE x.notification_id = n.notification_id), n.created_at
+		           OR EXISTS (SELECT FROM outbox x WHERE x.notification_id = n.notification_id), n.created_at, coalesce(pg_xact_commit_timestamp(n.xmin), now())
 		FROM notification n
 		JOIN webhook w USING (webhook_id)
 		LEFT JOIN digest_member m USING (notification_id)
@@ -153,6 +158,7 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	w.checkMessages(report, t)
 	w.checkServices(report, t)
 	w.checkQuiet(report, t)
+	w.checkSilenced(report, t)
 	return report, nil
 }
 
@@ -232,6 +238,7 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 		switch {
 		case n.Waiting:
 			report.find(undelivered, "notification %s to %s still waits; attempts %d", n.ID, n.Hook, len(t.attempts[n.ID]))
+		case n.Status == aSuppression:
 		case n.Status != "DELIVERED":
 			report.find(undelivered, "notification %s to %s is %q; attempts %d", n.ID, n.Hook, n.Status, len(t.attempts[n.ID]))
 		}
@@ -240,6 +247,9 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 		l := lives[a.RuleID]
 		if l == nil {
 			continue
+		}
+		if l.rule.routed && a.About == anExchange {
+			report.Routed++
 		}
 		for _, m := range w.messages(l, &a) {
 			key := written{a.ID, m.hook, m.reason}
@@ -321,7 +331,7 @@ func (w *world) checkMessages(report *Report, t *tables) {
 					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
 			}
 		}
-		if accepted == 0 {
+		if accepted == 0 && n.Status != aSuppression {
 			report.find(neverReceived, "notification %s to %s, %s, %d requests", n.ID, n.Hook, n.Status, len(requests))
 		}
 		w.checkRepeats(report, n, t.attempts[n.ID], requests, accepted)

@@ -44,6 +44,10 @@
 // In the plain form and that with services, one webhook has quiet hours, which a person edits. What is not critical and
 // written within them must not arrive before they end, and must arrive then.
 //
+// In the plain form, a person silences a rule for a while: what is written meanwhile must be suppressed and never arrive,
+// and nothing else may be. A routing policy decides whom the alerts of another rule notify: each webhook that a route leads
+// to must have one message, however many routes lead to it, and no other webhook may have one.
+//
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
 // sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
 // outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica

@@ -70,6 +70,14 @@ func (w *world) messages(l *life, a *alert) []message {
 	if a.About != anExchange {
 		return out
 	}
+	if l.rule.routed {
+		var number int
+		if _, err := fmt.Sscanf(a.Correlation, "x-%d", &number); err == nil && number >= 0 && number < len(w.truth.exchanges) {
+			for _, hook := range routedTo(&w.truth.exchanges[number]) {
+				out = append(out, message{hook, aRaising, false})
+			}
+		}
+	}
 	for _, hook := range l.hooksAt(a.RuleVersion) {
 		for _, event := range w.truth.handled[a.ID] {
 			if isService(hook) {

@@ -143,6 +143,9 @@ func (o *operator) begin(ctx context.Context) error {
 	if err := o.beginQuiet(ctx, timeout); err != nil {
 		return err
 	}
+	if err := o.beginPolicy(ctx); err != nil {
+		return err
+	}
 	for _, r := range o.w.plan.rules {
 		if err := o.create(ctx, r); err != nil {
 			return fmt.Errorf("create rule %s: %w", r.name, err)

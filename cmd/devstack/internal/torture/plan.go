@@ -99,6 +99,9 @@ func startingRules(o *Options) []rule {
 			condition: condition{environments: []string{"staging"}, attributes: []attribute{{"region", "EQUALS", "eu"}}},
 		},
 	}
+	if o.Form.hasPolicy() && o.Exchanges >= enoughToCount {
+		out = append(out, routedRule())
+	}
 	if o.Exchanges >= enoughToCount {
 		out = append(out, windowRules(o)...)
 	}

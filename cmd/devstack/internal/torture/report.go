@@ -28,12 +28,14 @@ const (
 	repeatedOutside     finding = "repeated outside the window"
 	renamed             finding = "raised again with another id"
 	notHeld             finding = "sent within quiet hours"
+	notSuppressed       finding = "sent within a silence"
+	wronglySuppressed   finding = "suppressed without a silence"
 )
 
 func findings() []finding {
 	return []finding{
 		missed, duplicated, unexpected, altered, overlapping, miscounted, notificationMissing, notificationTwice, notificationStray, undelivered,
-		neverReceived, wrongMessage, repeatedOutside, renamed, notHeld,
+		neverReceived, wrongMessage, repeatedOutside, renamed, notHeld, notSuppressed, wronglySuppressed,
 	}
 }
 
@@ -61,6 +63,8 @@ type Report struct {
 	Failovers, Lost, RepeatedByFailover int
 	// Held are messages that quiet hours held, Passed critical ones that arrived within them.
 	Held, Passed int
+	// Suppressed are messages that a silence suppressed, Routed alerts that a routing policy led to somebody or nobody.
+	Suppressed, Routed int
 	// NoRoom is how often Postgres found the disk full.
 	NoRoom int
 	// Kills counts what was killed or crashed: replicas, and engines.
@@ -102,6 +106,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
 	if r.Held+r.Passed > 0 {
 		fmt.Fprintf(&text, "; held by quiet hours %d, passed %d", r.Held, r.Passed)
+	}
+	if r.Suppressed+r.Routed > 0 {
+		fmt.Fprintf(&text, "; suppressed by a silence %d, alerts routed %d", r.Suppressed, r.Routed)
 	}
 	fmt.Fprintf(&text, "; kills %d", r.Kills)
 	if r.Failovers > 0 {

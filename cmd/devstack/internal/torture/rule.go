@@ -37,6 +37,8 @@ type rule struct {
 	title           string
 	lookBackSeconds int
 	intervalSeconds int
+	// routed says that a routing policy decides whom its alerts notify.
+	routed bool
 	// window, when set, makes the rule one over a window.
 	window *windowRule
 }
@@ -77,6 +79,10 @@ func (r *rule) definition(hooks map[string]string) map[string]any {
 	definition := map[string]any{
 		"name": r.name, "enabled": true, "severity": r.severity(), "scope": scope, "filter": filter,
 		"titleTemplate": r.title, "webhookIds": ids, "intervalSeconds": r.intervalSeconds,
+	}
+	if r.routed {
+		delete(definition, "webhookIds")
+		definition["useRoutingPolicy"] = true
 	}
 	if r.counts() {
 		r.window.define(definition)

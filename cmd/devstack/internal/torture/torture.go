@@ -224,6 +224,9 @@ func (w *world) run(ctx context.Context) error {
 	if w.options.Form == Receivers {
 		all.Go(func() error { return operator.handle(working) })
 	}
+	if w.options.Form.hasPolicy() {
+		all.Go(func() error { return operator.keepSilence(working) })
+	}
 	if w.options.Form.hasQuietHours() {
 		all.Go(func() error { return operator.keepQuiet(working) })
 	}

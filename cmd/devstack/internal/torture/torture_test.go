@@ -119,6 +119,9 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Held < 20 || report.Passed == 0 {
 		t.Errorf("quiet hours held %d messages, and %d passed: too few to mean something", report.Held, report.Passed)
 	}
+	if report.Suppressed < 20 || report.Routed < 20 {
+		t.Errorf("a silence suppressed %d messages, and %d alerts were routed: too few to mean something", report.Suppressed, report.Routed)
+	}
 	w.bites(t)
 }
 
@@ -150,9 +153,11 @@ func TestForms(t *testing.T) {
 // bites changes what came out and holds the checker to noticing.
 func (w *world) bites(t *testing.T) {
 	t.Helper()
-	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) WHERE execution_id IS NOT NULL GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
+	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) WHERE execution_id IS NOT NULL
+		AND NOT EXISTS (SELECT FROM settlement s WHERE s.notification_id = notification.notification_id AND s.status = 'SUPPRESSED') GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
 	const someNotification = `(SELECT notification_id FROM notification JOIN alert USING (alert_id) WHERE execution_id IS NOT NULL
-		AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id) ORDER BY notification_id LIMIT 1)`
+		AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id)
+		AND NOT EXISTS (SELECT FROM settlement s WHERE s.notification_id = notification.notification_id AND s.status = 'SUPPRESSED') ORDER BY notification_id LIMIT 1)`
 	for name, corruption := range map[string]struct {
 		sql  string
 		want []finding
@@ -220,6 +225,18 @@ func (w *world) bites(t *testing.T) {
 			`WITH ended AS (UPDATE settlement SET attempt = NULL, claim_token = NULL, replica = NULL, started_at = NULL, error = NULL, response = NULL,
 				duration_us = NULL WHERE notification_id = ` + someNotification + `)
 			DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside},
+		},
+		"a silence suppressed nothing": {`UPDATE settlement SET status = 'DELIVERED', silence_id = NULL WHERE status = 'SUPPRESSED'`, []finding{notSuppressed, neverReceived}},
+		"a silence suppressed another one": {
+			`UPDATE settlement SET status = 'SUPPRESSED', silence_id = (SELECT silence_id FROM silence) WHERE notification_id = (
+				SELECT notification_id FROM notification n JOIN rule USING (rule_id) JOIN settlement s USING (notification_id)
+				WHERE rule.name = 'all failures' AND s.status = 'DELIVERED' LIMIT 1)`, []finding{wronglySuppressed},
+		},
+		"the policy led elsewhere": {
+			`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook WHERE name = 'quiet') WHERE notification_id = (
+				SELECT notification_id FROM notification JOIN rule USING (rule_id) WHERE rule.name = 'routed' AND reason = 'FIRED'
+				AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id) LIMIT 1)`,
+			[]finding{notificationMissing, notificationStray, wrongMessage},
 		},
 		"quiet hours held nothing": {`UPDATE alert SET severity = 'WARNING'`, []finding{notHeld}},
 		"a source still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,

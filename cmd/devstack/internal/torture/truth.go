@@ -72,6 +72,8 @@ type truth struct {
 	handled map[string][]string
 	// quiet are the quiet hours, in order.
 	quiet []hours
+	// silence is when the silence was in force.
+	silence hours
 	// losses are what failovers took away.
 	losses []loss
 }

@@ -1,0 +1,153 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// In the plain form a person makes a silence about the rule [ruleOrders] while exchanges come, and ends it. A rule of its
+// own lets a routing policy decide whom its alerts notify.
+
+// hasPolicy says whether a person makes silences and a routing policy.
+func (f Form) hasPolicy() bool { return f == Plain }
+
+// ruleRouted is the rule that uses the routing policy.
+const ruleRouted = "routed"
+
+func routedRule() rule {
+	return rule{name: ruleRouted, routed: true, lookBackSeconds: hour, intervalSeconds: 1, condition: condition{errorTypes: []string{"TimeoutException"}}}
+}
+
+// beginPolicy stores the routing policy, before there is a rule that uses it.
+func (o *operator) beginPolicy(ctx context.Context) error {
+	if !o.w.options.Form.hasPolicy() {
+		return nil
+	}
+	ids := func(names ...string) []string {
+		list := []string{}
+		for _, name := range names {
+			list = append(list, o.hooks[name])
+		}
+		return list
+	}
+	route := func(name string, scope map[string]any, continues bool, webhooks ...string) map[string]any {
+		return map[string]any{"name": name, "match": map[string]any{"scope": scope}, "continue": continues, "webhookIds": ids(webhooks...)}
+	}
+	policy := map[string]any{"defaultWebhookIds": ids("b"), "routes": []any{
+		route("tests", map[string]any{"environments": []string{"test"}}, true, "a"),
+		route("orders", map[string]any{"routes": []string{"order*"}}, false, "a", "c"),
+		route("staging", map[string]any{"environments": []string{"staging"}}, false),
+	}}
+	stored, err := o.call(ctx, http.MethodGet, "/routing", "", nil)
+	if err != nil {
+		return fmt.Errorf("read routing policy: %w", err)
+	}
+	// Nobody else edits: an attempt whose answer was lost has done it.
+	if _, err = o.call(ctx, http.MethodPut, "/routing", fmt.Sprintf("%q", fmt.Sprint(stored.Version)), policy); err != nil && !isStale(err) {
+		return fmt.Errorf("store routing policy: %w", err)
+	}
+	return nil
+}
+
+// routedTo are the webhooks that the policy leads an alert about an exchange to, in the checker's own words.
+func routedTo(e *exchange) []string {
+	var hooks []string
+	if e.environment == "test" {
+		hooks = append(hooks, "a")
+	}
+	switch {
+	case like("order*", e.route):
+		hooks = append(hooks, "a", "c")
+	case e.environment == "staging":
+	case len(hooks) == 0:
+		hooks = append(hooks, "b")
+	}
+	slices.Sort(hooks)
+	return slices.Compact(hooks)
+}
+
+// keepSilence makes the silence and ends it.
+func (o *operator) keepSilence(ctx context.Context) error {
+	at := func(part float64) bool {
+		return pause(ctx.Done(), time.Duration(part*float64(o.w.options.Length))-o.w.elapsed())
+	}
+	if !at(0.3) {
+		return ctx.Err()
+	}
+	const name = "orders are mended"
+	from := time.Now().UnixNano()
+	made, err := o.call(ctx, http.MethodPost, "/silences", "", map[string]any{
+		"name": name, "match": map[string]any{"rules": []string{o.w.truth.find(ruleOrders).id}},
+		"endsAt": time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339),
+	})
+	if said, ok := errors.AsType[*answerError](err); ok && said.status < http.StatusInternalServerError {
+		// An attempt whose answer was lost has made it.
+		err = o.w.persist(ctx, func(conn *pgx.Conn) error {
+			return conn.QueryRow(ctx, "SELECT silence_id::text FROM silence WHERE name = $1", name).Scan(&made.ID)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("make silence: %w", err)
+	}
+	o.noteSilence(func(h *hours) { h.began = span{from, time.Now().UnixNano()} })
+	o.w.tell("operator: silence of %q", ruleOrders)
+	if !at(0.7) {
+		return ctx.Err()
+	}
+	from = time.Now().UnixNano()
+	if _, err := o.call(ctx, http.MethodPost, "/silences/"+made.ID+"/end", "", nil); err != nil {
+		return fmt.Errorf("end silence: %w", err)
+	}
+	o.noteSilence(func(h *hours) { h.ended = span{from, time.Now().UnixNano()} })
+	o.w.tell("operator: end of the silence")
+	return nil
+}
+
+func (o *operator) noteSilence(note func(*hours)) {
+	o.w.truth.mu.Lock()
+	defer o.w.truth.mu.Unlock()
+	note(&o.w.truth.silence)
+}
+
+// silenced says whether a message must have been suppressed, and whether it may have been.
+func (w *world) silenced(l *life, n *notification) (must, may bool) {
+	if s := w.truth.silence; l != nil && l.rule.name == ruleOrders && s.began != (span{}) {
+		written, stored := n.WrittenAt.UnixNano(), n.StoredAt.UnixNano()
+		return s.began.toNS < written && stored < s.ended.fromNS, s.began.fromNS < stored && written < s.ended.toNS
+	}
+	return false, false
+}
+
+// checkSilenced holds that a silence suppressed what it had to, and nothing else, and that this did not arrive.
+func (w *world) checkSilenced(report *Report, t *tables) {
+	lives := map[string]*life{}
+	for _, l := range w.truth.lives {
+		lives[l.id] = l
+	}
+	came := map[string]int{}
+	for _, r := range w.receiver.requests() {
+		came[r.webhookID]++
+	}
+	for _, n := range t.notifications {
+		must, may := w.silenced(lives[n.RuleID], &n)
+		suppressed := n.Status == aSuppression
+		switch {
+		case suppressed && !may:
+			report.find(wronglySuppressed, "%s to %s, written at %v", n.Reason, n.Hook, n.WrittenAt)
+		case !suppressed && must:
+			report.find(notSuppressed, "%s to %s, written at %v, is %q", n.Reason, n.Hook, n.WrittenAt, n.Status)
+		case suppressed && came[n.ID] > 0:
+			report.find(notSuppressed, "%s to %s came %d times", n.Reason, n.Hook, came[n.ID])
+		case suppressed:
+			report.Suppressed++
+		}
+	}
+}
