@@ -32,7 +32,7 @@ teams:
 			{"--severity warning --label team=erp", "erp-team", ""},
 			{"--severity warning --label team=billing", "billing-team", ""},
 			{"--severity warning", "integration", ""},
-			{"--rule Orders_failed --application orders", "erp-team", ""},
+			{"--rule Order_failed --application orders", "erp-team", ""},
 		},
 		{
 			{"--severity critical --application sap-gateway --environment production", "pager,erp-team", ""},

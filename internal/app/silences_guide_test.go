@@ -1,0 +1,54 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tocsin/internal/access"
+)
+
+// run executes the commands of a code block; those of other programs are left out.
+func (f *files) run(block string) (ran int) {
+	f.t.Helper()
+	block = strings.ReplaceAll(block, "\\\n", " ")
+	for line := range strings.Lines(block) {
+		line, _, _ = strings.Cut(line, " #")
+		args := words(strings.TrimSpace(line))
+		if len(args) < 3 || args[0] != "tocsin" {
+			continue
+		}
+		args = append(args[1:3:3], append([]string{"--url", f.base, "--token", f.token}, args[3:]...)...)
+		out, code := f.command(args...)
+		if code != 0 {
+			f.t.Errorf("%s: exit %d\n%s", line, code, out)
+		}
+		ran++
+	}
+	return ran
+}
+
+// TestTheGuideToSilencesHolds runs the commands of the guide, and sends its request.
+func TestTheGuideToSilencesHolds(t *testing.T) {
+	t.Parallel()
+	const silences = "../../docs/silences.md"
+	f := newFiles(t)
+	f.token = f.admin.withToken("guides", access.Admin).token
+	ran := 0
+	for _, block := range fences(t, silences, "sh") {
+		_, body, isRequest := strings.Cut(block, "-d '")
+		if !isRequest {
+			ran += f.run(block)
+			continue
+		}
+		body = regexp.MustCompile(`'\$\(.*\)'`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(body), "'"), time.Now().UTC().AddDate(0, 0, 7).Format(time.RFC3339))
+		f.admin.must(http.StatusCreated, http.MethodPost, "/silences", json.RawMessage(body))
+	}
+	if ran != 4 {
+		t.Errorf("the guide to silences has %d commands, want 4", ran)
+	}
+	f.wantColumn("silences", `select name from silence order by name`, "Customer 42 is blocked", "Deploy orders 4.2", "Nightly batch")
+}
