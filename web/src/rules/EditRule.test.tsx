@@ -58,7 +58,7 @@ test("a version that somebody else has saved meanwhile is shown, and nothing is 
     within(within(dialog).getByRole("group", { name: field })).getByRole("radio", { name: side });
   expect(choice("Name both changed it", /Mine/)).toBeChecked();
   expect(choice("Applications", /Theirs billing/)).toBeChecked();
-  expect(choice("Severity", /Mine WARNING/)).toBeChecked();
+  expect(choice("Severity", /Mine Warning/)).toBeChecked();
   await user.click(choice("Name both changed it", /Theirs/));
   await user.click(within(dialog).getByRole("button", { name: "Use these" }));
   expect(screen.getByLabelText("Name")).toHaveValue("Failed orders of theirs");
