@@ -64,7 +64,10 @@ func (a *archive) seen(server string, fromNS, toNS int64, add func(r *row, ended
 	for i := range a.rows {
 		r := &a.rows[i]
 		ended := origin + int64(r.ended)*second
-		if visible, ok := r.visible[server]; ok && visible <= a.now && ended >= fromNS && ended < toNS {
+		if ended < fromNS || ended >= toNS {
+			continue
+		}
+		if visible, ok := r.visible[server]; ok && visible <= a.now {
 			add(r, ended)
 		}
 	}
