@@ -24,7 +24,11 @@ test('a pass with 1,000 alerts in one partition is what B7 measured', () => {
 
 test('a second with 1,000 alerts in 8 partitions is what L5 measured', () => {
   const second = cores({ partitions: 8, alertsPerSecond: 1000, messagesPerSecond: 0 })
-  agrees(second, measured('L5', '10,000 tenants, 1 replicas, CPU of a second with 1,000 new exchanges, at most') / 1000, 'L5')
+  // However many replicas share the partitions. Each figure is of a few seconds, and varies by a third from run to run.
+  const figures = [1, 2, 4].map((replicas) =>
+    measured('L5', `10,000 tenants, ${replicas} replicas, CPU of a second with 1,000 new exchanges, at most`),
+  )
+  agrees(second, figures.sort((a, b) => a - b)[1] / 1000, 'L5')
 })
 
 test('an alert costs what B1 measured', () => {
