@@ -54,6 +54,7 @@ const (
 	ruleTimeouts = "timeouts"
 	ruleRegion   = "refused in a region"
 	ruleShort    = "short look-back"
+	ruleExcept   = "all but the known"
 	ruleDoomed   = "doomed"
 	ruleLate     = "late"
 	ruleCounting = "counting"
@@ -87,7 +88,7 @@ func startingRules(o *Options) []rule {
 			name: ruleRegion, hooks: nil, lookBackSeconds: 2 * hour, intervalSeconds: 1,
 			condition: condition{
 				matches:    `code=[45]\d*`,
-				attributes: []attribute{{"region", "MATCHES", "^(eu|us)"}, {"tenant id", "EXISTS", ""}},
+				attributes: []attribute{{Key: "region", Op: "MATCHES", Value: "^(eu|us)"}, {Key: "tenant id", Op: "EXISTS"}},
 			},
 		},
 		{
@@ -95,8 +96,18 @@ func startingRules(o *Options) []rule {
 			condition: condition{routes: []string{"order*", "pay-*"}},
 		},
 		{
+			name: ruleExcept, hooks: []string{"b"}, lookBackSeconds: hour, intervalSeconds: 1,
+			condition: condition{
+				notEnvironments: []string{"test"}, notApplications: []string{"pay*"}, notRoutes: []string{"order.*"},
+				notErrorTypes: []string{"ValidationError"}, notContains: []string{"timed out"}, notMatches: []string{`code=4\d*$`},
+				attributes: []attribute{
+					{Key: "amount", Op: "LESS_THAN", Value: "500", Not: true}, {Key: "amount", Op: "AT_LEAST", Value: "-10"}, {Key: "region", Op: "EQUALS", Value: "us", Not: true},
+				},
+			},
+		},
+		{
 			name: ruleDoomed, hooks: []string{"a", "b", "c"}, lookBackSeconds: hour, intervalSeconds: 1,
-			condition: condition{environments: []string{"staging"}, attributes: []attribute{{"region", "EQUALS", "eu"}}},
+			condition: condition{environments: []string{"staging"}, attributes: []attribute{{Key: "region", Op: "EQUALS", Value: "eu"}}},
 		},
 	}
 	if o.Form.hasPolicy() && o.Exchanges >= enoughToCount {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,13 +21,16 @@ type condition struct {
 	minMS      int64
 	maxMS      int64
 	attributes []attribute
+	// What is left out: an exchange that meets any of these does not count.
+	notEnvironments, notApplications, notRoutes, notErrorTypes, notContains, notMatches []string
 }
 
-// attribute is a condition on one attribute; op is EQUALS, EXISTS or MATCHES.
+// attribute is a condition on one attribute; op is EQUALS, EXISTS, MATCHES, AT_LEAST or LESS_THAN.
 type attribute struct {
 	Key   string `json:"key"`
 	Op    string `json:"op"`
 	Value string `json:"value,omitempty"`
+	Not   bool   `json:"not,omitempty"`
 }
 
 // rule is a rule of a plan.
@@ -53,12 +57,18 @@ func (r *rule) definition(hooks map[string]string) map[string]any {
 	}
 	c := &r.condition
 	scope, filter := map[string]any{}, map[string]any{}
-	for name, list := range map[string][]string{"environments": c.environments, "applications": c.applications, "routes": c.routes} {
+	for name, list := range map[string][]string{
+		"environments": c.environments, "applications": c.applications, "routes": c.routes,
+		"notEnvironments": c.notEnvironments, "notApplications": c.notApplications, "notRoutes": c.notRoutes,
+	} {
 		if len(list) > 0 {
 			scope[name] = list
 		}
 	}
-	for name, list := range map[string][]string{"statuses": c.statuses, "errorTypes": c.errorTypes} {
+	for name, list := range map[string][]string{
+		"statuses": c.statuses, "errorTypes": c.errorTypes, "notErrorTypes": c.notErrorTypes,
+		"errorMessageNotContains": c.notContains, "errorMessageNotMatches": c.notMatches,
+	} {
 		if len(list) > 0 {
 			filter[name] = list
 		}
@@ -108,17 +118,41 @@ func (c *condition) holds(e *exchange) bool {
 		c.maxMS > 0 && e.durationNS() > c.maxMS*1e6:
 		return false
 	}
-	return !slices.ContainsFunc(c.attributes, func(a attribute) bool {
-		value, there := e.attributes[a.Key]
-		switch a.Op {
-		case "EQUALS":
-			return !there || value != a.Value
-		case "MATCHES":
-			return !there || !regexp.MustCompile(a.Value).MatchString(value)
-		default:
-			return !there
-		}
-	})
+	return !c.leavesOut(e) && !slices.ContainsFunc(c.attributes, func(a attribute) bool { return a.holds(e) == a.Not })
+}
+
+// leavesOut says whether any of the exclusions holds for an exchange.
+func (c *condition) leavesOut(e *exchange) bool {
+	some := func(list []string, holds func(string) bool) bool { return slices.ContainsFunc(list, holds) }
+	return some(c.notEnvironments, func(p string) bool { return like(p, e.environment) }) ||
+		some(c.notApplications, func(p string) bool { return like(p, e.application) }) ||
+		some(c.notRoutes, func(p string) bool { return like(p, e.route) }) ||
+		slices.Contains(c.notErrorTypes, e.errorType) ||
+		some(c.notContains, func(part string) bool { return strings.Contains(e.message, part) }) ||
+		some(c.notMatches, func(expression string) bool { return regexp.MustCompile(expression).MatchString(e.message) })
+}
+
+// holds says whether the condition holds for an exchange, before it is negated. A value that is no
+// number is neither above nor below one.
+func (a *attribute) holds(e *exchange) bool {
+	value, there := e.attributes[a.Key]
+	if !there {
+		return false
+	}
+	number, noNumber := strconv.ParseFloat(value, 64)
+	bound, _ := strconv.ParseFloat(a.Value, 64)
+	switch a.Op {
+	case "EQUALS":
+		return value == a.Value
+	case "MATCHES":
+		return regexp.MustCompile(a.Value).MatchString(value)
+	case "AT_LEAST":
+		return noNumber == nil && number >= bound
+	case "LESS_THAN":
+		return noNumber == nil && number < bound
+	default:
+		return true
+	}
 }
 
 func anyLike(patterns []string, name string) bool {

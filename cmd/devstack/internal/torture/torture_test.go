@@ -435,6 +435,40 @@ func TestTrafficHasWhatMakesItHard(t *testing.T) {
 	}
 }
 
+// TestEachExclusionLeavesSomethingOut drops each exclusion of a rule, and then more exchanges match.
+func TestEachExclusionLeavesSomethingOut(t *testing.T) {
+	t.Parallel()
+	p := newPlan(&Options{Seed: 1, Exchanges: 8000, Length: 15 * time.Second})
+	rule := p.rules[slices.IndexFunc(p.rules, func(r rule) bool { return r.name == ruleExcept })]
+	matching := func(change func(*condition)) (n int) {
+		c := rule.condition
+		change(&c)
+		for i := range p.exchanges {
+			if c.holds(&p.exchanges[i]) {
+				n++
+			}
+		}
+		return n
+	}
+	all := matching(func(*condition) {})
+	if all < 20 {
+		t.Errorf("only %d exchanges match", all)
+	}
+	without := map[string]func(*condition){
+		"environment": func(c *condition) { c.notEnvironments = nil }, "application": func(c *condition) { c.notApplications = nil },
+		"route": func(c *condition) { c.notRoutes = nil }, "error type": func(c *condition) { c.notErrorTypes = nil },
+		"text": func(c *condition) { c.notContains = nil }, "expression": func(c *condition) { c.notMatches = nil },
+	}
+	for i, a := range rule.condition.attributes {
+		without[fmt.Sprint("attribute ", a)] = func(c *condition) { c.attributes = slices.Delete(slices.Clone(c.attributes), i, i+1) }
+	}
+	for name, drop := range without {
+		if n := matching(drop); n <= all {
+			t.Errorf("without the condition on the %s %d exchanges match, with it %d", name, n, all)
+		}
+	}
+}
+
 func TestLike(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
