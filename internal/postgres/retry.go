@@ -167,9 +167,6 @@ func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 	for _, status := range r.statuses {
 		p.Statuses = append(p.Statuses, string(status))
 	}
-	if err := q.RetryByIndex(ctx); err != nil {
-		return 0, fmt.Errorf("choose plans: %w", err)
-	}
 	if err := q.RetryHold(ctx, r.ids); err != nil {
 		return 0, fmt.Errorf("hold alerts: %w", err)
 	}

@@ -89,17 +89,6 @@ func (q *Queries) RetriesOf(ctx context.Context, notificationID uuid.UUID) ([]Re
 	return items, nil
 }
 
-const retryByIndex = `-- name: RetryByIndex :exec
-select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true)
-`
-
-// Makes the transaction find the rows of the outbox by its indexes. Postgres believes that the table
-// is as small as when it last looked: it would read all of it for each message of a batch.
-func (q *Queries) RetryByIndex(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, retryByIndex)
-	return err
-}
-
 const retryHold = `-- name: RetryHold :exec
 select from alert
 where alert_id in (select n.alert_id from notification n where n.notification_id = any($1::uuid[]))

@@ -3,11 +3,6 @@
 -- orders would deadlock.
 select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext(@tenant_id::text));
 
--- name: RetryByIndex :exec
--- Makes the transaction find the rows of the outbox by its indexes. Postgres believes that the table
--- is as small as when it last looked: it would read all of it for each message of a batch.
-select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true);
-
 -- name: RetryTarget :one
 -- Returns a notification that a person wants to send again. Its webhook cannot be deleted before
 -- the transaction ends.
