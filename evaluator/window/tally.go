@@ -41,8 +41,8 @@ const (
 	tallyLeast = 8
 	// maxTallies bounds the size of one answer.
 	maxTallies = 100_000
-	// tallyAhead is how many tallies are asked for at once. Waiting for one after the other took
-	// most of the time of a pass over many rules.
+	// tallyAhead is how many tallies are queried concurrently. Waiting for them one by one took most
+	// of the time of a pass over many rules.
 	tallyAhead = 4
 	// summedMost bounds the groups of all rules that are summed from a tally, not counting the
 	// first maxGroups of each rule.

@@ -35,7 +35,7 @@ func result[T any](out *T, f func() (T, error)) func() error {
 	}
 }
 
-// ask makes a query. Those of a kind that are made at once are told apart by their keys.
+// ask makes a query. The key distinguishes concurrent queries of one kind.
 func (s *source) ask(ctx context.Context, kind, key string, question func(pick func() int) error) error {
 	p := (*process)(s)
 	return p.w.do(ctx, p, kind, key, 0, func() error {
@@ -103,7 +103,7 @@ func (s *source) Tally(ctx context.Context, q window.TallyQuery) (out window.Tal
 	return out, err
 }
 
-// tallyKey tells the tallies apart that one pass asks for at once.
+// tallyKey distinguishes the tallies that one pass makes concurrently.
 func tallyKey(q *window.TallyQuery) string {
 	return fmt.Sprint(q.Statuses, q.FromNS, q.ToNS, q.LeastNS, q.Attributes, q.NamesServer, q.Tenants.Names)
 }

@@ -117,7 +117,7 @@ func heldOf(m *model.Message) *heldTruth {
 
 // checkReleased holds that quiet hours are over for what has left them, for all of it at once, and that one
 // message says that the alert fires, if it does and nobody handles it, and that others are sent to
-// whoever was notified of the alert.
+// the webhooks that were notified of the alert.
 func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model.Message) {
 	t, now := &w.truth, w.pgNow()
 	a, _ := w.db.Alert(alert)

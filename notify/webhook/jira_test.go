@@ -202,8 +202,8 @@ func TestJiraMovesByName(t *testing.T) {
 	}
 }
 
-// TestJirasHostileExchanges takes alerts through their states: whatever an exchange contains, there
-// is one issue, which is moved, and nobody is mentioned.
+// TestJirasHostileExchanges takes alerts through their states: whatever an exchange contains, each
+// alert has one issue, the issue follows the alert's state, and its texts mention no user.
 func TestJirasHostileExchanges(t *testing.T) {
 	t.Parallel()
 	j := newJira(t)

@@ -98,7 +98,7 @@ func (j *Jira) Refusals() []string {
 func (j *Jira) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // Whoever asks has given up before all of the request was there.
+		return // The client gave up before it had sent the whole request.
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { AlertSelection, Issue, IssueNote } from "../api/client";
 import { aRule } from "../test/rules";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, open, problem, signedInAs, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -143,16 +143,7 @@ test("notes are written, kept until they are stored, and deleted by their author
   const sent: { noteId: string; text: string }[] = [];
   server.use(
     http.get(api("/alerts/issue"), () => HttpResponse.json(anIssue())),
-    http.get(api("/me"), () =>
-      HttpResponse.json({
-        kind: "user",
-        id: "u1",
-        name: "Ada",
-        email: "ada@example.com",
-        role: "operator",
-        tenant: "default",
-      }),
-    ),
+    signedInAs("operator"),
     http.get(api("/alerts/issue/notes"), () => HttpResponse.json({ items: notes })),
     http.post(api("/alerts/issue/notes"), async ({ request }) => {
       const asked = (await request.json()) as { noteId: string; text: string };

@@ -66,7 +66,7 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
     case "fired":
       return <Line look={stateMeaning.FIRING} at={h.at} what={<b>Fired</b>} />;
     case "acknowledged":
-      return <Line look={stateMeaning.ACKNOWLEDGED} at={h.at} what={<Deed word="Acknowledged" by={h.by} />} />;
+      return <Line look={stateMeaning.ACKNOWLEDGED} at={h.at} what={<ByWhom word="Acknowledged" by={h.by} />} />;
     case "snoozed":
       return (
         <Line
@@ -74,7 +74,7 @@ function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) 
           at={h.at}
           what={
             <>
-              <Deed word="Snoozed" by={h.by} /> until {exactTime(h.until)}
+              <ByWhom word="Snoozed" by={h.by} /> until {exactTime(h.until)}
             </>
           }
         />
@@ -193,7 +193,7 @@ function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: 
       </>
     );
   }
-  if (by || !(count || health)) return <Deed word="Resolved" by={by} />;
+  if (by || !(count || health)) return <ByWhom word="Resolved" by={by} />;
   return (
     <>
       <b>Resolved</b> · {count ? below(count) : "the rule can be evaluated again"}
@@ -201,7 +201,7 @@ function resolution({ count, health, heldUntil, resolution: cause }: Alert, by: 
   );
 }
 
-function Deed({ word, by }: { word: string; by: string | undefined }) {
+function ByWhom({ word, by }: { word: string; by: string | undefined }) {
   return (
     <>
       <b>{word}</b>

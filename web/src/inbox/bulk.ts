@@ -10,22 +10,22 @@ import { patchAlert } from "./patch";
 import { useOfferUndo } from "./undo";
 
 /** An action on many alerts: a new state, or another assignee. */
-type Deed = Action["to"] | Handover;
+type Change = Action["to"] | Handover;
 
 export interface Bulk {
-  to: Deed;
+  to: Change;
   parts: readonly AlertSelection[];
   /** The results of the completed parts, in order. */
   done: BulkResult[];
 }
 
-const verb = (to: Deed) => {
+const verb = (to: Change) => {
   if (typeof to === "string") return verbs[to];
   return to.assignee === "" ? "unassigned" : `assigned to ${to.assignee}`;
 };
 
 /** Why some alerts stay as they are. */
-function leftWords(to: Deed, done: readonly BulkResult[]): string {
+function leftWords(to: Change, done: readonly BulkResult[]): string {
   const left = sum(done.map(({ already, refused, unknown }) => already + refused + unknown));
   if (left === 0) return "";
   const others = typeof to !== "string" && !to.reassign && done.some(({ refused }) => refused > 0);
@@ -70,7 +70,7 @@ export function useBulkAction(onDone: () => void) {
   });
   return {
     isPending: bulk.isPending,
-    run: (to: Deed, parts: readonly AlertSelection[]) =>
+    run: (to: Change, parts: readonly AlertSelection[]) =>
       bulk.mutate({ to, parts: parts.map((part) => ({ ...part, actionId: randomId() })), done: [] }),
   };
 }

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { Alert } from "../api/client";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, open, problem, signedInAs, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -81,18 +81,7 @@ test("it is not offered when the time is over, to viewers, and for what others d
   other.unmount();
   const mine = anAlert(5, { state: "RESOLVED", ...reopenable() });
   world.alerts = [mine];
-  server.use(
-    http.get(api("/me"), () =>
-      HttpResponse.json({
-        kind: "user",
-        id: "u1",
-        name: "Ada",
-        email: "ada@example.com",
-        role: "viewer",
-        tenant: "default",
-      }),
-    ),
-  );
+  server.use(signedInAs("viewer"));
   open(`/inbox/${mine.id}?fold=none&state=resolved`);
   expect(await screen.findByText("Timeline")).toBeVisible();
   expect(screen.queryByRole("button", { name: /^Reopen/ })).toBeNull();

@@ -126,7 +126,10 @@ export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone,
   return (
     <section className={styles.card} aria-label="Edit the default">
       <Form problems={[]} refusals={0} onSubmit={submit}>
-        <FormSection title="Default" hint="Who is notified of alerts that take no route. Without webhooks, nobody is.">
+        <FormSection
+          title="Default"
+          hint="Who is notified of alerts that take no route. Without webhooks, nobody is notified."
+        >
           <Hooks webhooks={webhooks} {...form.getInputProps("webhookIds")} />
         </FormSection>
         <EscalationSection form={form} webhooks={webhooks} teams={teams} />

@@ -48,7 +48,7 @@ test("what does not apply to the fire mode of a side is absent there", () => {
   ]);
 });
 
-test("choices, targets and recipients are told in the words of the form", () => {
+test("choices, targets and recipients are described in the words of the form", () => {
   const counts = (edit: (values: Values) => void) =>
     change((v) => {
       v.name = "Orders";

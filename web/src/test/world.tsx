@@ -4,6 +4,7 @@ import { userEvent } from "@testing-library/user-event";
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
+import type { Role } from "../api/access";
 import { createCache } from "../api/cache";
 import type { Alert, AlertCounts, AlertGroup, AlertSelection, Exchange, Problem } from "../api/client";
 import { App } from "../app/App";
@@ -16,6 +17,13 @@ export interface World {
 }
 
 export const api = (path: string) => `${globalThis.location.origin}/api/v1${path}`;
+
+/** Answers who is signed in: Ada, with a role. */
+export function signedInAs(role: Role) {
+  return http.get(api("/me"), () =>
+    HttpResponse.json({ kind: "user", id: "u1", name: "Ada", email: "ada@example.com", role, tenant: "default" }),
+  );
+}
 
 export function problem(status: number, answer: Partial<Problem>) {
   return HttpResponse.json(
@@ -136,16 +144,7 @@ export function startWorld() {
       return HttpResponse.json({ actionId, changed: meant.length, already: 0, refused: 0, unknown: 0, undoableUntil });
     }),
     http.get(api("/session"), () => HttpResponse.json({ signedIn: true, open: false, setupNeeded: false })),
-    http.get(api("/me"), () =>
-      HttpResponse.json({
-        kind: "user",
-        id: "u1",
-        name: "Ada",
-        email: "ada@example.com",
-        role: "admin",
-        tenant: "default",
-      }),
-    ),
+    signedInAs("admin"),
     http.get(api("/rules"), () => HttpResponse.json({ items: [] })),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [] })),
     http.get(api("/alerts/activity"), () =>
