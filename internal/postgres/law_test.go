@@ -67,7 +67,7 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 	ctx := t.Context()
 	record := db.Record(nil)
 	return storetest.Store{
-		Evaluation: db.Evaluation(time.Minute), Outbox: wholeLooks{db.Outbox()}, Retention: db.Retention(), Replicas: db.Replicas(),
+		Evaluation: db.Evaluation(time.Minute), Outbox: wholeLooks{db.Outbox()}, Retention: db.Retention(), Replicas: db.Replicas(), Resolution: db.Resolution(),
 		Partition: int(xxhash.Sum64String(storetest.Tenant) % 8),
 		CreateWebhook: func(w notify.Webhook) (uuid.UUID, error) {
 			w, err := db.Webhooks().Create(ctx, storetest.Tenant, w)

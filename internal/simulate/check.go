@@ -79,6 +79,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	w.checkNotified(&a, known)
 	w.checkEscalation(&a, known)
 	w.checkSnooze(&a, known)
+	w.checkResolved(&a, known)
 	if string(a.State) != known.state {
 		w.violate("P4", "alert %s is %s, and what people did leaves it %s", short(id), a.State, known.state)
 	}

@@ -79,7 +79,7 @@ func (w *world) checkSilenced(m *model.Message) {
 	by := m.SuppressedBy()
 	a, there := w.db.Alert(m.AlertID)
 	e := w.truth.byKey[exchangeKey{a.TenantID, a.Key}]
-	if m.Reason != notify.ReasonFired && m.Reason != notify.ReasonEscalated && m.Reason != notify.ReasonSnoozeEnded || !there || e == nil {
+	if m.Reason != notify.ReasonFired && m.Reason != notify.ReasonEscalated && m.Reason != notify.ReasonSnoozeEnded && m.Reason != notify.ReasonResolved || !there || e == nil {
 		if by != uuid.Nil {
 			w.violate("P3", "message %s is suppressed by silence %s, and is about no exchange", short(m.ID), short(by))
 		}
@@ -90,6 +90,12 @@ func (w *world) checkSilenced(m *model.Message) {
 	for _, s := range w.truth.silences {
 		want = want || s.suppresses(e, at) && a.Severity == silencedSeverity
 	}
+	if last := w.unheard(m); m.Reason == notify.ReasonResolved && last != uuid.Nil && !want {
+		if by != last {
+			w.violate("P3", "message %s says that alert %s is resolved, of which silence %s kept everything", short(m.ID), short(m.AlertID), short(last))
+		}
+		return
+	}
 	if s, known := w.truth.silences[by]; by != uuid.Nil && (!known || !s.suppresses(e, at) || a.Severity != silencedSeverity) {
 		w.violate("P3", "message %s about %s is suppressed by silence %s, which is not about it at %s", short(m.ID), e.id, short(by), w.instant(at))
 	} else if want && by == uuid.Nil {
@@ -98,6 +104,21 @@ func (w *world) checkSilenced(m *model.Message) {
 	if by != uuid.Nil {
 		w.stats.Suppressed++
 	}
+}
+
+// unheard returns the silence that suppressed the last earlier message about an alert for a webhook, if silences
+// suppressed all of them.
+func (w *world) unheard(m *model.Message) (last uuid.UUID) {
+	for _, n := range w.db.NotificationsOf(m.AlertID) {
+		if n.WebhookID != m.WebhookID || n.About != uuid.Nil || n.ID == m.ID {
+			continue
+		}
+		earlier, _ := w.db.Message(n.ID)
+		if last = earlier.SuppressedBy(); last == uuid.Nil {
+			return uuid.Nil
+		}
+	}
+	return last
 }
 
 // hasArrived reports whether a receiver has said that it took a message.

@@ -19,8 +19,8 @@ type Removal struct {
 	// guard, which stands for what settings, clocks and edits may bring.
 	ByLaw bool
 	// Routed says that nothing but seeds with routing policies needs it, Quiet that nothing but seeds with quiet
-	// hours does.
-	Routed, Quiet bool
+	// hours does, Resolves that nothing but seeds whose rules resolve alerts does.
+	Routed, Quiet, Resolves bool
 	// File is a source file of the product, Edits what is replaced in it, each found once.
 	File  string
 	Edits [][2]string
@@ -50,6 +50,7 @@ func Removals() []Removal {
 	for _, g := range []model.Guard{model.EscalationWaits, model.EscalationCounts} {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true, Quiet: true})
 	}
+	list = append(list, Removal{Name: string(model.EndsHeard), Guard: model.EndsHeard, Resolves: true})
 	for _, g := range []model.Guard{
 		// The revision fences most of what the token does; an edit seldom overtakes a commit
 		// that its exchanges depend on. The last line takes hundreds of seeds.
@@ -57,6 +58,7 @@ func Removals() []Removal {
 		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
 		model.MessagesInOrder, model.WindowOnce, model.StepFrom, model.LongerLookBack, model.ReplayOver,
 		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing, model.EscalationByStep,
+		model.ResolvedOnce, model.EditVoidsProof, model.MarkOfEvidence,
 	} {
 		list = append(list, Removal{Name: string(g), Guard: g, ByLaw: true})
 	}
@@ -86,6 +88,8 @@ func Removals() []Removal {
 	edit("quiet-handled", "notify/quiet.go", [2]string{"send[i], fires = !handled && !fires, true", "send[i], fires = !fires, true"})
 	edit("quiet-untold", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
+	edit("evidence-began-later", "evaluator/resolution/resolution.go", [2]string{"c == nil || c.StartTimeNS <= a.EndedNS ||", "c == nil ||"})
+	edit("evidence-behind-the-mark", "evaluator/resolution/resolution.go", [2]string{"r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())", "r.Searched.ToNS)"})
 	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
 	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
 	edit("claim-asked-about", "notify/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }\n", ""})

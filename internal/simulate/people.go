@@ -110,6 +110,12 @@ func (w *world) addRule() {
 			measure(&d, rules.DurationInWindow)
 		}
 	}
+	if w.conf.resolves {
+		if w.rand.IntN(2) == 0 {
+			d.Filter.Statuses = nil
+		}
+		w.drawResolution(&d)
+	}
 	if w.conf.routed && w.rand.IntN(3) > 0 {
 		d.UseRoutingPolicy, d.WebhookIDs = true, nil
 	}
@@ -156,8 +162,8 @@ func measure(d *rules.Definition, mode rules.FireMode) {
 func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 	row, _ := w.db.Rule(r.ID)
 	entry.version, entry.changed, entry.def, entry.armedNS = r.Version, row.Changed, r.Definition, r.ArmedSinceNS
-	w.note("a person %s rule %s of %s: version %d, armed since %s, applications %v, statuses %v, look-back %d s", what, short(r.ID), r.TenantID, r.Version,
-		w.instant(r.ArmedSinceNS), r.Scope.Applications, r.Filter.StatusesOrDefault(), r.LookBackSeconds)
+	w.note("a person %s rule %s of %s: version %d, armed since %s, applications %v, statuses %v, look-back %d s, resolves %s", what, short(r.ID), r.TenantID, r.Version,
+		w.instant(r.ArmedSinceNS), r.Scope.Applications, r.Filter.StatusesOrDefault(), r.LookBackSeconds, saysResolution(r.Resolution))
 	w.truth.changed(r.ID, r.TenantID, entry)
 }
 
@@ -209,6 +215,9 @@ func (w *world) editRule() {
 		return // a failover took it away
 	}
 	d := was.Definition
+	if w.conf.resolves && w.rand.IntN(2) == 0 {
+		w.drawResolution(&d)
+	}
 	switch w.rand.IntN(4) {
 	case 0:
 		d.Name += "'"
@@ -357,7 +366,7 @@ func (w *world) write(e *exchange, afterNS int64) {
 		e.customer = customers()[len(w.truth.exchanges)%len(customers())]
 	}
 	r := model.Row{Exchange: rules.Exchange{
-		TenantID: e.tenant, StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: e.app, ExecutionID: e.id, Status: e.status,
+		TenantID: e.tenant, StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: e.app, Route: "to-erp", ExecutionID: e.id, Status: e.status,
 	}}
 	if e.customer != "" {
 		r.Attributes = map[string]string{"customer": e.customer}

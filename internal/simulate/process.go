@@ -11,6 +11,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/evaluator"
+	"tocsin/evaluator/resolution"
 	"tocsin/evaluator/window"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
@@ -36,6 +37,10 @@ type process struct {
 	// following says that a pass over snoozes and escalations is under way.
 	following  atomic.Bool
 	nextFollow time.Time
+	// resolving says that a pass of the resolver is under way.
+	resolver    *resolution.Resolver
+	resolving   atomic.Bool
+	nextResolve time.Time
 	// skew is the difference between its clock and the true time.
 	skew atomic.Int64
 	// disturbed is when a fault last kept it from working in time.
@@ -69,7 +74,7 @@ func (p *process) random() float64 {
 // start starts a process.
 func (w *world) start() {
 	w.starts++
-	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now(), nextFollow: w.Now()}
+	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now(), nextFollow: w.Now(), nextResolve: w.Now()}
 	p.ctx, p.end = context.WithCancel(w.Context)
 	logger := slog.New(slog.DiscardHandler)
 	var err error
@@ -95,6 +100,7 @@ func (w *world) start() {
 		Store: (*store)(p), Observer: p, Logger: logger, Clock: p.clock, Keep: retention.Keep{Alerts: w.conf.keep, Trails: w.conf.keep},
 	})
 	fail(err)
+	p.resolver = &resolution.Resolver{Store: (*resolver)(p), Source: (*resolver)(p), Interval: resolveEvery, Logger: logger}
 	p.member, err = lease.New(lease.Options{Store: (*store)(p), Logger: logger, Replica: lease.Replica{ID: p.name}})
 	fail(err)
 	w.processes = append(w.processes, p)

@@ -56,6 +56,8 @@ type Stats struct {
 	// Held are messages that quiet hours held, Released those that were sent after them, Needless those that
 	// were of no use by then.
 	Held, Released, Needless int
+	// Aged are alerts that their age resolved, Proven those that evidence did.
+	Aged, Proven int
 
 	Simulated time.Duration
 }
@@ -71,12 +73,13 @@ func (s *Stats) Add(o *Stats) {
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
 	s.Held, s.Released, s.Needless = s.Held+o.Held, s.Released+o.Released, s.Needless+o.Needless
+	s.Aged, s.Proven = s.Aged+o.Aged, s.Proven+o.Proven
 }
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -118,6 +121,8 @@ type config struct {
 	routed bool
 	// quiet says that webhooks have quiet hours.
 	quiet bool
+	// resolves says that rules resolve alerts by age and evidence.
+	resolves bool
 	// skew is what Postgres's clock is ahead of the producers'.
 	skew  time.Duration
 	oneIn int
@@ -141,12 +146,16 @@ func Routed(seed uint64) bool { return seed%3 == 0 }
 // QuietHours reports whether webhooks of a seed have quiet hours.
 func QuietHours(seed uint64) bool { return seed%5 == 0 }
 
+// Resolves reports whether rules of a seed resolve their alerts by age and evidence.
+func Resolves(seed uint64) bool { return seed%7 < 2 }
+
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
 	o.setDefaults()
 	first := rand.New(rand.NewPCG(o.Seed, 0))
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
-	w.conf.routed, w.conf.quiet = Routed(o.Seed), QuietHours(o.Seed) // what is drawn for the other seeds stays
+	w.conf.routed, w.conf.quiet = Routed(o.Seed), QuietHours(o.Seed)
+	w.conf.resolves = Resolves(o.Seed) // what is drawn for the other seeds stays
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
@@ -244,6 +253,10 @@ func (w *world) rest() {
 	w.burst()
 	w.vanish()
 	w.comeBack()
+	if w.conf.resolves && w.violation == nil {
+		w.run(3 * resolveEvery)
+		w.checkOpen()
+	}
 	for n := 0; n < 120 && w.violation == nil && !w.idle(); n++ {
 		if w.run(10 * time.Second); n > 10 {
 			w.skip(time.Hour)

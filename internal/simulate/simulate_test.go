@@ -172,6 +172,23 @@ func TestQuietSeedsHold(t *testing.T) {
 	t.Logf("%s", &sum)
 }
 
+// TestSeedsResolve holds that in seeds whose rules resolve alerts, age and evidence do.
+func TestSeedsResolve(t *testing.T) {
+	var sum simulate.Stats
+	for seed := range uint64(150) {
+		if simulate.Resolves(1 + seed) {
+			r := simulatedOnce(t, 1+seed)
+			sum.Add(&r.Stats)
+		}
+	}
+	for what, n := range map[string]int{"alerts resolved by age": sum.Aged, "alerts resolved by evidence": sum.Proven} {
+		if n < 20 {
+			t.Errorf("%d %s in 150 seeds: too few to mean something", n, what)
+		}
+	}
+	t.Logf("%s", &sum)
+}
+
 // TestAViolationIsShrunk takes a guard away and holds that the history becomes shorter.
 func TestAViolationIsShrunk(t *testing.T) {
 	run := func(o simulate.Options) simulate.Result { return simulated(t, o) }

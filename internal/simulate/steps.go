@@ -21,6 +21,11 @@ func (w *world) step() {
 		w.check()
 		return
 	}
+	if w.conf.resolves && w.rand.IntN(8) == 0 {
+		w.mend()
+		w.check()
+		return
+	}
 	if w.steadily() {
 		return
 	}
@@ -125,6 +130,9 @@ func (w *world) target() string {
 	if w.conf.quiet {
 		kinds = append(kinds, "quiet release", "quiet over")
 	}
+	if w.conf.resolves {
+		kinds = append(kinds, "resolve aged", "resolve proven", "mark searched", "evidence")
+	}
 	return kinds[w.rand.IntN(len(kinds))]
 }
 
@@ -207,7 +215,7 @@ func (w *world) jump(f func()) {
 	if w.chSkew < before {
 		w.truth.setBackNS = max(w.truth.setBackNS, w.Now().Add(before).UnixNano())
 	}
-	w.truth.clockJumped = w.Now()
+	w.truth.clockJumped, w.truth.skewMost = w.Now(), max(w.truth.skewMost, w.chSkew.Abs())
 	for _, p := range w.processes {
 		p.disturb(w.Now())
 	}

@@ -44,7 +44,9 @@ type truth struct {
 	setBackNS int64
 	// clockJumped is when the clock of ClickHouse or of Postgres last jumped.
 	clockJumped time.Time
-	measured    map[int]time.Time
+	// skewMost is by how much ClickHouse's clock was off at most.
+	skewMost time.Duration
+	measured map[int]time.Time
 	// silences are those that people began, as they are stored.
 	silences map[uuid.UUID]silenceTruth
 	// policies are the versions of each tenant's routing policy that people wrote.
@@ -392,8 +394,10 @@ type sending struct {
 
 // alertTruth is what the checker expects of an alert.
 type alertTruth struct {
-	state  string
-	pair   *pair
+	state string
+	pair  *pair
+	// ends are how many messages each webhook has about the end of an alert about an exchange.
+	ends   map[uuid.UUID]int
 	exists bool
 	// Of an alert that a replay without messages may have raised: whether it may have none, and
 	// whether it may have any.

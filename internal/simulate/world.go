@@ -264,6 +264,9 @@ func (w *world) tick() {
 		if (w.conf.routed || w.conf.quiet) && p.alive() && !p.following.Load() && !p.nextFollow.After(now) {
 			p.follow()
 		}
+		if w.conf.resolves && p.alive() && !p.resolving.Load() && !p.nextResolve.After(now) {
+			p.resolve()
+		}
 	}
 	w.Wait()
 }

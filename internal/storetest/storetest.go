@@ -16,6 +16,7 @@ import (
 	"tocsin/alerts/silences"
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/resolution"
 	"tocsin/internal/lease"
 	"tocsin/internal/retention"
 	"tocsin/notify"
@@ -32,6 +33,7 @@ type Store struct {
 	Outbox     notify.Store
 	Retention  retention.Store
 	Replicas   lease.Store
+	Resolution resolution.Store
 	// What people do. They return an error where it cannot be done.
 	CreateWebhook func(w notify.Webhook) (uuid.UUID, error)
 	EnableWebhook func(id uuid.UUID, enabled bool) error

@@ -287,6 +287,8 @@ from (
     select distinct n.alert_id, n.webhook_id, n.rule_id
     from notification n
     where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = any($2::text[])
+      and not exists (select from settlement s
+                      where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin')
 ) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id
@@ -306,8 +308,8 @@ type ResolutionTargetsRow struct {
 }
 
 // Returns whom to notify that some alerts are resolved: each webhook that was notified of one when
-// it was raised or escalated, if the rule wants that. None can be deleted before the transaction
-// ends.
+// it was raised or escalated, if the rule wants that. It leaves out messages that were of no use any
+// more when quiet hours ended. None can be deleted before the transaction ends.
 func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
 	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)
 	if err != nil {

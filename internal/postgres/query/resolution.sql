@@ -80,13 +80,15 @@ for key share;
 
 -- name: ResolutionTargets :many
 -- Returns whom to notify that some alerts are resolved: each webhook that was notified of one when
--- it was raised or escalated, if the rule wants that. None can be deleted before the transaction
--- ends.
+-- it was raised or escalated, if the rule wants that. It leaves out messages that were of no use any
+-- more when quiet hours ended. None can be deleted before the transaction ends.
 select n.alert_id::uuid as alert_id, n.webhook_id
 from (
     select distinct n.alert_id, n.webhook_id, n.rule_id
     from notification n
     where n.alert_id = any(@alert_ids::uuid[]) and n.about is null and n.reason = any(@reasons::text[])
+      and not exists (select from settlement s
+                      where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin')
 ) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id

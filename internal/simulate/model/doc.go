@@ -120,6 +120,14 @@ const (
 	SnoozeLocked Guard = "snooze-locked"
 	SnoozeEnds   Guard = "snooze-ends"
 	SnoozeVoid   Guard = "snooze-void"
+	// ResolvedOnce resolves by evidence only what is still open, EditVoidsProof nothing of a rule that says
+	// something else by now, and MarkOfEvidence goes by a mark only for the evidence for which it was set.
+	ResolvedOnce   Guard = "resolved-once"
+	EditVoidsProof Guard = "edit-voids-proof"
+	MarkOfEvidence Guard = "mark-of-evidence"
+	// EndsHeard notifies no webhook of the end of an alert that has not heard of it, because of silences or of quiet
+	// hours.
+	EndsHeard Guard = "ends-heard"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"
 )

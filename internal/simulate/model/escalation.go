@@ -228,10 +228,14 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.
 		n := Notification{
 			ID: notify.ID(a.ID, webhook, f.reason, generation), Generation: generation, AlertID: a.ID, RuleID: a.RuleID, WebhookID: webhook, Reason: f.reason,
 		}
+		by, suppressed := by, silenced
+		if !suppressed && f.reason == notify.ReasonResolved {
+			by, suppressed = db.unheard(a.ID, webhook)
+		}
 		if err := db.notify(n, now); err != nil {
 			return err
 		}
-		if silenced {
+		if suppressed {
 			db.suppress(n.ID, by, now)
 			continue
 		}
@@ -240,6 +244,25 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.
 		}
 	}
 	return nil
+}
+
+// unheard returns the silence that suppressed the last message about an alert for a webhook, if all of
+// them were suppressed: whoever has not heard of an alert is not notified of its end.
+func (db *Postgres) unheard(alert, webhook uuid.UUID) (by uuid.UUID, is bool) {
+	if !db.has(EndsHeard) {
+		return uuid.Nil, false
+	}
+	for _, n := range db.NotificationsOf(alert) {
+		if n.WebhookID != webhook || n.About != uuid.Nil {
+			continue
+		}
+		s, ended := db.settlements.get(n.ID)
+		if !ended || s.Silence == uuid.Nil {
+			return uuid.Nil, false
+		}
+		by, is = s.Silence, true
+	}
+	return by, is
 }
 
 // escalatesStill reports whether a claimed message is to be sent: not one of an escalation whose alert

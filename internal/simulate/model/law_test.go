@@ -29,7 +29,7 @@ func TestLaw(t *testing.T) {
 		ids := byte(0)
 		next := func() uuid.UUID { ids++; return uuid.UUID{15: ids} }
 		return storetest.Store{
-			Evaluation: db, Outbox: db, Retention: db, Replicas: db, Partition: 3,
+			Evaluation: db, Outbox: db, Retention: db, Replicas: db, Resolution: model.Resolution{DB: db}, Partition: 3,
 			CreateWebhook: func(w notify.Webhook) (uuid.UUID, error) {
 				w.ID, w.TenantID = next(), storetest.Tenant
 				return w.ID, db.CreateWebhook(model.Webhook{Webhook: w})

@@ -64,6 +64,8 @@ type Alert struct {
 	// Severity and Exchange belong to an alert about an exchange.
 	Severity rules.Severity
 	Exchange *rules.Exchange
+	// Resolution is why Tocsin resolved the alert by age or evidence; nil if it did not.
+	Resolution *alerts.Resolution
 }
 
 // Notification is the row of a notification.
@@ -205,6 +207,7 @@ type Postgres struct {
 	escalations   table[uuid.UUID, Escalation]
 	snoozes       table[uuid.UUID, Snooze]
 	actions       table[uuid.UUID, Action]
+	resolving     table[uuid.UUID, resolving]
 
 	ids, tokens, changes uint64
 	// touchedAlerts and touchedMessages have changed since the last call of Touched.
@@ -230,6 +233,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
 	db.references = newTable[referenceKey, string](log)
 	db.escalations, db.snoozes, db.actions = newTable[uuid.UUID, Escalation](log), newTable[uuid.UUID, Snooze](log), newTable[uuid.UUID, Action](log)
+	db.resolving = newTable[uuid.UUID, resolving](log)
 	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }
 	db.alerts.touched, db.ofAlert.touched, db.escalations.touched, db.snoozes.touched = alert, alert, alert, alert
