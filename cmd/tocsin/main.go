@@ -95,6 +95,7 @@ type serve struct {
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Maximum number of wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
 	PollInterval      *time.Duration  `help:"Longest pause between reads of the outbox, if neither the bus nor a known due time ends it earlier. The default is 30s, or 1s with a bus in memory." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
+	ResolveInterval   time.Duration   `help:"Time between searches for alerts that age or evidence resolves." default:"30s" env:"TOCSIN_RESOLVE_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the headers and bodies of messages are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
@@ -165,8 +166,8 @@ func (s *serve) replica(logger *slog.Logger) (app.Options, error) {
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: valueOf(s.PollInterval),
-		Bus:               app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
-		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
+		Bus:             app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
+		ResolveInterval: s.ResolveInterval, ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
 		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
 		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
 		Traces: app.TraceOptions{URL: s.TracesURL, Share: s.TracesShare},
@@ -196,6 +197,7 @@ func (s *serve) zeros() error {
 		{"TOCSIN_DISPATCH_SLOTS", s.DispatchSlots == 0},
 		{"TOCSIN_BUS_LENGTH", s.BusLength == 0},
 		{"TOCSIN_POLL_INTERVAL", s.PollInterval != nil && *s.PollInterval == 0},
+		{"TOCSIN_RESOLVE_INTERVAL", s.ResolveInterval == 0},
 		{"TOCSIN_RECONCILE_INTERVAL", s.ReconcileInterval == 0},
 		{"TOCSIN_RETENTION_ALERTS", s.RetentionAlerts == 0},
 		{"TOCSIN_RETENTION_ATTEMPTS", s.RetentionAttempts == 0},

@@ -236,9 +236,6 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 	return err
 }
 
-// resolveInterval is the time between passes that resolve alerts by age and evidence.
-const resolveInterval = 30 * time.Second
-
 func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	texts, err := template.NewTexts()
 	if err != nil {
@@ -248,7 +245,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	resolutions := db.Resolution()
 	resolutions.Notified, resolutions.Suppressed, resolutions.Keyed = a.dispatchers.notified, a.metrics.Suppressed, a.receivers.Keyed()
 	a.resolver = &resolution.Resolver{
-		Store: resolutions, Source: source, Interval: resolveInterval, Logger: a.options.Logger.With(slog.String("part", "resolution")),
+		Store: resolutions, Source: source, Interval: a.options.ResolveInterval, Logger: a.options.Logger.With(slog.String("part", "resolution")),
 	}
 	logger := a.options.Logger.With(slog.String("part", "evaluator"))
 	o := evaluator.Options{

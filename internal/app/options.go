@@ -102,6 +102,9 @@ type Options struct {
 	// PollInterval is the longest pause between looks at the outbox: 30 s by default, 1 s with a
 	// bus in memory. The pause ends earlier if a message is known to become due.
 	PollInterval time.Duration
+	// ResolveInterval is the time between searches for alerts that age or evidence resolves, 30 s by
+	// default.
+	ResolveInterval time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts, which one replica
 	// makes, 10 min by default.
 	ReconcileInterval time.Duration
@@ -157,6 +160,9 @@ func (o *Options) applyDefaults() {
 	o.Bus.applyDefaults(o.PostgresURL)
 	if o.PollInterval == 0 {
 		o.PollInterval = o.Bus.poll()
+	}
+	if o.ResolveInterval == 0 {
+		o.ResolveInterval = 30 * time.Second
 	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
@@ -216,6 +222,7 @@ func (o *Options) validate() error {
 		{int64(o.PageSize), "TOCSIN_PAGE_SIZE"},
 		{int64(o.Workers), "TOCSIN_EVALUATE_WORKERS"},
 		{int64(o.PollInterval), "TOCSIN_POLL_INTERVAL"},
+		{int64(o.ResolveInterval), "TOCSIN_RESOLVE_INTERVAL"},
 		{int64(o.ReconcileInterval), "TOCSIN_RECONCILE_INTERVAL"},
 		{int64(o.SweepInterval), "TOCSIN_SWEEP_INTERVAL"},
 		{int64(o.ShutdownDelay), "TOCSIN_SHUTDOWN_DELAY"},

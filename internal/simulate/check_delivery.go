@@ -24,7 +24,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 		if known.exists && known.waiting && !t.inFailover {
 			w.violate("P3", "message %s is lost while it is to be delivered", short(id))
 		}
-		known.exists, known.waiting, known.delivered = false, false, -1
+		known.exists, known.waiting, known.delivered, known.discarded = false, false, -1, false
 		return
 	}
 	known.fresh = !known.exists && !t.inFailover
@@ -45,6 +45,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 	known.waiting, known.generation = m.Row != nil, m.Generation
 	if t.inFailover {
 		known.delivered = -1
+		known.discarded = known.discarded && m.Settlement != nil && m.Settlement.Status == notify.Discarded
 	}
 	if o := m.Row; o != nil {
 		if known.delivered >= 0 && o.Generation <= known.delivered {

@@ -116,6 +116,9 @@ func describe(random *rand.Rand, e *exchange) {
 	e.application = pick(random, "orders", "orders-eu", "billing", "payments", "crm", "Lager/Süd")
 	e.route = pick(random, "order-to-erp", "order.sync", "invoice", "pay-in", "pay-out", "*", "a*b")
 	e.attributes = map[string]string{"region": pick(random, "eu", "us", "", "eu\x00"), "tenant id": "7", "amount": pick(random, "5", "499.99", "500", "-3", "1200.5", "many", "")}
+	if name := job(e.number); name != "" {
+		e.attributes[jobAttribute] = name
+	}
 	if random.Float64() < 0.1 {
 		e.attributes["odd\xff"] = "\x00\xfe"
 	}

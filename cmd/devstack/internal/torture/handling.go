@@ -70,13 +70,18 @@ func (w *world) messages(l *life, a *alert) []message {
 	if a.About != anExchange {
 		return out
 	}
-	if l.rule.routed {
-		var number int
-		if _, err := fmt.Sscanf(a.Correlation, "x-%d", &number); err == nil && number >= 0 && number < len(w.truth.exchanges) {
-			for _, hook := range routedTo(&w.truth.exchanges[number]) {
-				out = append(out, message{hook, aRaising, false})
-			}
+	if may, must := w.truth.silently(l, a); must {
+		return nil
+	} else if may {
+		for i := range out {
+			out[i].perhaps = true
 		}
+	}
+	if e := w.truth.exchangeOf(a); l.rule.routed && e != nil {
+		for _, hook := range routedTo(e) {
+			out = append(out, message{hook, aRaising, false})
+		}
+		out = append(out, w.escalated(a, e)...)
 	}
 	for _, hook := range l.hooksAt(a.RuleVersion) {
 		for _, event := range w.truth.handled[a.ID] {

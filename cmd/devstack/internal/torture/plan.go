@@ -56,6 +56,8 @@ const (
 	ruleShort    = "short look-back"
 	ruleExcept   = "all but the known"
 	ruleDoomed   = "doomed"
+	ruleMended   = "mended"
+	ruleAged     = "aged"
 	ruleLate     = "late"
 	ruleCounting = "counting"
 	ruleShare    = "share"
@@ -112,6 +114,9 @@ func startingRules(o *Options) []rule {
 	}
 	if o.Form.hasPolicy() && o.Exchanges >= enoughToCount {
 		out = append(out, routedRule())
+	}
+	if o.Form.resolves() && o.Exchanges >= enoughToCount {
+		out = append(out, resolvingRules()...)
 	}
 	if o.Exchanges >= enoughToCount {
 		out = append(out, windowRules(o)...)

@@ -68,7 +68,7 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.Getenv("TMPDIR"),
 		"TOCSIN_CLICKHOUSE_URL=http://default:@" + r.clickHouse.hosts() + "/default",
 		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
-		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
+		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_RESOLVE_INTERVAL=500ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
 		"TOCSIN_PARTITION_LEASE=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
 		// More than any series of misdeeds of the receiver, and so long that no message waits
 		// longer behind a webhook that is held repeatedly: none is given up.

@@ -65,6 +65,9 @@ type Report struct {
 	Held, Passed int
 	// Suppressed are messages that a silence suppressed, Routed alerts that a routing policy led to somebody or nobody.
 	Suppressed, Routed int
+	// Aged and Proven are alerts that age and evidence resolved, Escalated messages of steps, Replayed alerts of rules that
+	// a person replayed.
+	Aged, Proven, Escalated, Replayed int
 	// NoRoom is how often Postgres found the disk full.
 	NoRoom int
 	// Kills counts what was killed or crashed: replicas, and engines.
@@ -109,6 +112,12 @@ func (r *Report) String() string {
 	}
 	if r.Suppressed+r.Routed > 0 {
 		fmt.Fprintf(&text, "; suppressed by a silence %d, alerts routed %d", r.Suppressed, r.Routed)
+	}
+	if r.Aged+r.Proven > 0 {
+		fmt.Fprintf(&text, "; resolved by age %d, by evidence %d", r.Aged, r.Proven)
+	}
+	if r.Replayed+r.Escalated > 0 {
+		fmt.Fprintf(&text, "; alerts of replayed rules %d, escalated %d", r.Replayed, r.Escalated)
 	}
 	fmt.Fprintf(&text, "; kills %d", r.Kills)
 	if r.Failovers > 0 {

@@ -31,6 +31,7 @@ func (w *world) rest(ctx context.Context) {
 		}
 	}
 	if w.until(ctx, w.settled) {
+		w.rested = time.Now()
 		w.tell("at rest")
 	}
 }
@@ -40,9 +41,12 @@ func (w *world) rest(ctx context.Context) {
 // settled.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var left int
-	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) +
+	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM alert_escalation) +
 		(SELECT count(*) FROM alert LEFT JOIN rule r USING (rule_id)
 			WHERE execution_id IS NULL AND state <> 'RESOLVED' AND (health OR r.fire_mode <> 'ABSENT_IN_WINDOW'))`).Scan(&left); err != nil || left > 0 {
+		return false, err
+	}
+	if ready, err := w.resolved(ctx, conn); err != nil || !ready {
 		return false, err
 	}
 	for _, l := range w.truth.lives {

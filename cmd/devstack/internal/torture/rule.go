@@ -43,6 +43,9 @@ type rule struct {
 	intervalSeconds int
 	// routed says that a routing policy decides whom its alerts notify.
 	routed bool
+	// ending is by what it resolves its alerts, replay in which way a person replays it; empty for none.
+	ending ending
+	replay string
 	// window, when set, makes the rule one over a window.
 	window *windowRule
 }
@@ -98,6 +101,7 @@ func (r *rule) definition(hooks map[string]string) map[string]any {
 		r.window.define(definition)
 	} else {
 		definition["fireMode"], definition["lookBackSeconds"] = "PER_EXCHANGE", r.lookBackSeconds
+		r.ending.define(definition)
 	}
 	return definition
 }

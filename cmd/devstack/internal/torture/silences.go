@@ -41,9 +41,13 @@ func (o *operator) beginPolicy(ctx context.Context) error {
 	route := func(name string, scope map[string]any, continues bool, webhooks ...string) map[string]any {
 		return map[string]any{"name": name, "match": map[string]any{"scope": scope}, "continue": continues, "webhookIds": ids(webhooks...)}
 	}
+	orders := route("orders", map[string]any{"routes": []string{"order*"}}, false, "a", "c")
+	if steps := o.escalation(); steps != nil {
+		orders["escalation"] = steps
+	}
 	policy := map[string]any{"defaultWebhookIds": ids("b"), "routes": []any{
 		route("tests", map[string]any{"environments": []string{"test"}}, true, "a"),
-		route("orders", map[string]any{"routes": []string{"order*"}}, false, "a", "c"),
+		orders,
 		route("staging", map[string]any{"environments": []string{"staging"}}, false),
 	}}
 	stored, err := o.call(ctx, http.MethodGet, "/routing", "", nil)

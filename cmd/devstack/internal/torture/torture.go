@@ -88,6 +88,8 @@ type world struct {
 	tally     tally
 	// editing is held by whoever edits a rule, and by a failover that loses what was edited meanwhile.
 	editing sync.Mutex
+	// rested is when everything had come to rest; the zero time if it did not.
+	rested time.Time
 
 	// stopReplicas ends the replicas, and running waits for that.
 	stopReplicas context.CancelFunc
@@ -121,7 +123,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 	}
 	o.Replicas = min(cmp.Or(o.Replicas, replicas), replicas)
 	w := &world{options: o, plan: newPlan(&o)}
-	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges)), handled: map[string][]string{}}
+	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges)), handled: map[string][]string{}, acknowledged: map[string]span{}}
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
 		if o.Form == FullDisk {
@@ -226,6 +228,12 @@ func (w *world) run(ctx context.Context) error {
 	}
 	if w.options.Form.hasPolicy() {
 		all.Go(func() error { return operator.keepSilence(working) })
+	}
+	if w.options.escalates() {
+		all.Go(func() error { return operator.lookAfter(working) })
+	}
+	if w.options.Form.replays() && w.options.Exchanges >= enoughToCount {
+		all.Go(func() error { return operator.replayAll(working) })
 	}
 	if w.options.Form.hasQuietHours() {
 		all.Go(func() error { return operator.keepQuiet(working) })

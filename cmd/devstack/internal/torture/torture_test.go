@@ -122,6 +122,9 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Suppressed < 20 || report.Routed < 20 {
 		t.Errorf("a silence suppressed %d messages, and %d alerts were routed: too few to mean something", report.Suppressed, report.Routed)
 	}
+	if report.Proven < 30 || report.Replayed < 60 {
+		t.Errorf("evidence resolved %d alerts, and replayed rules raised %d: too few to mean something", report.Proven, report.Replayed)
+	}
 	w.bites(t)
 }
 
@@ -154,6 +157,7 @@ func TestForms(t *testing.T) {
 func (w *world) bites(t *testing.T) {
 	t.Helper()
 	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) WHERE execution_id IS NOT NULL
+		AND alert.rule_id NOT IN (SELECT rule_id FROM rule WHERE resolution <> '{}')
 		AND NOT EXISTS (SELECT FROM settlement s WHERE s.notification_id = notification.notification_id AND s.status = 'SUPPRESSED') GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
 	const someNotification = `(SELECT notification_id FROM notification JOIN alert USING (alert_id) WHERE execution_id IS NOT NULL
 		AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id)
@@ -237,6 +241,29 @@ func (w *world) bites(t *testing.T) {
 				SELECT notification_id FROM notification JOIN rule USING (rule_id) WHERE rule.name = 'routed' AND reason = 'FIRED'
 				AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id) LIMIT 1)`,
 			[]finding{notificationMissing, notificationStray, wrongMessage},
+		},
+		"evidence resolves nothing": {`UPDATE alert SET state = 'FIRING', resolved_at = NULL, resolution = NULL WHERE resolution->>'reason' = 'EVIDENCE'`, []finding{altered, notificationStray}},
+		"an alert is resolved without evidence": {
+			`UPDATE alert SET resolution = '{"reason": "EVIDENCE", "executionId": "x", "startTimeNs": 1}' WHERE alert_id = (SELECT alert_id FROM alert WHERE resolution->>'reason' = 'EVIDENCE' LIMIT 1)`,
+			[]finding{altered},
+		},
+		"an alert is resolved too young": {
+			`UPDATE alert SET state = 'RESOLVED', resolved_at = fired_at + interval '59 s', resolution = '{"reason": "AGE"}' WHERE alert_id = (SELECT alert_id FROM alert JOIN rule USING (rule_id) WHERE rule.name = 'aged' LIMIT 1)`,
+			[]finding{altered},
+		},
+		"nobody is notified of an end": {
+			`DELETE FROM notification WHERE notification_id = (SELECT n.notification_id FROM notification n JOIN rule USING (rule_id) WHERE rule.name = 'mended' AND n.reason = 'RESOLVED'
+				AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = n.notification_id) LIMIT 1)`, []finding{notificationMissing, wrongMessage},
+		},
+		"a replay raises nothing": {
+			`DELETE FROM alert WHERE rule_id = (SELECT rule_id FROM rule WHERE name = 'replayed EACH') AND fired_at < (SELECT ended_at FROM replay JOIN rule USING (rule_id) WHERE rule.name = 'replayed EACH')`,
+			[]finding{missed, wrongMessage},
+		},
+		"a replay without messages sends one": {
+			`INSERT INTO notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+			SELECT gen_random_uuid(), a.tenant_id, a.alert_id, a.rule_id, w.webhook_id, 'FIRED' FROM alert a JOIN rule r USING (rule_id) JOIN webhook w ON w.name = 'c'
+			WHERE r.name = 'replayed NONE' AND NOT EXISTS (SELECT FROM notification n WHERE n.alert_id = a.alert_id) ORDER BY a.fired_at LIMIT 1`,
+			[]finding{notificationStray, undelivered, neverReceived},
 		},
 		"quiet hours held nothing": {`UPDATE alert SET severity = 'WARNING'`, []finding{notHeld}},
 		"a source still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,

@@ -31,6 +31,8 @@ type life struct {
 	periods []period
 	// touched holds when the rule was edited, enabled or disabled.
 	touched []span
+	// replayed is the replay that a person began; nil for none.
+	replayed *replayed
 	// bound holds the webhooks from each version on that changed them, in order.
 	bound []binding
 }
@@ -70,6 +72,8 @@ type truth struct {
 	lives []*life
 	// handled holds what a person did to alerts, in order, by their ids.
 	handled map[string][]string
+	// acknowledged is when a person acknowledged alerts of the rule that escalates, by their ids.
+	acknowledged map[string]span
 	// quiet are the quiet hours, in order.
 	quiet []hours
 	// silence is when the silence was in force.
@@ -91,6 +95,11 @@ func (t *truth) noteSeen(numbers []int, when span) {
 
 // expected decides how many alerts a rule may have for an exchange.
 func (t *truth) expected(l *life, e *exchange, seen span) expectation {
+	return max(t.expectedByItself(l, e, seen), l.replays(e, seen))
+}
+
+// expectedByItself leaves out what a replay may raise.
+func (t *truth) expectedByItself(l *life, e *exchange, seen span) expectation {
 	verdict := none
 	if seen == (span{}) || l.rule.counts() {
 		return verdict
