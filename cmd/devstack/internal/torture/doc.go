@@ -48,6 +48,12 @@
 // and nothing else may be. A routing policy decides whom the alerts of another rule notify: each webhook that a route leads
 // to must have one message, however many routes lead to it, and no other webhook may have one.
 //
+// In the plain form, one rule resolves its alerts by evidence and another one by age. What is resolved must have a reason,
+// and what has one must be resolved in the end; whoever was notified of an alert is notified of its end where the rule says
+// so. A person makes three rules and replays each over what came before, with messages, with digests and without: each
+// exchange in the range that was visible when the replay began must be alerted, whenever the rule was armed. In a run of 45 s
+// or more, one route escalates: an alert that nobody acknowledges within a minute has one more message, and no other has.
+//
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
 // sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
 // outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica

@@ -41,7 +41,7 @@ func (w *world) rest(ctx context.Context) {
 // settled.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var left int
-	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM alert_escalation) +
+	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM alert_escalation JOIN alert USING (alert_id) WHERE state = 'FIRING') +
 		(SELECT count(*) FROM alert LEFT JOIN rule r USING (rule_id)
 			WHERE execution_id IS NULL AND state <> 'RESOLVED' AND (health OR r.fire_mode <> 'ABSENT_IN_WINDOW'))`).Scan(&left); err != nil || left > 0 {
 		return false, err
