@@ -48,7 +48,7 @@ func URL(tb testing.TB) string {
 			tb.Fatal(err)
 		}
 	}
-	run(fmt.Sprintf(`create database %s template %s`, name, template),
+	run(fmt.Sprintf(`create database %s template %s strategy file_copy`, name, template),
 		fmt.Sprintf(`alter database %s set timezone to '%s'`, name, zone))
 	tb.Cleanup(func() { run(fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
 	return withDatabase(tb, server, name)

@@ -23,7 +23,22 @@ type Report struct {
 }
 
 // Check renders all events with the worst samples of exchanges.
-func (p *Preset) Check() Report {
+func (p *Preset) Check() Report { return p.check(samples{}) }
+
+// samples are messages about the worst samples of exchanges, by event, of the events that were asked for. They are large and
+// take long to make: whoever tries several presets makes them once, and nobody keeps them.
+type samples map[Event][]*Message
+
+func (s samples) of(event Event) []*Message {
+	if s[event] == nil {
+		for _, sample := range template.Samples() {
+			s[event] = append(s[event], Sample(event, &sample))
+		}
+	}
+	return s[event]
+}
+
+func (p *Preset) check(messages samples) Report {
 	var report Report
 	seen := map[string]bool{}
 	problem := func(format string, args ...any) {
@@ -39,8 +54,8 @@ func (p *Preset) Check() Report {
 		if _, err := p.Target(event, About{Key: uuid.Nil.String(), Reference: sampleReference}, inputs); err != nil {
 			problem("%s: %v", event, err)
 		}
-		for _, sample := range template.Samples() {
-			body, cuts, err := p.Body(Sample(event, &sample), inputs)
+		for _, message := range messages.of(event) {
+			body, cuts, err := p.Body(message, inputs)
 			if err != nil {
 				problem("%s: %v", event, err)
 			}

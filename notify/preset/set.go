@@ -57,6 +57,7 @@ func Load(paths ...string) (*Set, error) {
 	}
 	set := &Set{list: slices.Clone(list)}
 	seen := map[string]string{}
+	messages := samples{}
 	for _, path := range paths {
 		files, err := filesOf(path)
 		if err != nil {
@@ -71,7 +72,7 @@ func Load(paths ...string) (*Set, error) {
 				return nil, &Error{File: file, Line: 1, Message: fmt.Sprintf("The id %q is also used by %s; change one of them", p.ID, before)}
 			}
 			seen[p.ID] = file
-			if report := p.Check(); len(report.Problems) > 0 {
+			if report := p.check(messages); len(report.Problems) > 0 {
 				return nil, &Error{File: file, Line: 1, Message: report.Problems[0] + "; see `tocsin receivers check`"}
 			}
 			set.list = slices.DeleteFunc(set.list, func(other *Preset) bool { return other.ID == p.ID })

@@ -52,6 +52,8 @@ type Report struct {
 	// Counts are alerts of groups, HealthAlerts those about rules that could not be evaluated, or a source that could not
 	// be read.
 	Counts, HealthAlerts int
+	// Unevaluated counts groups without an alert of which no records prove that they were evaluated while above a threshold.
+	Unevaluated int
 	// Notifications are those of alerts and digests; Gathered of them were sent in Digests.
 	Notifications, Gathered, Digests int
 	Requests                         int
@@ -106,6 +108,9 @@ func (r *Report) String() string {
 	}
 	fmt.Fprintf(&text, "%s seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of health, %d notifications, %d of them in %d digests, %d requests",
 		r.Form, r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.HealthAlerts, r.Notifications, r.Gathered, r.Digests, r.Requests)
+	if r.Unevaluated > 0 {
+		fmt.Fprintf(&text, "; groups never evaluated above a threshold %d", r.Unevaluated)
+	}
 	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
 	if r.Held+r.Passed > 0 {
 		fmt.Fprintf(&text, "; held by quiet hours %d, passed %d", r.Held, r.Passed)

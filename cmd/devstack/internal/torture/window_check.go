@@ -11,6 +11,7 @@ import (
 
 // checkWindows compares the alerts of rules over a window with what was written.
 func (w *world) checkWindows(report *Report, t *tables) {
+	passes := t.passes()
 	for _, l := range w.truth.lives {
 		if !l.rule.counts() {
 			continue
@@ -26,7 +27,7 @@ func (w *world) checkWindows(report *Report, t *tables) {
 			w.checkCounted(report, l, &a)
 		}
 		for _, group := range r.groups() {
-			w.checkGroup(report, l, group, fired[group])
+			w.checkGroup(report, l, group, fired[group], passes)
 		}
 		for group := range fired {
 			if !slices.Contains(r.groups(), group) {
@@ -37,7 +38,7 @@ func (w *world) checkWindows(report *Report, t *tables) {
 }
 
 // checkGroup holds the alerts of a group, in the order in which they fired, to their number and their states.
-func (w *world) checkGroup(report *Report, l *life, group string, fired []alert) {
+func (w *world) checkGroup(report *Report, l *life, group string, fired []alert, passes []int64) {
 	w.checkApart(report, fired)
 	if l.rule.window.mode == modeAbsence {
 		// Nothing comes any more.
@@ -51,20 +52,24 @@ func (w *world) checkGroup(report *Report, l *life, group string, fired []alert)
 		}
 		return
 	}
-	end, first := w.began.Add(w.options.Length), 0
-	for _, a := range fired {
+	end, first, fell := w.began.Add(w.options.Length), 0, 0
+	for i, a := range fired {
 		if a.State != "RESOLVED" {
 			report.find(altered, "alert %s of %q of %s is %s, and nothing has come for long", a.ID, group, l.rule.name, a.State)
 		}
 		if a.FiredAt.Before(end) {
-			first++
+			if first++; i > 0 && w.fellBetween(l, &fired[i-1], &a) {
+				fell++
+			}
 		}
 	}
 	what := fmt.Sprintf("%s: %d alerts of %q while exchanges came", l.rule.name, first, group)
-	if first == 0 {
+	if first == 0 && w.truth.evaluatedAbove(l, group, passes, end.UnixNano()) {
 		report.find(missed, "%s", what)
+	} else if first == 0 {
+		report.Unevaluated++
 	}
-	if first > 1 {
+	if first-fell > 1 {
 		report.find(duplicated, "%s", what)
 	}
 }

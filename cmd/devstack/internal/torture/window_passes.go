@@ -1,0 +1,90 @@
+//go:build unix
+
+package torture
+
+import (
+	"cmp"
+	"slices"
+)
+
+// passesNeeded is how many passes, apart, prove that a rule over a window was evaluated between the first and the last.
+const passesNeeded = 3
+
+// passes returns when passes committed, in order: each wrote the first messages of alerts about exchanges.
+func (t *tables) passes() []int64 {
+	exchanges := map[string]bool{}
+	for i := range t.alerts {
+		exchanges[t.alerts[i].ID] = t.alerts[i].About == anExchange
+	}
+	var at []int64
+	for i := range t.notifications {
+		if n := &t.notifications[i]; n.Reason == "FIRED" && exchanges[n.AlertID] {
+			at = append(at, n.WrittenAt.UnixNano())
+		}
+	}
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// evaluatedAbove says whether the passes prove that a rule was evaluated while a group was above the threshold for
+// certain: whatever was still invisible, and whatever else was counted. A machine that is so busy that hardly any pass
+// commits while exchanges come owes no alert. A pass has time for window rules at least every other time, and evaluates one
+// whose interval is over: so passes count that are an interval and a second apart.
+func (t *truth) evaluatedAbove(l *life, group string, passes []int64, toNS int64) bool {
+	const lengthNS = windowSeconds * int64(1e9)
+	armedNS := l.periods[0].began.toNS
+	apartNS := int64(l.rule.intervalSeconds+1) * 1e9
+	var turns []turn
+	for i := range t.exchanges {
+		e, seen := &t.exchanges[i], t.seen[i]
+		if l.rule.window.group(e) != group {
+			continue
+		}
+		enters, leaves := e.endNS+1, e.endNS+lengthNS+1
+		if l.rule.window.compares(&l.rule.condition, e) {
+			turns = append(turns, turn{atNS: enters, volume: 1}, turn{atNS: leaves, volume: -1})
+		}
+		certain := max(enters, seen.toNS)
+		if seen != (span{}) && e.endNS > armedNS && certain < leaves && l.rule.window.observes(&l.rule.condition, e) {
+			turns = append(turns, turn{atNS: certain, certain: 1}, turn{atNS: leaves, certain: -1})
+		}
+	}
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.atNS, b.atNS) })
+	var held turn
+	var counted int
+	var lastNS int64
+	for i, next := range turns {
+		held.certain, held.volume = held.certain+next.certain, held.volume+next.volume
+		untilNS := toNS
+		if i+1 < len(turns) {
+			untilNS = min(toNS, turns[i+1].atNS)
+		}
+		if untilNS <= next.atNS {
+			continue // more enters or leaves at this instant
+		}
+		if !l.rule.window.fires(held.certain, held.volume) {
+			counted = 0
+			continue
+		}
+		for first, _ := slices.BinarySearch(passes, next.atNS); first < len(passes) && passes[first] < untilNS; first++ {
+			if counted == 0 || passes[first] >= lastNS+apartNS {
+				counted, lastNS = counted+1, passes[first]
+			}
+		}
+		if counted >= passesNeeded {
+			return true
+		}
+	}
+	return false
+}
+
+// fellBetween says whether a group fell below the threshold between an alert and the next one: the first resolved by a
+// count that a server could show, as checkCounted holds it to.
+func (w *world) fellBetween(l *life, a, next *alert) bool {
+	if a.ResolvedAt == nil || !a.ResolvedAt.Before(next.FiredAt) {
+		return false
+	}
+	// The window that fired ended a little before its commit, and each one after it later.
+	q := question{group: a.Group, fromNS: a.FiredAt.UnixNano() - 1e9, toNS: a.ResolvedAt.UnixNano(), observed: a.Observed, volume: a.Volume}
+	return !l.rule.window.fires(q.observed, q.volume) && w.truth.shows(&l.rule, q)
+}

@@ -1,0 +1,108 @@
+//go:build unix
+
+package torture
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPassesProveAnEvaluation has one failure a second from the first to the 14th second, of which a window holds ten, and
+// asks whether passes at some seconds prove that a rule was evaluated while it was above its threshold for certain.
+func TestPassesProveAnEvaluation(t *testing.T) {
+	t.Parallel()
+	const second = int64(time.Second)
+	traffic := func(late int64) *truth {
+		tr := &truth{}
+		for at := int64(1); at <= 14; at++ {
+			tr.exchanges = append(tr.exchanges, exchange{number: int(at), startNS: at*second - 30e6, endNS: at * second, environment: "test", failed: true})
+			tr.seen = append(tr.seen, span{(at + late) * second, (at + late) * second})
+		}
+		return tr
+	}
+	hidden := traffic(0)
+	for i := range hidden.seen {
+		hidden.seen[i] = span{}
+	}
+	mixed := traffic(0)
+	for i := range mixed.exchanges {
+		mixed.exchanges[i].failed = i%2 == 0
+	}
+	count := windowRule{mode: modeCount, groupBy: "ENVIRONMENT", threshold: 3}
+	share := windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 40}
+	for name, c := range map[string]struct {
+		truth  *truth
+		rule   windowRule
+		group  string
+		armed  int64
+		passes []float64
+		want   bool
+	}{
+		"no pass":                         {truth: traffic(0), rule: count},
+		"one pass":                        {truth: traffic(0), rule: count, passes: []float64{8}},
+		"two passes":                      {truth: traffic(0), rule: count, passes: []float64{8, 12}},
+		"many passes":                     {truth: traffic(0), rule: count, passes: []float64{5, 5.5, 6, 7.5, 9, 9.5, 11}, want: true},
+		"three passes, an interval apart": {truth: traffic(0), rule: count, passes: []float64{5, 7.1, 9.2}, want: true},
+		"many commits of one pass":        {truth: traffic(0), rule: count, passes: []float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}},
+		"passes before the threshold":     {truth: traffic(0), rule: count, passes: []float64{0.1, 2.2, 2.9, 8}},
+		"passes after the exchanges":      {truth: traffic(0), rule: count, passes: []float64{15.5, 17.6, 19.7}},
+		"another group":                   {truth: traffic(0), rule: count, group: "staging", passes: []float64{5, 7.1, 9.2}},
+		"before they were visible":        {truth: traffic(6), rule: count, passes: []float64{4, 6.1, 8.2}},
+		"when they were visible":          {truth: traffic(4), rule: count, passes: []float64{8, 10.1, 12.2}, want: true},
+		"never visible":                   {truth: hidden, rule: count, passes: []float64{5, 7.1, 9.2}},
+		"before the rule was armed":       {truth: traffic(0), rule: count, armed: 12, passes: []float64{5, 7.1, 9.2}},
+		"a share":                         {truth: mixed, rule: share, passes: []float64{5, 7.1, 9.2}, want: true},
+		"a share that falls now and then": {truth: mixed, rule: windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 55}, passes: []float64{5.5, 7.7, 9.8}},
+		"a share of what may have been invisible": {truth: func() *truth {
+			tr := traffic(0)
+			tr.seen[8], tr.seen[6], tr.seen[4], tr.seen[2] = span{}, span{}, span{}, span{}
+			return tr
+		}(), rule: windowRule{mode: modeShare, groupBy: "ENVIRONMENT", percent: 90}, passes: []float64{5, 7.1, 9.2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &life{rule: rule{intervalSeconds: 1, window: &c.rule}, periods: []period{{began: span{c.armed * second, c.armed * second}}}}
+			var passes []int64
+			for _, at := range c.passes {
+				passes = append(passes, int64(at*float64(second)))
+			}
+			if got := c.truth.evaluatedAbove(l, map[bool]string{true: "test", false: c.group}[c.group == ""], passes, 15*second); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// TestAnAlertFollowsAnother holds that a second alert is right only where the value fell below the threshold between them.
+func TestAnAlertFollowsAnother(t *testing.T) {
+	t.Parallel()
+	const second = int64(time.Second)
+	tr := &truth{}
+	for i, at := range []int64{1, 2, 14, 15} {
+		tr.exchanges = append(tr.exchanges, exchange{number: i, startNS: at*second - 30e6, endNS: at * second, environment: "test", failed: true})
+		tr.seen = append(tr.seen, span{at * second, at * second})
+	}
+	w := &world{truth: tr}
+	l := &life{rule: rule{window: &windowRule{mode: modeCount, groupBy: "ENVIRONMENT", threshold: 2}}}
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	resolved := func(seconds, observed int64) *alert {
+		ended := at(seconds)
+		return &alert{Group: "test", FiredAt: at(4), ResolvedAt: &ended, Observed: observed}
+	}
+	next := &alert{Group: "test", FiredAt: at(16)}
+	for name, c := range map[string]struct {
+		first *alert
+		want  bool
+	}{
+		"it fell":                    {resolved(13, 0), true},
+		"one of the two was left":    {resolved(12, 1), true},
+		"it never was as low":        {resolved(9, 1), false},
+		"it was above":               {resolved(13, 2), false},
+		"it resolved after the next": {resolved(17, 0), false},
+		"it is still open":           {&alert{Group: "test", FiredAt: at(4)}, false},
+	} {
+		if got := w.fellBetween(l, c.first, next); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
