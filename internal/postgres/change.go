@@ -84,8 +84,11 @@ func backfillFrom(atNS int64, lookBackSeconds int) string {
 // part of that range without judging the rule there.
 func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
 	d := &edit.Definition
-	if !d.Enabled || d.FireMode != rules.PerExchange || d.LookBackSeconds <= int(was.LookBackSeconds) || c.Cursor == nil {
+	if !d.Enabled || d.FireMode != rules.PerExchange || d.LookBackSeconds <= int(was.LookBackSeconds) {
 		return nil
+	}
+	if c.Cursor == nil {
+		return lengthenUnread(ctx, q, edit, was)
 	}
 	baseNS := c.NowNs
 	if at, err := positionOf(c.Cursor); err == nil {
@@ -104,6 +107,22 @@ func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleE
 			from = *was.Position
 		}
 	}
+	if err := q.BackfillBegin(ctx, pgq.BackfillBeginParams{RuleID: edit.ID, Position: from}); err != nil {
+		return fmt.Errorf("write backfill: %w", err)
+	}
+	return nil
+}
+
+// lengthenUnread has the backfill of a rule begin earlier, by as much as the look-back became longer. The
+// partition has not committed anything since the rule was armed, so the backfill still begins at the former
+// look-back before that.
+func lengthenUnread(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
+	own, err := positionOf(was.Position)
+	if err != nil || own == nil {
+		return nil //nolint:nilerr // the rule fails by it until somebody enables it anew
+	}
+	more := reachNS(int32(edit.Definition.LookBackSeconds)) - reachNS(was.LookBackSeconds)
+	from := cursor.Position{StartTimeNS: max(own.StartTimeNS-more, cursor.MinStartTimeNS)}.String()
 	if err := q.BackfillBegin(ctx, pgq.BackfillBeginParams{RuleID: edit.ID, Position: from}); err != nil {
 		return fmt.Errorf("write backfill: %w", err)
 	}

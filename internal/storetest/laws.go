@@ -165,6 +165,21 @@ func laws() map[string]func(l *law) {
 			l.equal("armed since", edited.ArmedSinceNS, was.ArmedSinceNS)
 			l.equal("former conditions", len(l.rules(1).Rules[0].Rule.Former), 0)
 		},
+		"a longer look-back of a rule that nothing was read for reaches as far before its arming": func(l *law) {
+			from := func() int64 { return l.rules(0).Backfills[0].At.StartTimeNS }
+			was, back := from(), int64(l.rule.LookBackSeconds)*int64(time.Second)
+			l.Advance(time.Hour)
+			l.rule.LookBackSeconds = 7200
+			edited, err := l.UpdateRule(l.rule)
+			l.must(err)
+			l.rule = edited
+			longer := 2 * int64(time.Hour)
+			l.equal("it begins", from(), was-(longer+backlog.WaitNS(longer))+(back+backlog.WaitNS(back)))
+			l.rule.LookBackSeconds = 3600
+			_, err = l.UpdateRule(l.rule)
+			l.must(err)
+			l.equal("after a shorter one", from(), was-(longer+backlog.WaitNS(longer))+(back+backlog.WaitNS(back)))
+		},
 		"a longer look-back has the rule read what it reaches": func(l *law) {
 			b := l.batch()
 			b.Backfills = l.caughtUp()

@@ -107,7 +107,7 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 			return nil
 		}
 		if d.Enabled && r.FireMode == rules.PerExchange && d.LookBackSeconds > was.LookBackSeconds {
-			db.lengthen(r)
+			db.lengthen(r, was.LookBackSeconds)
 		}
 		r.Problem = ""
 		if !was.Enabled || reflect.DeepEqual(was.Scope, d.Scope) && reflect.DeepEqual(was.Filter, d.Filter) {
@@ -124,9 +124,21 @@ func (db *Postgres) UpdateRule(id uuid.UUID, d rules.Definition) (rules.Rule, er
 }
 
 // lengthen lets a rule whose look-back becomes longer read the additional range.
-func (db *Postgres) lengthen(r *Rule) {
+func (db *Postgres) lengthen(r *Rule, was int) {
 	c := db.checkpoints.rows[db.PartitionOf(r.TenantID)]
-	if c.Cursor == nil || !db.has(LongerLookBack) {
+	if !db.has(LongerLookBack) {
+		return
+	}
+	if c.Cursor == nil {
+		// Nothing was read since the rule was armed: its own progress begins as much earlier.
+		if b, own := db.backfills.get(r.ID); own {
+			reach := func(seconds int) int64 {
+				back := int64(seconds) * int64(time.Second)
+				return back + backlog.WaitNS(back)
+			}
+			b.At = cursor.Position{StartTimeNS: b.At.StartTimeNS - reach(r.LookBackSeconds) + reach(was)}
+			db.backfills.put(r.ID, b)
+		}
 		return
 	}
 	base := c.Cursor.StartTimeNS
