@@ -347,6 +347,7 @@ func laws() map[string]func(l *law) {
 		"a silence that ends sends one digest of what it suppressed":             silenceDigest,
 		"a silence that is ended, or edited to end, sends its digest":            silenceDigestEnded,
 		"a digest of a silence lists its window and nothing else":                silenceDigestSwitched,
+		"each window of a silence sends its digest":                              silenceDigestRecurs,
 		"a digest of a silence waits for its webhook":                            silenceDigestWaits,
 		"retention keeps what an open digest of a silence lists":                 silenceDigestKept,
 		"quiet hours hold what is not critical":                                  quietHeld,

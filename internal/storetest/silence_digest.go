@@ -106,6 +106,27 @@ func silenceDigestEnded(l *law) {
 	l.lists(id, second)
 }
 
+func silenceDigestRecurs(l *law) {
+	const day = 24 * time.Hour
+	d := l.digesting("every day")
+	ends := l.now.Add(10 * day)
+	d.EndsAt = &ends
+	d.Recurrence = &silences.Recurrence{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: l.now.UTC().Add(-10 * time.Minute).Format("15:04"), DurationMinutes: 60}
+	id := l.createSilence(d)
+	first := l.suppressed(id)
+	l.digests("within the first window", 0)
+	l.Advance(day)
+	second := l.suppressed(id) // in the next window, before the digest of the first
+	l.digests("within the second window", 1)
+	l.equal("listed", l.ListedIn(second), uuid.Nil)
+	l.lists(id, first)
+	l.Advance(day)
+	l.digests("within the third window", 1)
+	l.lists(id, second)
+	l.Advance(day)
+	l.digests("within the fourth window", 0)
+}
+
 func silenceDigestSwitched(l *law) {
 	d := l.digesting("one")
 	id := l.createSilence(d)

@@ -85,10 +85,8 @@ const (
 	// SilenceDigestsRecur plans the next ones where some are written.
 	SilenceDigestsPlanned Guard = "silence-digests-planned"
 	SilenceDigestsRecur   Guard = "silence-digests-recur"
-	// SilenceDigestsEnd leaves to a digest what was suppressed before its end alone, and
-	// SilenceDigestsOnce what no other one lists.
-	SilenceDigestsEnd  Guard = "silence-digests-end"
-	SilenceDigestsOnce Guard = "silence-digests-once"
+	// SilenceDigestsEnd has a digest list only what was suppressed before its end.
+	SilenceDigestsEnd Guard = "silence-digests-end"
 	// PolicyChangesRules has an edit of a routing policy change the rules that use it.
 	PolicyChangesRules Guard = "policy-changes-rules"
 	// ReplayOver refuses a step of a replay that is over.

@@ -102,7 +102,7 @@ func (db *Postgres) silencedFor(id uuid.UUID, from, until time.Time) map[uuid.UU
 		t := db.settlements.rows[m]
 		late := !t.SettledAt.Before(until) && db.has(SilenceDigestsEnd)
 		early := t.SettledAt.Before(from)
-		if t.Silence != id || late || early || db.listedIn.has(m) && db.has(SilenceDigestsOnce) {
+		if t.Silence != id || late || early || db.listedIn.has(m) {
 			continue
 		}
 		webhook := db.notifications.rows[m].WebhookID
@@ -131,6 +131,11 @@ func (db *Postgres) ReleaseQuietDigests(webhook uuid.UUID) (released int, err er
 		return nil
 	})
 	return released, err
+}
+
+// SilencePlan returns which digests of a silence come next.
+func (db *Postgres) SilencePlan(id uuid.UUID) silences.DigestPlan {
+	return db.silences.rows[id].Digests
 }
 
 // ListedIn returns the digest of a silence that lists a message, or [uuid.Nil].
