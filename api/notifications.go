@@ -59,6 +59,8 @@ type NotificationFilter struct {
 	Digests []uuid.UUID
 	// Silences selects the notifications that these silences suppressed.
 	Silences []uuid.UUID
+	// DigestsOf selects the digests that list what these silences suppressed.
+	DigestsOf []uuid.UUID
 	// From and To bound the creation, From inclusive, To exclusive; nil means no bound.
 	From, To *time.Time
 	// OnlyMessages leaves out notifications that are in a digest.
@@ -214,7 +216,7 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 		q.Before = &NotificationMark{CreatedAt: m.At, ID: m.ID}
 	}
 	q.NotificationFilter = NotificationFilter{
-		Webhooks: deref(p.WebhookID), Rules: deref(p.RuleID), Alerts: deref(p.AlertID), Digests: deref(p.DigestID), Silences: deref(p.SilenceID),
+		Webhooks: deref(p.WebhookID), Rules: deref(p.RuleID), Alerts: deref(p.AlertID), Digests: deref(p.DigestID), Silences: deref(p.SilenceID), DigestsOf: deref(p.DigestOfSilenceID),
 		From: p.From, To: p.To, OnlyMessages: deref(p.OnlyMessages),
 	}
 	q.Text = deref(p.Q)

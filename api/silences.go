@@ -45,6 +45,8 @@ type SilenceRecord struct {
 	Standing silences.Standing
 	// Suppressed is how many messages the silence has suppressed.
 	Suppressed int64
+	// Digests is how many digests list what it has suppressed.
+	Digests int64
 }
 
 // SilencePreviewNewest is how many alerts a preview names.
@@ -201,7 +203,7 @@ func silenceAnswer(r *SilenceRecord) Silence {
 	return Silence{
 		ID: r.ID, Version: r.Version, Name: r.Name, Reason: r.Reason, Match: r.Match, StartsAt: r.StartsAt.UTC(), EndsAt: utc(r.EndsAt),
 		Recurrence: r.Recurrence, State: r.Standing.State, From: instantOf(r.Standing.From), Until: instantOf(r.Standing.Until),
-		Suppressed: r.Suppressed, Problem: optional(r.Problem), CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
+		Digest: r.Digest, Suppressed: r.Suppressed, Digests: r.Digests, Problem: optional(r.Problem), CreatedAt: r.CreatedAt.UTC(), CreatedBy: r.CreatedBy,
 		UpdatedAt: r.UpdatedAt.UTC(), UpdatedBy: r.UpdatedBy, EndedAt: utc(r.EndedAt), EndedBy: optional(r.EndedBy),
 	}
 }

@@ -3343,6 +3343,12 @@ type Silence struct {
 	CreatedAt time.Time `json:"createdAt"`
 	CreatedBy string    `json:"createdBy"`
 
+	// Digest Whether digests list what was suppressed.
+	Digest bool `json:"digest"`
+
+	// Digests Digests that list what it has suppressed and that are still kept.
+	Digests int64 `json:"digests"`
+
 	// EndedAt When a person ended it early.
 	EndedAt *time.Time `json:"endedAt,omitempty"`
 	EndedBy *string    `json:"endedBy,omitempty"`
@@ -3388,6 +3394,10 @@ type Silence struct {
 
 // SilenceDefinition The part of a silence that a person writes.
 type SilenceDefinition struct {
+	// Digest Whether each webhook gets a digest of what was suppressed for it, when the silence ends or is ended, and when
+	// each window of its recurrence ends. A webhook for which nothing was suppressed gets none.
+	Digest *bool `json:"digest,omitempty"`
+
 	// EndsAt At most 366 days after the start. It may be absent if the silence recurs; it then never ends.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 
@@ -4460,11 +4470,14 @@ type ListNotificationsParams struct {
 	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
 	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
 
-	// DigestID Members of these digests.
+	// DigestID What these digests contain: the notifications that they replace, or the suppressed ones that they list.
 	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
 
 	// SilenceID What these silences have suppressed, unless a person has sent it after all.
 	SilenceID *[]openapi_types.UUID `form:"silenceId,omitempty" json:"silenceId,omitempty"`
+
+	// DigestOfSilenceID The digests that list what these silences have suppressed.
+	DigestOfSilenceID *[]openapi_types.UUID `form:"digestOfSilenceId,omitempty" json:"digestOfSilenceId,omitempty"`
 
 	// From Created at or after this instant.
 	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
@@ -10866,6 +10879,18 @@ func NewListNotificationsRequest(server string, params *ListNotificationsParams)
 		if params.SilenceID != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "silenceId", *params.SilenceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DigestOfSilenceID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "digestOfSilenceId", *params.DigestOfSilenceID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -22,12 +22,15 @@ const (
 	DigestTop = 8
 )
 
-// Digest is the content of one message that replaces many. Its lists contain the largest entries;
+// Digest is the content of one message that replaces many, or that lists what a silence suppressed.
+// Its lists contain the largest entries;
 // the others are only counted.
 type Digest struct {
 	// Size is the number of notifications; Reasons is their number for each reason.
 	Size    int
 	Reasons map[Reason]int
+	// Silence is set in a digest that lists what a silence suppressed: its notifications were not sent.
+	Silence *DigestSilence
 	// Rules are ordered by severity and then by count. AllRules is the number of all rules.
 	Rules    []DigestRule
 	AllRules int
@@ -45,6 +48,14 @@ type Digest struct {
 	// Alerts lists the alert of each notification, in the order in which they were made, at most
 	// [DigestAlerts]. An alert that fired and resolved is listed twice.
 	Alerts []uuid.UUID
+}
+
+// DigestSilence is a silence of which a digest lists what it suppressed from an instant on and before
+// another one.
+type DigestSilence struct {
+	ID          uuid.UUID
+	Name        string
+	From, Until time.Time
 }
 
 // DigestRule is a rule in a digest.

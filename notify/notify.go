@@ -70,7 +70,8 @@
 //
 // A message that a silence suppresses is settled as SUPPRESSED in the transaction that writes
 // it, and names the silence. It is never in the outbox, and nothing waits for it. A person may
-// still send it.
+// still send it. If the silence asks for it, each webhook gets a [Digest] at its end that lists what
+// was suppressed. The listed messages keep their status.
 //
 // # Quiet hours
 //

@@ -31,6 +31,9 @@ type Definition struct {
 	StartsAt   time.Time   `json:"startsAt"`
 	EndsAt     *time.Time  `json:"endsAt,omitempty"`
 	Recurrence *Recurrence `json:"recurrence,omitempty"`
+	// Digest asks for a digest of what was suppressed, for each webhook, when the silence or a window
+	// of its recurrence ends.
+	Digest bool `json:"digest,omitempty"`
 }
 
 // MaxLength is the longest duration of a silence that does not recur.

@@ -50,6 +50,7 @@ type silenceEntry struct {
 	StartsAt   *time.Time             `json:"startsAt,omitempty"`
 	EndsAt     *time.Time             `json:"endsAt,omitempty"`
 	Recurrence *api.SilenceRecurrence `json:"recurrence,omitempty"`
+	Digest     bool                   `json:"digest,omitempty"`
 }
 
 type silenceMatch struct {
@@ -62,7 +63,7 @@ type silenceMatch struct {
 
 // entryOf returns a stored silence in the form of a file.
 func entryOf(s *api.Silence, known names) silenceEntry {
-	e := silenceEntry{Name: s.Name, Reason: s.Reason, EndsAt: s.EndsAt, Recurrence: s.Recurrence}
+	e := silenceEntry{Name: s.Name, Reason: s.Reason, EndsAt: s.EndsAt, Recurrence: s.Recurrence, Digest: s.Digest}
 	m := &s.Match
 	e.Match = silenceMatch{Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter}
 	if m.Rules != nil {
@@ -79,7 +80,7 @@ func entryOf(s *api.Silence, known names) silenceEntry {
 
 // definition returns the silence in the form of the API.
 func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
-	d := api.SilenceDefinition{Name: e.Name, Reason: &e.Reason, StartsAt: e.StartsAt, EndsAt: e.EndsAt, Recurrence: e.Recurrence}
+	d := api.SilenceDefinition{Name: e.Name, Reason: &e.Reason, StartsAt: e.StartsAt, EndsAt: e.EndsAt, Recurrence: e.Recurrence, Digest: &e.Digest}
 	m := &e.Match
 	d.Match = api.AlertMatch{Labels: m.Labels, Severities: m.Severities, Scope: m.Scope, Filter: m.Filter}
 	if len(m.Rules) > 0 {
@@ -180,6 +181,7 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 	was := entryOf(is, known)
 	s.differ("reason", was.Reason, want.Reason)
 	s.differJSON("match", was.Match, want.Match)
+	s.differJSON("digest", was.Digest, want.Digest)
 	s.differJSON("recurrence", comparableRecurrence(was.Recurrence), comparableRecurrence(want.Recurrence))
 	if (was.EndsAt == nil) != (want.EndsAt == nil) || was.EndsAt != nil && !sameInstant(*was.EndsAt, *want.EndsAt) {
 		s.action = updated

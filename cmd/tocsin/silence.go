@@ -44,6 +44,7 @@ type silenceAdd struct {
 	At          string            `help:"Time of day at which each window begins, such as 22:00." placeholder:"HH:MM"`
 	Window      *days             `help:"How long each window lasts, such as 8h." placeholder:"TIME"`
 	TimeZone    string            `help:"Time zone of the windows, such as Europe/Berlin." placeholder:"ZONE"`
+	Digest      bool              `help:"Send each webhook one message that lists what was suppressed for it, when the silence or a window of it ends."`
 	Preview     bool              `help:"Only show what it would have suppressed in the last 24 hours."`
 }
 
@@ -170,6 +171,9 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 	d := &api.SilenceDefinition{Name: a.Name, StartsAt: (*time.Time)(a.From), EndsAt: (*time.Time)(a.Until)}
 	if a.Reason != "" {
 		d.Reason = &a.Reason
+	}
+	if a.Digest {
+		d.Digest = &a.Digest
 	}
 	switch {
 	case a.For != nil && a.Until != nil:
@@ -367,6 +371,9 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 				return fmt.Errorf("end silence: %w", err)
 			}
 			_, err = fmt.Fprintf(out, "%s has ended; it has suppressed %d messages\n", shown(s.Name), s.Suppressed)
+			if err == nil && s.Digest && s.Suppressed > 0 {
+				_, err = fmt.Fprintln(out, "Digests list those that no digest has listed yet.")
+			}
 			return err
 		}
 	}

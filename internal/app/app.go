@@ -328,7 +328,9 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	inbox := db.Inbox()
 	inbox.Notified, inbox.Suppressed = a.dispatchers.notified, a.metrics.Suppressed
-	o.Rules, o.Webhooks, o.Silences, o.Routing = db.Rules(), webhooks{db.Webhooks(), a.dispatchers}, db.Silences(), db.Routing()
+	silences := db.Silences()
+	silences.TakesDigests = a.receivers.TakesDigests
+	o.Rules, o.Webhooks, o.Silences, o.Routing = db.Rules(), webhooks{db.Webhooks(), a.dispatchers}, silences, db.Routing()
 	o.Inbox, o.Handling, o.Bulk, o.Reading, o.Folder, o.Issues, o.Activity, o.Missed = inbox, inbox, inbox, inbox, inbox, inbox, inbox, inbox
 	o.Teams, o.Views = db.Teams(), db.Views()
 	o.InboxStates, o.Notifications, o.Status, o.Past = db.InboxStates(a.options.Clock), record, record, a.samples

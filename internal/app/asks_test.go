@@ -145,7 +145,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// Once in any case and once because it listens from here on; once more after five quiet
 		// seconds.
 		`listen "tocsin-wake-ups"`: {0, 1}, "WakeUpNotify": {0, 1}, "OutboxLook": {30 * time.Second, 3},
-		"BreakersOpenFor": {15 * time.Second, 0}, "OutboxExpire": {15 * time.Second, 0}, "SnoozeDue": {15 * time.Second, 0}, "EscalationDue": {15 * time.Second, 0},
+		"BreakersOpenFor": {15 * time.Second, 0}, "OutboxExpire": {15 * time.Second, 0}, "SnoozeDue": {15 * time.Second, 0}, "SilenceDigestDue": {15 * time.Second, 0}, "EscalationDue": {15 * time.Second, 0},
 		// A query whether the minute has a sample, and the sample that one of all replicas takes:
 		// at the start, and in each minute that begins.
 		"SampleMissing": {20 * time.Second, 1}, "PartitionList": {time.Minute, 2}, "SampleInsert": {time.Minute, 2},

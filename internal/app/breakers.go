@@ -20,6 +20,7 @@ const (
 //   - It notifies operators of webhooks that have not answered for long.
 //   - It ends messages whose receivers have asked for pauses for too long.
 //   - It frees messages that wait for one that is gone, or for the end of quiet hours.
+//   - It writes the digests of silences that have ended.
 //   - It ends the snoozes of alerts.
 //   - It escalates alerts that nobody has acknowledged.
 func (a *App) watchBreakers(ctx context.Context) {
@@ -46,6 +47,11 @@ func (a *App) watchBreakers(ctx context.Context) {
 			a.options.Logger.WarnContext(ctx, "messages held by quiet hours not checked", slog.Any("error", err))
 		}
 		a.dispatchers.notified(ctx, released)
+		digests, err := a.outbox.DigestSilences(ctx, nil, a.receivers.TakesDigests)
+		if err != nil && ctx.Err() == nil {
+			a.options.Logger.WarnContext(ctx, "digests of silences not written", slog.Any("error", err))
+		}
+		a.dispatchers.notified(ctx, digests)
 		freed, err := a.outbox.FreeFollowing(ctx)
 		if err != nil && ctx.Err() == nil {
 			a.options.Logger.WarnContext(ctx, "messages that wait for earlier ones not checked", slog.Any("error", err))

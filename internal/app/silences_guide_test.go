@@ -37,18 +37,26 @@ func TestTheGuideToSilencesHolds(t *testing.T) {
 	const silences = "../../docs/silences.md"
 	f := newFiles(t)
 	f.token = f.admin.withToken("guides", access.Admin).token
+	r := newDigestReceiver(t)
+	f.armed(f.rule(r.webhook(f.world)), f.ch.Now(t)-int64(time.Minute))
 	ran := 0
 	for _, block := range fences(t, silences, "sh") {
 		_, body, isRequest := strings.Cut(block, "-d '")
 		if !isRequest {
 			ran += f.run(block)
+			if strings.Contains(block, "--digest") {
+				f.raise("one", "two")
+			}
+			if strings.Contains(block, `end "ERP 9.1"`) {
+				r.wantGuided(f.world, fences(t, silences, "json")[0])
+			}
 			continue
 		}
 		body = regexp.MustCompile(`'\$\(.*\)'`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(body), "'"), time.Now().UTC().AddDate(0, 0, 7).Format(time.RFC3339))
 		f.admin.must(http.StatusCreated, http.MethodPost, "/silences", json.RawMessage(body))
 	}
-	if ran != 4 {
-		t.Errorf("the guide to silences has %d commands, want 4", ran)
+	if ran != 6 {
+		t.Errorf("the guide to silences has %d commands, want 6", ran)
 	}
-	f.wantColumn("silences", `select name from silence order by name`, "Customer 42 is blocked", "Deploy orders 4.2", "Nightly batch")
+	f.wantColumn("silences", `select name from silence order by name`, "Customer 42 is blocked", "Deploy orders 4.2", "ERP 9.1", "Nightly batch")
 }

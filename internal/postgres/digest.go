@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
 	"tocsin/internal/postgres/pgq"
@@ -70,6 +71,14 @@ func (s *Outbox) digest(ctx context.Context, q *pgq.Queries, id uuid.UUID) (*not
 	for _, row := range reasons {
 		d.Reasons[notify.Reason(row.Reason)] = int(row.Count)
 		d.Size += int(row.Count)
+	}
+	of, err := q.DigestSilence(ctx, id)
+	switch {
+	case err == nil:
+		d.Size = int(of.Size)
+		d.Silence = &notify.DigestSilence{ID: of.SilenceID, Name: of.Name, From: of.SilencedFrom, Until: of.SilencedUntil}
+	case !errors.Is(err, pgx.ErrNoRows):
+		return nil, fmt.Errorf("read silence: %w", err)
 	}
 	if err := addRanks(ctx, q, id, &d); err != nil {
 		return nil, err

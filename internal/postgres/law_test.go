@@ -94,6 +94,19 @@ func lawful(t *testing.T, db *postgres.DB, conn *pgx.Conn) storetest.Store {
 			r, err := db.Silences().Create(ctx, storetest.Tenant, "somebody", d)
 			return r.ID, err
 		},
+		UpdateSilence: func(id uuid.UUID, d silences.Definition) error {
+			is, err := db.Silences().Get(ctx, storetest.Tenant, id)
+			if err == nil {
+				_, err = db.Silences().Update(ctx, storetest.Tenant, "somebody", api.SilenceEdit{ID: id, Version: is.Version, Definition: d})
+			}
+			return err
+		},
+		DigestSilences: func() (map[uuid.UUID]int, error) {
+			return db.Outbox().DigestSilences(ctx, nil, func(string) bool { return true })
+		},
+		ListedIn: func(id uuid.UUID) uuid.UUID {
+			return one[uuid.UUID](t, conn, `select coalesce((select digest_id from digest_listing where notification_id = $1), '00000000-0000-0000-0000-000000000000')`, id)
+		},
 		EndQuiet: func() (released int, err error) {
 			due, err := db.Outbox().EndQuiet(ctx, nil)
 			for _, n := range due {

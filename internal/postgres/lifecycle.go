@@ -81,10 +81,11 @@ func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []fo
 		p.Reasons, p.Steps, p.Events = append(p.Reasons, string(f.reason)), append(p.Steps, int32(f.step)), append(p.Events, f.event)
 		webhooks[f.webhook] = true
 	}
-	silenced, err := silencedAlerts(ctx, q, p.AlertIds)
+	silenced, decidedAt, err := silencedAlerts(ctx, q, p.AlertIds)
 	if err != nil {
 		return written{}, err
 	}
+	p.DecidedAt = decidedAt
 	quiet, err := quietTargets(ctx, q, p.AlertIds, p.WebhookIds)
 	if err != nil {
 		return written{}, err

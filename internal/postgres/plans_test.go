@@ -227,7 +227,7 @@ func TestWhatBelongsToARowIsFoundByAnIndex(t *testing.T) {
 	for table, column := range map[string]string{
 		"notification": "alert_id", "alert_assignment": "alert_id", "alert_snooze": "alert_id", "slack_message": "alert_id", "alert_read": "alert_id",
 		"outbox": "notification_id", "settlement": "notification_id", "attempt": "notification_id", "notification_body": "notification_id",
-		"digest_member": "digest_id", "replay": "rule_id", "rule_backfill": "rule_id",
+		"digest_member": "digest_id", "digest_listing": "digest_id", "replay": "rule_id", "rule_backfill": "rule_id",
 	} {
 		rows, err := conn.Query(t.Context(), `explain select from `+table+` where `+column+` = $1`, uuid.New())
 		if err != nil {

@@ -129,6 +129,12 @@ func (s *Outbox) EndQuiet(ctx context.Context, now *time.Time) (due map[uuid.UUI
 		if err := s.endQuietOf(ctx, w, now, due); err != nil {
 			failed = append(failed, fmt.Errorf("end quiet hours of webhook %s: %w", w.WebhookID, err))
 		}
+		digests, err := s.alone().QuietDigests(ctx, pgq.QuietDigestsParams{WebhookID: w.WebhookID, Now: w.Now})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("release digests of webhook %s: %w", w.WebhookID, err))
+		} else if digests > 0 {
+			due[w.WebhookID] += int(digests)
+		}
 	}
 	return due, errors.Join(failed...)
 }

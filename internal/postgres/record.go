@@ -115,8 +115,9 @@ func notificationConditions(tenant string, f *api.NotificationFilter) ([]string,
 	also(len(f.Webhooks) > 0, "s.webhook_id = any(@webhooks)", "webhooks", f.Webhooks)
 	also(len(f.Rules) > 0, "s.rule_id = any(@rules)", "rules", f.Rules)
 	also(len(f.Alerts) > 0, "s.alert_id = any(@alerts)", "alerts", f.Alerts)
-	also(len(f.Digests) > 0, "s.digest_id = any(@digests)", "digests", f.Digests)
+	also(len(f.Digests) > 0, "s.notification_id in (select c.notification_id from digest_content c where c.digest_id = any(@digests))", "digests", f.Digests)
 	also(len(f.Silences) > 0, "s.notification_id in (select t.notification_id from settlement t where t.silence_id = any(@silences))", "silences", f.Silences)
+	also(len(f.DigestsOf) > 0, "s.notification_id in (select d.notification_id from digest d where d.silence_id = any(@digests_of))", "digests_of", f.DigestsOf)
 	also(f.From != nil, "s.created_at >= @from", "from", f.From)
 	also(f.To != nil, "s.created_at < @to", "to", f.To)
 	also(f.Text != "", `(s.notification_id::text = @text or exists (

@@ -25,10 +25,16 @@ import (
 const maxSilences = 500
 
 // Silences is the API's store of silences.
-type Silences struct{ db *DB }
+type Silences struct {
+	db *DB
+	// TakesDigests reports whether the receiver of a preset takes digests. By default, all do.
+	TakesDigests func(preset string) bool
+}
 
 // Silences returns the API's store of silences.
-func (db *DB) Silences() *Silences { return &Silences{db} }
+func (db *DB) Silences() *Silences {
+	return &Silences{db: db, TakesDigests: func(string) bool { return true }}
+}
 
 // Open returns the silences that have not ended by their own definition, newest first.
 func (s *Silences) Open(ctx context.Context, tenant string) ([]api.SilenceRecord, error) {
@@ -38,7 +44,7 @@ func (s *Silences) Open(ctx context.Context, tenant string) ([]api.SilenceRecord
 	}
 	list := make([]api.SilenceRecord, len(rows))
 	for i := range rows {
-		list[i] = silenceRecord(&rows[i].Silence, rows[i].Now, rows[i].Suppressed)
+		list[i] = silenceRecord(&rows[i].Silence, rows[i].Now, rows[i].Suppressed, rows[i].Digests)
 	}
 	return list, nil
 }
@@ -51,7 +57,7 @@ func (s *Silences) Past(ctx context.Context, tenant string, before *uuid.UUID, l
 	}
 	list := make([]api.SilenceRecord, len(rows))
 	for i := range rows {
-		list[i] = silenceRecord(&rows[i].Silence, rows[i].Now, rows[i].Suppressed)
+		list[i] = silenceRecord(&rows[i].Silence, rows[i].Now, rows[i].Suppressed, rows[i].Digests)
 	}
 	return list, nil
 }
@@ -66,11 +72,11 @@ func getSilence(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID
 	if err != nil {
 		return api.SilenceRecord{}, notFound(err, "silence")
 	}
-	return silenceRecord(&row.Silence, row.Now, row.Suppressed), nil
+	return silenceRecord(&row.Silence, row.Now, row.Suppressed, row.Digests), nil
 }
 
-func silenceRecord(row *pgq.Silence, now time.Time, suppressed int64) api.SilenceRecord {
-	r := api.SilenceRecord{Silence: silenceOf(row), Suppressed: suppressed}
+func silenceRecord(row *pgq.Silence, now time.Time, suppressed, digests int64) api.SilenceRecord {
+	r := api.SilenceRecord{Silence: silenceOf(row), Suppressed: suppressed, Digests: digests}
 	if c, err := silences.Compile(&r.Silence); err == nil {
 		r.Standing = c.At(now)
 		return r
@@ -119,11 +125,14 @@ func (s *Silences) Create(ctx context.Context, tenant, actor string, d silences.
 		if err != nil {
 			return id, err
 		}
-		_, err = q.SilenceInsert(ctx, pgq.SilenceInsertParams{
+		is, err := q.SilenceInsert(ctx, pgq.SilenceInsertParams{
 			SilenceID: id, TenantID: tenant, Name: d.Name, Reason: d.Reason, Match: matched, Recurrence: recurrence,
-			StartsAt: d.StartsAt, EndsAt: d.EndsAt, Actor: actor,
+			StartsAt: d.StartsAt, EndsAt: d.EndsAt, Digest: d.Digest, Actor: actor,
 		})
-		return id, overAlready(err)
+		if err != nil {
+			return id, overAlready(err)
+		}
+		return id, replanSilenceDigests(ctx, q, nil, &is, is.StartsAt)
 	})
 	if err != nil {
 		return done, fmt.Errorf("create silence: %w", err)
@@ -187,15 +196,14 @@ func storedRecurrence(r *silences.Recurrence) silences.Recurrence {
 // its start.
 func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.SilenceEdit) (api.SilenceRecord, error) {
 	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
-		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: edit.ID})
+		was, now, err := s.lock(ctx, q, tenant, edit.ID)
 		if err != nil {
-			return edit.ID, notFound(err, "silence")
+			return edit.ID, err
 		}
-		was := &row.Silence
 		switch {
 		case was.Version != edit.Version:
 			return edit.ID, fault.New(fault.Stale, "the silence was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
-		case was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(row.Now):
+		case was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(now):
 			return edit.ID, fault.New(fault.Conflict, "the silence is over; create a new one")
 		}
 		d := edit.Definition
@@ -206,10 +214,14 @@ func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.Si
 		if err != nil {
 			return edit.ID, err
 		}
-		_, err = q.SilenceUpdate(ctx, pgq.SilenceUpdateParams{
-			SilenceID: edit.ID, Name: d.Name, Reason: d.Reason, Match: matched, Recurrence: recurrence, StartsAt: d.StartsAt, EndsAt: d.EndsAt, Actor: actor,
+		is, err := q.SilenceUpdate(ctx, pgq.SilenceUpdateParams{
+			SilenceID: edit.ID, Name: d.Name, Reason: d.Reason, Match: matched, Recurrence: recurrence, StartsAt: d.StartsAt, EndsAt: d.EndsAt,
+			Digest: d.Digest, Actor: actor,
 		})
-		return edit.ID, overAlready(err)
+		if err != nil {
+			return edit.ID, overAlready(err)
+		}
+		return edit.ID, replanSilenceDigests(ctx, q, was, &is, now)
 	})
 	if err != nil {
 		return done, fmt.Errorf("update silence: %w", err)
@@ -217,18 +229,39 @@ func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.Si
 	return done, nil
 }
 
+// lock locks a silence, writes the digests that are due, and returns the silence and the present
+// instant. What it has suppressed until then has committed.
+func (s *Silences) lock(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (*pgq.Silence, time.Time, error) {
+	for {
+		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: id})
+		if err != nil {
+			return nil, time.Time{}, notFound(err, "silence")
+		}
+		now, err := q.SilenceClock(ctx)
+		if err != nil {
+			return nil, now, fmt.Errorf("read clock: %w", err)
+		}
+		if row.DigestAt == nil || row.DigestAt.After(now) {
+			return &row, now, nil
+		}
+		if _, err := writeSilenceDigests(ctx, q, &row, s.TakesDigests); err != nil {
+			return nil, now, fmt.Errorf("write digests that are due: %w", err)
+		}
+	}
+}
+
 // End ends a silence early. A silence that has ended stays as it is.
 func (s *Silences) End(ctx context.Context, tenant, actor string, id uuid.UUID) (api.SilenceRecord, error) {
 	done, err := s.change(ctx, tenant, func(q *pgq.Queries) (uuid.UUID, error) {
-		row, err := q.SilenceLock(ctx, pgq.SilenceLockParams{TenantID: tenant, SilenceID: id})
+		was, now, err := s.lock(ctx, q, tenant, id)
+		if err != nil || was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(now) {
+			return id, err
+		}
+		is, err := q.SilenceEnd(ctx, pgq.SilenceEndParams{SilenceID: id, Actor: actor})
 		if err != nil {
-			return id, notFound(err, "silence")
+			return id, err
 		}
-		if was := &row.Silence; was.EndedAt != nil || was.EndsAt != nil && !was.EndsAt.After(row.Now) {
-			return id, nil
-		}
-		_, err = q.SilenceEnd(ctx, pgq.SilenceEndParams{SilenceID: id, Actor: actor})
-		return id, err
+		return id, replanSilenceDigests(ctx, q, was, &is, *is.EndedAt)
 	})
 	if err != nil {
 		return done, fmt.Errorf("end silence: %w", err)

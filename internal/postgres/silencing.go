@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -24,24 +25,33 @@ import (
 // before the other. An action of a person on an alert locks no checkpoint; its messages are decided
 // by the silences that are committed when the statement begins. A silence that cannot be read
 // suppresses nothing.
+//
+// The transaction also holds the silences that it reads until it ends, because of their digests.
 
-// silencesFor returns the silences in force for the tenants of some alerts.
-func silencesFor(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) ([]*silences.Compiled, error) {
+// silencesFor returns the silences in force for the tenants of some alerts, and the instant by which
+// that is decided; nil if there are no silences to decide about.
+func silencesFor(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) ([]*silences.Compiled, *time.Time, error) {
 	rows, err := q.SilencesLive(ctx, alertIDs)
 	if err != nil {
-		return nil, fmt.Errorf("read silences: %w", err)
+		return nil, nil, fmt.Errorf("read silences: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil, nil
 	}
 	var list []*silences.Compiled
+	// The instant of a row that was waited for is later than that of the others. Digests of a silence
+	// rely on it.
+	var now time.Time
 	for i := range rows {
+		if rows[i].Now.After(now) {
+			now = rows[i].Now
+		}
 		s := silenceOf(&rows[i].Silence)
 		if c, err := silences.Compile(&s); err == nil {
 			list = append(list, c)
 		}
 	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	return silences.InForce(list, rows[0].Now), nil
+	return silences.InForce(list, now), &now, nil
 }
 
 // suppress writes the notifications about new alerts that silences suppress, and returns the
@@ -51,7 +61,7 @@ func suppress(ctx context.Context, q *pgq.Queries, instances []alerts.Instance, 
 	for i := range list {
 		about[list[i].AlertID] = true
 	}
-	inForce, err := silencesFor(ctx, q, slices.Collect(maps.Keys(about)))
+	inForce, now, err := silencesFor(ctx, q, slices.Collect(maps.Keys(about)))
 	if err != nil || len(inForce) == 0 {
 		return list, 0, err
 	}
@@ -67,7 +77,7 @@ func suppress(ctx context.Context, q *pgq.Queries, instances []alerts.Instance, 
 	if err != nil {
 		return nil, 0, err
 	}
-	var p pgq.NotificationSuppressParams
+	p := pgq.NotificationSuppressParams{DecidedAt: *now}
 	webhooks := map[uuid.UUID]bool{}
 	for i := range list {
 		n := &list[i]
@@ -94,16 +104,17 @@ func suppress(ctx context.Context, q *pgq.Queries, instances []alerts.Instance, 
 	return others, len(p.NotificationIds), nil
 }
 
-// silencedAlerts returns which silence suppresses messages about each of some stored alerts. No
-// silence suppresses messages about Tocsin itself.
-func silencedAlerts(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
-	inForce, err := silencesFor(ctx, q, alertIDs)
+// silencedAlerts returns which silence suppresses messages about each of some stored alerts, and the
+// instant of the decision; nil if there are no silences to decide about. No silence suppresses
+// messages about Tocsin itself.
+func silencedAlerts(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) (map[uuid.UUID]uuid.UUID, *time.Time, error) {
+	inForce, now, err := silencesFor(ctx, q, alertIDs)
 	if err != nil || len(inForce) == 0 {
-		return nil, err
+		return nil, now, err
 	}
 	rows, err := q.SilenceAlerts(ctx, alertIDs)
 	if err != nil {
-		return nil, fmt.Errorf("read what silences look at: %w", err)
+		return nil, nil, fmt.Errorf("read what silences look at: %w", err)
 	}
 	ruleIDs := map[uuid.UUID]bool{}
 	var subjects []subject
@@ -115,7 +126,8 @@ func silencedAlerts(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) (
 			subjects = append(subjects, s)
 		}
 	}
-	return decide(ctx, q, inForce, subjects, ruleIDs)
+	silenced, err := decide(ctx, q, inForce, subjects, ruleIDs)
+	return silenced, now, err
 }
 
 // readSubject decodes what a stored alert is about, and reports whether it could be read.
@@ -195,7 +207,7 @@ func silenceOf(row *pgq.Silence) silences.Silence {
 		ID: row.SilenceID, TenantID: row.TenantID, Version: row.Version,
 		CreatedAt: row.CreatedAt, CreatedBy: row.CreatedBy, UpdatedAt: row.UpdatedAt, UpdatedBy: row.UpdatedBy,
 		EndedAt: row.EndedAt, EndedBy: row.EndedBy,
-		Definition: silences.Definition{Name: row.Name, Reason: row.Reason, StartsAt: row.StartsAt, EndsAt: row.EndsAt},
+		Definition: silences.Definition{Name: row.Name, Reason: row.Reason, StartsAt: row.StartsAt, EndsAt: row.EndsAt, Digest: row.Digest},
 	}
 	if err := strictly(row.Match, &s.Match); err != nil {
 		s.Problem = "what it matches cannot be read: " + err.Error()

@@ -21,6 +21,7 @@ func (v *BreachError) Error() string { return v.Promise + ": " + v.What }
 func (w *world) check() {
 	t := &w.truth
 	t.see()
+	t.endSilences()
 	touched, messages := w.db.Touched()
 	for _, id := range touched {
 		w.checkAlert(id)

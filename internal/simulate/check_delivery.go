@@ -25,6 +25,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 			w.violate("P3", "message %s is lost while it is to be delivered", short(id))
 		}
 		known.exists, known.waiting, known.delivered, known.discarded = false, false, -1, false
+		delete(t.suppressed, id)
 		return
 	}
 	known.fresh = !known.exists && !t.inFailover
@@ -32,6 +33,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 		w.checkSilenced(&m)
 		w.checkHours(&m)
 	}
+	w.checkListed(&m, known.fresh)
 	known.exists = true
 	places := 0
 	for _, in := range []bool{m.Row != nil, m.Settlement != nil, m.Digest != uuid.Nil} {

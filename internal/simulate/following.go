@@ -16,7 +16,7 @@ import (
 // followEvery is how often a process looks for snoozes that are over and steps that are due.
 const followEvery = 15 * time.Second
 
-// follow begins a pass that ends snoozes, escalates and ends quiet hours.
+// follow begins a pass that ends snoozes, escalates, ends quiet hours and writes the digests of silences.
 func (p *process) follow() {
 	p.following.Store(true)
 	p.nextFollow = p.w.Now().Add(followEvery)
@@ -27,6 +27,9 @@ func (p *process) follow() {
 		}
 		if p.w.conf.quiet {
 			p.endQuiet()
+		}
+		if p.w.conf.digests {
+			p.digestSilences()
 		}
 		p.following.Store(false)
 	}()

@@ -18,6 +18,8 @@ type Removal struct {
 	// ByLaw says that the law of stores notices. What the simulation does never needs the
 	// guard, which stands for what settings, clocks and edits may bring.
 	ByLaw bool
+	// Digests says that nothing but seeds with digests of silences needs it.
+	Digests bool
 	// Routed says that nothing but seeds with routing policies needs it, Quiet that nothing but seeds with quiet
 	// hours does, Resolves that nothing but seeds whose rules resolve alerts does.
 	Routed, Quiet, Resolves bool
@@ -47,6 +49,9 @@ func Removals() []Removal {
 	for _, g := range []model.Guard{model.QuietHeld, model.QuietCritical, model.QuietHealth, model.QuietLocked, model.QuietMoved} {
 		list = append(list, Removal{Name: string(g), Guard: g, Quiet: true})
 	}
+	for _, g := range []model.Guard{model.SilenceDigestsPlanned} {
+		list = append(list, Removal{Name: string(g), Guard: g, Digests: true})
+	}
 	for _, g := range []model.Guard{model.EscalationWaits, model.EscalationCounts} {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true, Quiet: true})
 	}
@@ -57,6 +62,8 @@ func Removals() []Removal {
 		model.CommitToken, model.CommitRules,
 		model.SweptRaises, model.SweptObeyed, model.FreshToken, model.LeaseExclusive, model.LateSuccess, model.ProbeFirst,
 		model.MessagesInOrder, model.WindowOnce, model.StepFrom, model.LongerLookBack, model.ReplayOver,
+		// Between two windows of a silence lies a day, in which a sweep comes.
+		model.SilenceDigestsRecur, model.SilenceDigestsEnd,
 		model.ClaimToken, model.OwnBeginning, model.ReplaysEscalateNothing, model.EscalationByStep,
 		model.ResolvedOnce, model.EditVoidsProof, model.MarkOfEvidence,
 	} {

@@ -180,6 +180,11 @@ func (w *world) act() {
 			return
 		}
 	}
+	if w.conf.digests && w.rand.IntN(4) == 0 {
+		w.handleSilence()
+		w.check()
+		return
+	}
 	switch w.rand.IntN(13) {
 	case 12:
 		w.handleReplay()

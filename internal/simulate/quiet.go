@@ -27,6 +27,15 @@ func (p *process) endQuiet() {
 			_ = p.release(over[i : i+1])
 		}
 	}
+	if !p.w.conf.digests {
+		return
+	}
+	for _, webhook := range waiting {
+		n, _ := transact(p.ctx, p, "quiet digests", short(webhook), func() (int, error) { return p.w.db.ReleaseQuietDigests(webhook) })
+		if n > 0 {
+			p.wake(map[uuid.UUID]int{webhook: n})
+		}
+	}
 }
 
 // release releases what is over about some alerts in one transaction.

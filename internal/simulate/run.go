@@ -46,6 +46,8 @@ type Stats struct {
 	Measured int
 	// Absences are those that follow from an absence.
 	Absences int
+	// Listed are suppressed messages that digests of silences list.
+	Listed int
 	// Suppressed are messages that silences suppressed.
 	Suppressed int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
@@ -65,7 +67,7 @@ type Stats struct {
 // Add adds what happened in another run.
 func (s *Stats) Add(o *Stats) {
 	s.Calls, s.Passes, s.Faults, s.Events = s.Calls+o.Calls, s.Passes+o.Passes, s.Faults+o.Faults, s.Events+o.Events
-	s.Suppressed, s.Routed, s.Replays = s.Suppressed+o.Suppressed, s.Routed+o.Routed, s.Replays+o.Replays
+	s.Suppressed, s.Listed, s.Routed, s.Replays = s.Suppressed+o.Suppressed, s.Listed+o.Listed, s.Routed+o.Routed, s.Replays+o.Replays
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
@@ -78,8 +80,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed and %d of them listed in digests, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Listed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -123,6 +125,8 @@ type config struct {
 	quiet bool
 	// resolves says that rules resolve alerts by age and evidence.
 	resolves bool
+	// digests says that silences ask for digests.
+	digests bool
 	// skew is what Postgres's clock is ahead of the producers'.
 	skew  time.Duration
 	oneIn int
@@ -149,17 +153,20 @@ func QuietHours(seed uint64) bool { return seed%5 == 0 }
 // Resolves reports whether rules of a seed resolve their alerts by age and evidence.
 func Resolves(seed uint64) bool { return seed%7 < 2 }
 
+// SilenceDigests reports whether people of a seed ask for digests of what silences suppress, and edit silences.
+func SilenceDigests(seed uint64) bool { return seed%4 == 1 }
+
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {
 	o.setDefaults()
 	first := rand.New(rand.NewPCG(o.Seed, 0))
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
-	w.conf.routed, w.conf.quiet = Routed(o.Seed), QuietHours(o.Seed)
+	w.conf.routed, w.conf.quiet, w.conf.digests = Routed(o.Seed), QuietHours(o.Seed), SilenceDigests(o.Seed)
 	w.conf.resolves = Resolves(o.Seed) // what is drawn for the other seeds stays
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
-		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, policies: map[string][]policyTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
+		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, digests: map[uuid.UUID]*digestTruth{}, suppressed: map[uuid.UUID]*suppressedTruth{}, policies: map[string][]policyTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
 		watches: map[uint32]*watching{}, hours: map[uuid.UUID][]hoursTruth{}, quieted: map[uuid.UUID]*heldTruth{}, stepIDs: map[uuid.UUID]int{},
 	}
 	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)
@@ -249,6 +256,7 @@ func (w *world) rest() {
 		w.skip(80 * time.Second)
 	}
 	w.checkQuiet()
+	w.checkDigests()
 	w.checkOver()
 	w.burst()
 	w.vanish()

@@ -189,6 +189,20 @@ func TestSeedsResolve(t *testing.T) {
 	t.Logf("%s", &sum)
 }
 
+// TestSilencesSendDigests holds that seeds with digests of silences have messages that these list.
+func TestSilencesSendDigests(t *testing.T) {
+	var sum simulate.Stats
+	for seed := range uint64(40) {
+		if r := simulatedOnce(t, 1+4*seed); simulate.SilenceDigests(1 + 4*seed) {
+			sum.Add(&r.Stats)
+		}
+	}
+	if sum.Listed < 20 {
+		t.Errorf("%d messages listed in 40 seeds: too few to mean something", sum.Listed)
+	}
+	t.Logf("%s", &sum)
+}
+
 // TestAViolationIsShrunk takes a guard away and holds that the history becomes shorter.
 func TestAViolationIsShrunk(t *testing.T) {
 	run := func(o simulate.Options) simulate.Result { return simulated(t, o) }

@@ -49,6 +49,11 @@ type truth struct {
 	measured map[int]time.Time
 	// silences are those that people began, as they are stored.
 	silences map[uuid.UUID]silenceTruth
+	// digests is which digests each silence owes, and suppressed are the messages that silences suppressed. latest
+	// is the latest instant that Postgres's clock has shown.
+	digests    map[uuid.UUID]*digestTruth
+	suppressed map[uuid.UUID]*suppressedTruth
+	latest     time.Time
 	// policies are the versions of each tenant's routing policy that people wrote.
 	policies map[string][]policyTruth
 	// hours are the quiet hours of each webhook that people wrote, quieted is what they hold, and stepIDs is of

@@ -261,7 +261,7 @@ func (w *world) tick() {
 		if p.alive() && !p.ticking.Load() && !p.nextTick.After(now) {
 			p.tick()
 		}
-		if (w.conf.routed || w.conf.quiet) && p.alive() && !p.following.Load() && !p.nextFollow.After(now) {
+		if (w.conf.routed || w.conf.quiet || w.conf.digests) && p.alive() && !p.following.Load() && !p.nextFollow.After(now) {
 			p.follow()
 		}
 		if w.conf.resolves && p.alive() && !p.resolving.Load() && !p.nextResolve.After(now) {

@@ -44,7 +44,11 @@ type Store struct {
 	Retry         func(notification uuid.UUID) error
 	Discard       func(notification uuid.UUID) error
 	CreateSilence func(d silences.Definition) (uuid.UUID, error)
+	UpdateSilence func(id uuid.UUID, d silences.Definition) error
 	EndSilence    func(id uuid.UUID) error
+	// DigestSilences writes the digests of silences that are due, and returns how many are to be sent
+	// to each webhook.
+	DigestSilences func() (map[uuid.UUID]int, error)
 	// Act acts on alerts as one act, and returns how many it has changed; Undo takes that back, and
 	// returns how many it has restored.
 	Act  func(act uuid.UUID, action alerts.Action, ids ...uuid.UUID) (changed int, err error)
@@ -80,6 +84,8 @@ type Store struct {
 	Message func(id uuid.UUID) (status notify.Status, verdicts []string)
 	// SuppressedBy returns the silence that a message names, uuid.Nil for none.
 	SuppressedBy func(id uuid.UUID) uuid.UUID
+	// ListedIn returns the digest of a silence that lists a message, uuid.Nil for none.
+	ListedIn func(id uuid.UUID) uuid.UUID
 	// Routing returns how an alert was routed, nil where it was not.
 	Routing func(alert uuid.UUID) *alerts.Routing
 }

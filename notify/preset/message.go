@@ -83,6 +83,11 @@ func summed(g *notify.Digest) alerts.Instance {
 		// The alert is not about an exchange.
 		Severity: rules.Info, State: alerts.Firing, FiredAt: g.LastFiredAt, Health: true, Count: &alerts.Count{Observed: int64(g.Size)},
 	}
+	if s := g.Silence; s != nil {
+		a.Title = fmt.Sprintf("%d messages suppressed by silence %s, from %s to %s UTC", g.Size, rules.CleanText(s.Name, maxNameBytes),
+			s.From.UTC().Format(time.DateTime), s.Until.UTC().Format(time.DateTime))
+		a.FiredAt = s.Until
+	}
 	var lines []string
 	part := func(what string, named, all int, line func(int) string) {
 		if named == 0 {

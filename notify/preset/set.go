@@ -146,6 +146,13 @@ func (s *Set) Span() (longest time.Duration) {
 	return longest
 }
 
+// TakesDigests reports whether the receiver of a preset takes digests. Webhooks without a preset do, and
+// so does a preset that is not known at present.
+func (s *Set) TakesDigests(id string) bool {
+	p := s.Get(id)
+	return p == nil || p.Sends(Digest)
+}
+
 // Get returns a preset by its id; nil if there is none.
 func (s *Set) Get(id string) *Preset {
 	for _, p := range s.All() {

@@ -24,6 +24,8 @@ type Digest struct {
 	AllPlaces int
 	Errors    []DigestCount
 	AllErrors int
+	// Silence is the silence that suppressed the notifications; nil if they are sent by this message.
+	Silence *DigestSilence
 	// First and Last are the exchanges that started first and last, of which place and time are
 	// shown; nil if no alert is about an exchange.
 	First, Last *Alert
@@ -32,6 +34,9 @@ type Digest struct {
 	// URL is where people find the alerts; empty means none.
 	URL string
 }
+
+// DigestSilence is a silence that suppressed notifications, with times in the form for people.
+type DigestSilence struct{ Name, From, Until string }
 
 // DigestRule is a rule in a digest.
 type DigestRule struct {
@@ -124,6 +129,9 @@ func digestHeadline(d *Digest) string {
 	if d.AllRules == 1 && len(d.Rules) == 1 && trouble == 0 {
 		summary += " of rule " + line(d.Rules[0].Name)
 	}
+	if d.Silence != nil {
+		return "🔕 " + summary + " suppressed by silence " + line(d.Silence.Name)
+	}
 	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+d.Reasons[notify.ReasonSnoozeEnded]+d.Reasons[notify.ReasonEscalated]+trouble == 0 {
 		return "🟢 " + summary
 	}
@@ -181,7 +189,12 @@ func digestEnds(d *Digest) []text {
 }
 
 func digestIdentity(d *Digest) string {
-	parts := []string{"Digest `" + Code(line(d.ID), boundID) + "`", grouped(d.Size) + " notifications in one message"}
+	parts := []string{"Digest `" + Code(line(d.ID), boundID) + "`"}
+	if d.Silence != nil {
+		parts = append(parts, grouped(d.Size)+" notifications were not sent because of a silence from "+Escape(line(d.Silence.From), boundField)+" to "+Escape(line(d.Silence.Until), boundField))
+	} else {
+		parts = append(parts, grouped(d.Size)+" notifications in one message")
+	}
 	if d.From != "" {
 		parts = append(parts, "fired from "+Escape(line(d.From), boundField)+" to "+Escape(line(d.To), boundField))
 	}

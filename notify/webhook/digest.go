@@ -58,7 +58,7 @@ func slackDigest(d *notify.Delivery, inbox string) *slack.Digest {
 	g := d.Digest
 	digest := slack.Digest{
 		ID: d.NotificationID.String(), Size: g.Size, Reasons: g.Reasons, AllRules: g.AllRules, AllPlaces: g.AllPlaces,
-		AllErrors: g.AllErrors, From: second(g.FirstFiredAt), To: second(g.LastFiredAt), URL: inbox,
+		AllErrors: g.AllErrors, Silence: silenceOf(g.Silence), From: second(g.FirstFiredAt), To: second(g.LastFiredAt), URL: inbox,
 	}
 	for _, r := range g.Rules {
 		digest.Rules = append(digest.Rules, slack.DigestRule{Name: r.Name, Severity: string(r.Severity), Count: r.Count})
@@ -71,6 +71,13 @@ func slackDigest(d *notify.Delivery, inbox string) *slack.Digest {
 	}
 	digest.First, digest.Last = slackEnd(g.First), slackEnd(g.Last)
 	return &digest
+}
+
+func silenceOf(s *notify.DigestSilence) *slack.DigestSilence {
+	if s == nil {
+		return nil
+	}
+	return &slack.DigestSilence{Name: s.Name, From: second(s.From), Until: second(s.Until)}
 }
 
 func slackEnd(a *alerts.Instance) *slack.Alert {
@@ -86,7 +93,7 @@ func second(at time.Time) string { return at.UTC().Format(time.DateTime) + " UTC
 // apply to it as well.
 type digestEvent struct {
 	Type string `json:"type"`
-	// Timestamp is when the newest of the alerts fired.
+	// Timestamp is when the newest of the alerts fired, or when the silence ended.
 	Timestamp string          `json:"timestamp"`
 	Data      digestEventData `json:"data"`
 }
@@ -118,6 +125,15 @@ type digestSummary struct {
 	FirstFiredAt string         `json:"firstFiredAt"`
 	LastFiredAt  string         `json:"lastFiredAt"`
 	URL          string         `json:"url,omitempty"`
+	// Silence is the silence that suppressed the notifications, which were not sent.
+	Silence *digestSilence `json:"silence,omitempty"`
+}
+
+type digestSilence struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	From  string `json:"from"`
+	Until string `json:"until"`
 }
 
 type digestRule struct {
@@ -159,6 +175,12 @@ func (r *Renderer) digestEvent(d *notify.Delivery) digestEvent {
 			Errors: make([]digestError, len(g.Errors)), Alerts: make([]string, len(g.Alerts)),
 			First: endOf(g.First), Last: endOf(g.Last), MoreAlerts: g.Size - len(g.Alerts),
 		},
+	}
+	if s := g.Silence; s != nil {
+		e.Timestamp = template.Time(s.Until.UnixNano())
+		e.Data.Digest.Silence = &digestSilence{
+			ID: s.ID.String(), Name: name(s.Name), From: template.Time(s.From.UnixNano()), Until: template.Time(s.Until.UnixNano()),
+		}
 	}
 	for reason, count := range g.Reasons {
 		e.Data.Digest.Reasons[string(reason)] = count

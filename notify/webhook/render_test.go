@@ -61,6 +61,8 @@ func TestRenderGolden(t *testing.T) {
 		"slack-webhook-off":        {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonWebhookOff)}},
 		"generic-digest":           {"https://tocsin.example", []func(*notify.Delivery){digest, custom(`{"own": "{{alert.id}}"}`)}},
 		"slack-digest":             {"https://tocsin.example", []func(*notify.Delivery){slackKind, digest}},
+		"generic-digest-silence":   {"https://tocsin.example", []func(*notify.Delivery){digest, silenced}},
+		"slack-digest-silence":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, digest, silenced}},
 		"custom-count": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 7), custom(
 			`{"id": "{{alert.id}}", "why": "{{alert.reason}}", "text": "{{count.group}}: {{count.observed}} of {{count.threshold}} in {{count.window}} ({{count.windowSeconds}})"}`)}},
 	} {
@@ -91,6 +93,14 @@ func digest(d *notify.Delivery) {
 		Errors:       []notify.DigestError{{Type: "java.net.SocketTimeoutException", Message: "<!channel> timed out after 1000 ms", Count: 5000}},
 		FirstFiredAt: first.FiredAt, LastFiredAt: first.FiredAt.Add(90 * time.Second), First: &first, Last: &last,
 		Alerts: []uuid.UUID{first.ID, last.ID},
+	}
+}
+
+// silenced turns a digest into one of what a silence suppressed.
+func silenced(d *notify.Delivery) {
+	delete(d.Digest.Reasons, notify.ReasonRuleFailing)
+	d.Digest.Silence = &notify.DigestSilence{
+		ID: uuid.UUID{9}, Name: "Deploy <orders>", From: d.Digest.FirstFiredAt.Add(-time.Minute), Until: d.Digest.LastFiredAt.Add(time.Hour),
 	}
 }
 

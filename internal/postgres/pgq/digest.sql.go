@@ -14,7 +14,7 @@ import (
 
 const digestAlerts = `-- name: DigestAlerts :many
 select n.alert_id::uuid as alert_id
-from digest_member m join notification n using (notification_id)
+from digest_content m join notification n using (notification_id)
 where m.digest_id = $1
 order by n.created_at, n.notification_id
 limit $2::int
@@ -49,7 +49,7 @@ func (q *Queries) DigestAlerts(ctx context.Context, arg DigestAlertsParams) ([]u
 const digestEnds = `-- name: DigestEnds :many
 (
     select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about
-    from digest_member m
+    from digest_content m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
     join rule r on r.rule_id = a.rule_id
@@ -60,7 +60,7 @@ const digestEnds = `-- name: DigestEnds :many
 union all
 (
     select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name, r.about
-    from digest_member m
+    from digest_content m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
     join rule r on r.rule_id = a.rule_id
@@ -138,7 +138,7 @@ select e.error_type::text as error_type, min(e.message)::text as message, count(
 from (
     select case when a.health then '' else coalesce(a.exchange ->> 'errorType', '') end as error_type,
            left(case when a.health then a.message else coalesce(a.exchange ->> 'errorMessage', '') end, 300) as message
-    from digest_member m
+    from digest_content m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
     where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED', 'RULE_FAILING', 'WEBHOOK_OFF', 'WEBHOOK_FAILING', 'UNDELIVERED')
@@ -247,7 +247,7 @@ func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (int
 
 const digestPlaces = `-- name: DigestPlaces :many
 select a.application, a.route, count(*) as count, count(*) over () as of_all
-from digest_member m
+from digest_content m
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
 where m.digest_id = $1 and (a.application <> '' or a.route <> '')
@@ -295,7 +295,7 @@ func (q *Queries) DigestPlaces(ctx context.Context, arg DigestPlacesParams) ([]D
 
 const digestReasons = `-- name: DigestReasons :many
 select n.reason, count(*) as count
-from digest_member m join notification n using (notification_id)
+from digest_content m join notification n using (notification_id)
 where m.digest_id = $1
 group by n.reason
 `
@@ -327,7 +327,7 @@ func (q *Queries) DigestReasons(ctx context.Context, digestID uuid.UUID) ([]Dige
 
 const digestRules = `-- name: DigestRules :many
 select r.rule_id, r.name, a.severity, count(*) as count, count(*) over () as of_all
-from digest_member m
+from digest_content m
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
 join rule r on r.rule_id = a.rule_id
@@ -377,9 +377,37 @@ func (q *Queries) DigestRules(ctx context.Context, arg DigestRulesParams) ([]Dig
 	return items, nil
 }
 
+const digestSilence = `-- name: DigestSilence :one
+select s.silence_id, s.name, d.size, d.silenced_from::timestamptz as silenced_from, d.silenced_until::timestamptz as silenced_until
+from digest d join silence s using (silence_id)
+where d.notification_id = $1
+`
+
+type DigestSilenceRow struct {
+	SilenceID     uuid.UUID
+	Name          string
+	Size          int32
+	SilencedFrom  time.Time
+	SilencedUntil time.Time
+}
+
+// Returns the silence that asked for a digest; no row if none did.
+func (q *Queries) DigestSilence(ctx context.Context, digestID uuid.UUID) (DigestSilenceRow, error) {
+	row := q.db.QueryRow(ctx, digestSilence, digestID)
+	var i DigestSilenceRow
+	err := row.Scan(
+		&i.SilenceID,
+		&i.Name,
+		&i.Size,
+		&i.SilencedFrom,
+		&i.SilencedUntil,
+	)
+	return i, err
+}
+
 const digestSpan = `-- name: DigestSpan :one
 select min(a.fired_at)::timestamptz as first_at, max(a.fired_at)::timestamptz as last_at
-from digest_member m
+from digest_content m
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
 where m.digest_id = $1

@@ -169,7 +169,7 @@ with held as materialized (
            t.generation, $9::text, clock_timestamp() from wanted t
 ), suppressed as (
     insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
-    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', clock_timestamp(), false, t.silence_id
+    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', coalesce($10::timestamptz, clock_timestamp()), false, t.silence_id
     from wanted t where t.silence_id is not null returning notification_id
 ), sent as (
     insert into outbox (notification_id, webhook_id, after_id, quiet_until, ready_at, due_at, expires_at)
@@ -193,6 +193,7 @@ type NotificationFollowParams struct {
 	SilenceIds  []uuid.UUID
 	QuietUntils []time.Time
 	Actor       string
+	DecidedAt   *time.Time
 }
 
 type NotificationFollowRow struct {
@@ -219,6 +220,7 @@ func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollow
 		arg.SilenceIds,
 		arg.QuietUntils,
 		arg.Actor,
+		arg.DecidedAt,
 	)
 	if err != nil {
 		return nil, err

@@ -216,6 +216,19 @@ type Checkpoint struct {
 type Digest struct {
 	NotificationID uuid.UUID
 	Size           int32
+	SilenceID      *uuid.UUID
+	SilencedFrom   *time.Time
+	SilencedUntil  *time.Time
+}
+
+type DigestContent struct {
+	DigestID       uuid.UUID
+	NotificationID uuid.UUID
+}
+
+type DigestListing struct {
+	NotificationID uuid.UUID
+	DigestID       uuid.UUID
 }
 
 type DigestMember struct {
@@ -592,6 +605,9 @@ type Silence struct {
 	UpdatedBy  string
 	EndedAt    *time.Time
 	EndedBy    string
+	Digest     bool
+	DigestFrom *time.Time
+	DigestAt   *time.Time
 }
 
 type SlackMessage struct {

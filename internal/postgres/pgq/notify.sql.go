@@ -162,7 +162,7 @@ cross join lateral (
     select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at, n.commit_span,
            coalesce(n.alert_id, (
                select t.alert_id from notification t
-               where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
+               where t.notification_id = (select m.notification_id from digest_content m where m.digest_id = n.notification_id limit 1)
            )) as alert
     from notification n where n.notification_id = c.id offset 0
 ) n

@@ -59,6 +59,31 @@ func (q *Queries) NotificationQuiet(ctx context.Context, arg NotificationQuietPa
 	return result.RowsAffected(), nil
 }
 
+const quietDigests = `-- name: QuietDigests :execrows
+with over as (
+    select o.notification_id from outbox o
+    where o.webhook_id = $1 and o.quiet_until <= $2::timestamptz and o.digest
+    for no key update skip locked
+)
+update outbox o
+set quiet_until = null, since = clock_timestamp(), ready_at = clock_timestamp(), due_at = clock_timestamp()
+where o.notification_id = any(array(select over.notification_id from over))
+`
+
+type QuietDigestsParams struct {
+	WebhookID uuid.UUID
+	Now       time.Time
+}
+
+// Puts the digests of silences into the queue that quiet hours have held for a webhook until now.
+func (q *Queries) QuietDigests(ctx context.Context, arg QuietDigestsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, quietDigests, arg.WebhookID, arg.Now)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const quietDiscard = `-- name: QuietDiscard :exec
 with gone as (
     delete from outbox o where o.notification_id = any($3::uuid[]) returning o.notification_id, o.attempts

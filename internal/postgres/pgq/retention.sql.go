@@ -146,6 +146,12 @@ where a.alert_id = any($1::uuid[])
       join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
       where n.alert_id = a.alert_id
   )
+  and not exists (
+      select from notification n
+      join digest_listing l using (notification_id)
+      join outbox o on o.notification_id = l.digest_id
+      where n.alert_id = a.alert_id
+  )
   and not exists (select from rule_failing f where f.alert_id = a.alert_id)
 `
 
@@ -195,7 +201,7 @@ where n.notification_id in (
     select d.notification_id
     from digest d join settlement s using (notification_id)
     where s.settled_at < now() - $1::interval
-      and not exists (select from digest_member m where m.digest_id = d.notification_id)
+      and not exists (select from digest_content m where m.digest_id = d.notification_id)
     limit $2::int
 )
 `
@@ -236,7 +242,7 @@ func (q *Queries) SweepHold(ctx context.Context, alertIds []uuid.UUID) error {
 const sweepHoldDigests = `-- name: SweepHoldDigests :exec
 select from notification d
 where d.notification_id in (
-    select m.digest_id from notification n join digest_member m using (notification_id) where n.alert_id = any($1::uuid[])
+    select m.digest_id from notification n join digest_content m using (notification_id) where n.alert_id = any($1::uuid[])
 )
 order by d.notification_id
 for update

@@ -209,7 +209,7 @@ with revived as (
       and exists (
           select from notification n
           where n.notification_id = s.notification_id and n.webhook_id = any($4::uuid[])
-            and (n.reason <> 'DIGEST' or exists (select from digest_member m where m.digest_id = n.notification_id)))
+            and (n.reason <> 'DIGEST' or exists (select from digest_content m where m.digest_id = n.notification_id)))
     returning s.notification_id, s.tenant_id, s.status, s.settled_at, s.trail, s.attempt, s.claim_token, s.replica, s.started_at, s.verdict, s.status_code, s.error, s.response, s.duration_us, s.response_head, s.discarded_by, s.silence_id
 ), ended as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,

@@ -14,23 +14,24 @@ import (
 
 const notificationSuppress = `-- name: NotificationSuppress :execrows
 with held as materialized (
-    select from webhook where webhook_id = any($1::uuid[]) order by webhook_id for key share
+    select from webhook where webhook_id = any($2::uuid[]) order by webhook_id for key share
 ), given as (
-    select unnest($2::uuid[]) as notification_id, unnest($3::text[]) as tenant_id, unnest($4::uuid[]) as alert_id,
-           unnest($5::uuid[]) as rule_id, unnest($6::uuid[]) as webhook_id, unnest($7::text[]) as reason,
-           unnest($8::uuid[]) as silence_id
+    select unnest($3::uuid[]) as notification_id, unnest($4::text[]) as tenant_id, unnest($5::uuid[]) as alert_id,
+           unnest($6::uuid[]) as rule_id, unnest($7::uuid[]) as webhook_id, unnest($8::text[]) as reason,
+           unnest($9::uuid[]) as silence_id
 ), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
     select notification_id, tenant_id, alert_id, rule_id, webhook_id, reason from given
-    where (select count(*) from held) = cardinality($1::uuid[])
+    where (select count(*) from held) = cardinality($2::uuid[])
     returning notification_id
 )
 insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
-select g.notification_id, g.tenant_id, 'SUPPRESSED', clock_timestamp(), false, g.silence_id
+select g.notification_id, g.tenant_id, 'SUPPRESSED', $1::timestamptz, false, g.silence_id
 from recorded join given g using (notification_id)
 `
 
 type NotificationSuppressParams struct {
+	DecidedAt       time.Time
 	HeldIds         []uuid.UUID
 	NotificationIds []uuid.UUID
 	TenantIds       []string
@@ -41,9 +42,11 @@ type NotificationSuppressParams struct {
 	SilenceIds      []uuid.UUID
 }
 
-// Records notifications that silences suppress, under the conditions of [NotificationInsert].
+// Records notifications that silences suppress, under the conditions of [NotificationInsert]. They are
+// settled at the instant of the decision, which is within the window that suppressed them.
 func (q *Queries) NotificationSuppress(ctx context.Context, arg NotificationSuppressParams) (int64, error) {
 	result, err := q.db.Exec(ctx, notificationSuppress,
+		arg.DecidedAt,
 		arg.HeldIds,
 		arg.NotificationIds,
 		arg.TenantIds,
@@ -102,11 +105,23 @@ func (q *Queries) SilenceAlerts(ctx context.Context, alertIds []uuid.UUID) ([]Si
 	return items, nil
 }
 
+const silenceClock = `-- name: SilenceClock :one
+select clock_timestamp()::timestamptz
+`
+
+// Returns the present instant, after locks were waited for.
+func (q *Queries) SilenceClock(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, silenceClock)
+	var column_1 time.Time
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const silenceEnd = `-- name: SilenceEnd :one
 update silence
 set ended_at = clock_timestamp(), ended_by = $1, version = version + 1, updated_at = clock_timestamp(), updated_by = $1
 where silence_id = $2
-returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by
+returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at
 `
 
 type SilenceEndParams struct {
@@ -133,13 +148,17 @@ func (q *Queries) SilenceEnd(ctx context.Context, arg SilenceEndParams) (Silence
 		&i.UpdatedBy,
 		&i.EndedAt,
 		&i.EndedBy,
+		&i.Digest,
+		&i.DigestFrom,
+		&i.DigestAt,
 	)
 	return i, err
 }
 
 const silenceGet = `-- name: SilenceGet :one
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, clock_timestamp()::timestamptz as now,
-       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now,
+       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
+       (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s where s.tenant_id = $1 and s.silence_id = $2
 `
 
@@ -152,6 +171,7 @@ type SilenceGetRow struct {
 	Silence    Silence
 	Now        time.Time
 	Suppressed int64
+	Digests    int64
 }
 
 func (q *Queries) SilenceGet(ctx context.Context, arg SilenceGetParams) (SilenceGetRow, error) {
@@ -173,16 +193,20 @@ func (q *Queries) SilenceGet(ctx context.Context, arg SilenceGetParams) (Silence
 		&i.Silence.UpdatedBy,
 		&i.Silence.EndedAt,
 		&i.Silence.EndedBy,
+		&i.Silence.Digest,
+		&i.Silence.DigestFrom,
+		&i.Silence.DigestAt,
 		&i.Now,
 		&i.Suppressed,
+		&i.Digests,
 	)
 	return i, err
 }
 
 const silenceInsert = `-- name: SilenceInsert :one
-insert into silence (silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, created_by, updated_by)
-values ($1, $2, $3, $4, $5, greatest($6::timestamptz, clock_timestamp()), $7, $8, $9, $9)
-returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by
+insert into silence (silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, digest, created_by, updated_by)
+values ($1, $2, $3, $4, $5, greatest($6::timestamptz, clock_timestamp()), $7, $8, $9, $10, $10)
+returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at
 `
 
 type SilenceInsertParams struct {
@@ -194,6 +218,7 @@ type SilenceInsertParams struct {
 	StartsAt   time.Time
 	EndsAt     *time.Time
 	Recurrence []byte
+	Digest     bool
 	Actor      string
 }
 
@@ -208,6 +233,7 @@ func (q *Queries) SilenceInsert(ctx context.Context, arg SilenceInsertParams) (S
 		arg.StartsAt,
 		arg.EndsAt,
 		arg.Recurrence,
+		arg.Digest,
 		arg.Actor,
 	)
 	var i Silence
@@ -227,13 +253,15 @@ func (q *Queries) SilenceInsert(ctx context.Context, arg SilenceInsertParams) (S
 		&i.UpdatedBy,
 		&i.EndedAt,
 		&i.EndedBy,
+		&i.Digest,
+		&i.DigestFrom,
+		&i.DigestAt,
 	)
 	return i, err
 }
 
 const silenceLock = `-- name: SilenceLock :one
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, clock_timestamp()::timestamptz as now
-from silence s where s.tenant_id = $1 and s.silence_id = $2
+select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at from silence where tenant_id = $1 and silence_id = $2
 for update
 `
 
@@ -242,31 +270,28 @@ type SilenceLockParams struct {
 	SilenceID uuid.UUID
 }
 
-type SilenceLockRow struct {
-	Silence Silence
-	Now     time.Time
-}
-
-func (q *Queries) SilenceLock(ctx context.Context, arg SilenceLockParams) (SilenceLockRow, error) {
+func (q *Queries) SilenceLock(ctx context.Context, arg SilenceLockParams) (Silence, error) {
 	row := q.db.QueryRow(ctx, silenceLock, arg.TenantID, arg.SilenceID)
-	var i SilenceLockRow
+	var i Silence
 	err := row.Scan(
-		&i.Silence.SilenceID,
-		&i.Silence.TenantID,
-		&i.Silence.Name,
-		&i.Silence.Reason,
-		&i.Silence.Match,
-		&i.Silence.StartsAt,
-		&i.Silence.EndsAt,
-		&i.Silence.Recurrence,
-		&i.Silence.Version,
-		&i.Silence.CreatedAt,
-		&i.Silence.CreatedBy,
-		&i.Silence.UpdatedAt,
-		&i.Silence.UpdatedBy,
-		&i.Silence.EndedAt,
-		&i.Silence.EndedBy,
-		&i.Now,
+		&i.SilenceID,
+		&i.TenantID,
+		&i.Name,
+		&i.Reason,
+		&i.Match,
+		&i.StartsAt,
+		&i.EndsAt,
+		&i.Recurrence,
+		&i.Version,
+		&i.CreatedAt,
+		&i.CreatedBy,
+		&i.UpdatedAt,
+		&i.UpdatedBy,
+		&i.EndedAt,
+		&i.EndedBy,
+		&i.Digest,
+		&i.DigestFrom,
+		&i.DigestAt,
 	)
 	return i, err
 }
@@ -394,11 +419,11 @@ func (q *Queries) SilenceRules(ctx context.Context, ruleIds []uuid.UUID) ([]Sile
 
 const silenceUpdate = `-- name: SilenceUpdate :one
 update silence
-set name = $1, reason = $2, match = $3, ends_at = $4, recurrence = $5,
-    starts_at = case when starts_at <= clock_timestamp() then starts_at else greatest($6::timestamptz, clock_timestamp()) end,
-    version = version + 1, updated_at = clock_timestamp(), updated_by = $7
-where silence_id = $8
-returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by
+set name = $1, reason = $2, match = $3, ends_at = $4, recurrence = $5, digest = $6, digest_at = null,
+    starts_at = case when starts_at <= clock_timestamp() then starts_at else greatest($7::timestamptz, clock_timestamp()) end,
+    version = version + 1, updated_at = clock_timestamp(), updated_by = $8
+where silence_id = $9
+returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at
 `
 
 type SilenceUpdateParams struct {
@@ -407,6 +432,7 @@ type SilenceUpdateParams struct {
 	Match      []byte
 	EndsAt     *time.Time
 	Recurrence []byte
+	Digest     bool
 	StartsAt   time.Time
 	Actor      string
 	SilenceID  uuid.UUID
@@ -420,6 +446,7 @@ func (q *Queries) SilenceUpdate(ctx context.Context, arg SilenceUpdateParams) (S
 		arg.Match,
 		arg.EndsAt,
 		arg.Recurrence,
+		arg.Digest,
 		arg.StartsAt,
 		arg.Actor,
 		arg.SilenceID,
@@ -441,12 +468,15 @@ func (q *Queries) SilenceUpdate(ctx context.Context, arg SilenceUpdateParams) (S
 		&i.UpdatedBy,
 		&i.EndedAt,
 		&i.EndedBy,
+		&i.Digest,
+		&i.DigestFrom,
+		&i.DigestAt,
 	)
 	return i, err
 }
 
 const silencesByID = `-- name: SilencesByID :many
-select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by from silence where silence_id = any($1::uuid[])
+select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at from silence where silence_id = any($1::uuid[])
 `
 
 func (q *Queries) SilencesByID(ctx context.Context, silenceIds []uuid.UUID) ([]Silence, error) {
@@ -474,6 +504,9 @@ func (q *Queries) SilencesByID(ctx context.Context, silenceIds []uuid.UUID) ([]S
 			&i.UpdatedBy,
 			&i.EndedAt,
 			&i.EndedBy,
+			&i.Digest,
+			&i.DigestFrom,
+			&i.DigestAt,
 		); err != nil {
 			return nil, err
 		}
@@ -502,11 +535,12 @@ func (q *Queries) SilencesHold(ctx context.Context, tenantID string) (int32, err
 }
 
 const silencesLive = `-- name: SilencesLive :many
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, clock_timestamp()::timestamptz as now
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now
 from silence s
 where s.tenant_id in (select a.tenant_id from alert a where a.alert_id = any($1::uuid[])) and s.ended_at is null and s.starts_at <= clock_timestamp()
   and (s.ends_at is null or s.ends_at > clock_timestamp())
 order by s.created_at, s.silence_id
+for share of s
 `
 
 type SilencesLiveRow struct {
@@ -515,7 +549,8 @@ type SilencesLiveRow struct {
 }
 
 // Returns the silences of the tenants of alerts that have begun and not ended, and the instant by
-// which their windows are decided.
+// which their windows are decided. The transaction holds them: the digest of what a silence suppressed
+// waits for it, and if a digest comes first, the row and its instant are read again.
 func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]SilencesLiveRow, error) {
 	rows, err := q.db.Query(ctx, silencesLive, alertIds)
 	if err != nil {
@@ -541,6 +576,9 @@ func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]Sil
 			&i.Silence.UpdatedBy,
 			&i.Silence.EndedAt,
 			&i.Silence.EndedBy,
+			&i.Silence.Digest,
+			&i.Silence.DigestFrom,
+			&i.Silence.DigestAt,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -554,8 +592,9 @@ func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]Sil
 }
 
 const silencesOpen = `-- name: SilencesOpen :many
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, clock_timestamp()::timestamptz as now,
-       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now,
+       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
+       (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s
 where s.tenant_id = $1 and s.ended_at is null and (s.ends_at is null or s.ends_at > clock_timestamp())
 order by s.silence_id desc
@@ -571,6 +610,7 @@ type SilencesOpenRow struct {
 	Silence    Silence
 	Now        time.Time
 	Suppressed int64
+	Digests    int64
 }
 
 // Returns the silences of a tenant that have not ended by their own definition.
@@ -599,8 +639,12 @@ func (q *Queries) SilencesOpen(ctx context.Context, arg SilencesOpenParams) ([]S
 			&i.Silence.UpdatedBy,
 			&i.Silence.EndedAt,
 			&i.Silence.EndedBy,
+			&i.Silence.Digest,
+			&i.Silence.DigestFrom,
+			&i.Silence.DigestAt,
 			&i.Now,
 			&i.Suppressed,
+			&i.Digests,
 		); err != nil {
 			return nil, err
 		}
@@ -630,8 +674,9 @@ func (q *Queries) SilencesOpenCount(ctx context.Context, arg SilencesOpenCountPa
 }
 
 const silencesPast = `-- name: SilencesPast :many
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, clock_timestamp()::timestamptz as now,
-       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now,
+       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
+       (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s
 where s.tenant_id = $1 and (s.ended_at is not null or s.ends_at <= clock_timestamp())
   and ($2::uuid is null or s.silence_id < $2::uuid)
@@ -649,6 +694,7 @@ type SilencesPastRow struct {
 	Silence    Silence
 	Now        time.Time
 	Suppressed int64
+	Digests    int64
 }
 
 // Returns the silences that have ended, those made last first.
@@ -677,8 +723,12 @@ func (q *Queries) SilencesPast(ctx context.Context, arg SilencesPastParams) ([]S
 			&i.Silence.UpdatedBy,
 			&i.Silence.EndedAt,
 			&i.Silence.EndedBy,
+			&i.Silence.Digest,
+			&i.Silence.DigestFrom,
+			&i.Silence.DigestAt,
 			&i.Now,
 			&i.Suppressed,
+			&i.Digests,
 		); err != nil {
 			return nil, err
 		}

@@ -49,14 +49,14 @@ select coalesce((select size from enough), 0)::int as size;
 
 -- name: DigestReasons :many
 select n.reason, count(*) as count
-from digest_member m join notification n using (notification_id)
+from digest_content m join notification n using (notification_id)
 where m.digest_id = @digest_id
 group by n.reason;
 
 -- name: DigestRules :many
 -- Returns the rules with the most notifications, the most severe first, and the number of rules.
 select r.rule_id, r.name, a.severity, count(*) as count, count(*) over () as of_all
-from digest_member m
+from digest_content m
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
 join rule r on r.rule_id = a.rule_id
@@ -67,7 +67,7 @@ limit @most::int;
 
 -- name: DigestPlaces :many
 select a.application, a.route, count(*) as count, count(*) over () as of_all
-from digest_member m
+from digest_content m
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
 where m.digest_id = @digest_id and (a.application <> '' or a.route <> '')
@@ -82,7 +82,7 @@ select e.error_type::text as error_type, min(e.message)::text as message, count(
 from (
     select case when a.health then '' else coalesce(a.exchange ->> 'errorType', '') end as error_type,
            left(case when a.health then a.message else coalesce(a.exchange ->> 'errorMessage', '') end, 300) as message
-    from digest_member m
+    from digest_content m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
     where m.digest_id = @digest_id and n.reason in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED', 'RULE_FAILING', 'WEBHOOK_OFF', 'WEBHOOK_FAILING', 'UNDELIVERED')
@@ -92,9 +92,15 @@ group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')
 order by count(*) desc, 1, 2
 limit @most::int;
 
+-- name: DigestSilence :one
+-- Returns the silence that asked for a digest; no row if none did.
+select s.silence_id, s.name, d.size, d.silenced_from::timestamptz as silenced_from, d.silenced_until::timestamptz as silenced_until
+from digest d join silence s using (silence_id)
+where d.notification_id = @digest_id;
+
 -- name: DigestSpan :one
 select min(a.fired_at)::timestamptz as first_at, max(a.fired_at)::timestamptz as last_at
-from digest_member m
+from digest_content m
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
 where m.digest_id = @digest_id
@@ -104,7 +110,7 @@ having count(*) > 0;
 -- Returns the exchanges that started first and last.
 (
     select sqlc.embed(a), r.name as rule_name, r.about as rule_about
-    from digest_member m
+    from digest_content m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
     join rule r on r.rule_id = a.rule_id
@@ -115,7 +121,7 @@ having count(*) > 0;
 union all
 (
     select a.*, r.name, r.about
-    from digest_member m
+    from digest_content m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
     join rule r on r.rule_id = a.rule_id
@@ -127,7 +133,7 @@ union all
 -- name: DigestAlerts :many
 -- Returns the alerts of the members, one for each, in the order in which they were written.
 select n.alert_id::uuid as alert_id
-from digest_member m join notification n using (notification_id)
+from digest_content m join notification n using (notification_id)
 where m.digest_id = @digest_id
 order by n.created_at, n.notification_id
 limit @most::int;

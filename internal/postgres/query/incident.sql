@@ -35,7 +35,7 @@ insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, 
 select @alert_id, n.tenant_id, r.rule_id, r.version, 'CRITICAL', 'FIRING', @title, @message, true, n.webhook_id, 0, '', '', '{}'
 from notification n
 join rule r on r.rule_id = coalesce(n.rule_id, (
-    select t.rule_id from digest_member m join notification t using (notification_id)
+    select t.rule_id from digest_content m join notification t using (notification_id)
     where m.digest_id = n.notification_id
     limit 1))
 where n.notification_id = @notification_id::uuid
@@ -63,7 +63,7 @@ select n.notification_id, n.tenant_id, n.webhook_id, a.alert_id, a.rule_id,
        coalesce((select max(y.generation) from retry y where y.notification_id = n.notification_id), 0)::int as generation
 from notification n
 join alert a on a.alert_id = coalesce(n.alert_id, (
-    select t.alert_id from digest_member m join notification t using (notification_id) where m.digest_id = n.notification_id limit 1))
+    select t.alert_id from digest_content m join notification t using (notification_id) where m.digest_id = n.notification_id limit 1))
 where n.notification_id = any(@notification_ids::uuid[]) and n.reason <> 'UNDELIVERED'
 order by n.notification_id;
 

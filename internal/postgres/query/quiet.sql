@@ -98,6 +98,17 @@ set quiet_until = null, since = clock_timestamp(), expires_at = o.expires_at - o
 from outbox r left join outbox p on p.notification_id = r.after_id
 where r.notification_id = any(@ids::uuid[]) and o.notification_id = r.notification_id;
 
+-- name: QuietDigests :execrows
+-- Puts the digests of silences into the queue that quiet hours have held for a webhook until now.
+with over as (
+    select o.notification_id from outbox o
+    where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz and o.digest
+    for no key update skip locked
+)
+update outbox o
+set quiet_until = null, since = clock_timestamp(), ready_at = clock_timestamp(), due_at = clock_timestamp()
+where o.notification_id = any(array(select over.notification_id from over));
+
 -- name: QuietSent :one
 -- Returns the alert of a message that a person has taken out of quiet hours, and whether its webhook
 -- was not notified of the alert before.

@@ -84,7 +84,7 @@ select from notification where alert_id = any(@alert_ids::uuid[]) order by notif
 -- Does the same for their digests.
 select from notification d
 where d.notification_id in (
-    select m.digest_id from notification n join digest_member m using (notification_id) where n.alert_id = any(@alert_ids::uuid[])
+    select m.digest_id from notification n join digest_content m using (notification_id) where n.alert_id = any(@alert_ids::uuid[])
 )
 order by d.notification_id
 for update;
@@ -101,6 +101,12 @@ where a.alert_id = any(@alert_ids::uuid[])
       join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
       where n.alert_id = a.alert_id
   )
+  and not exists (
+      select from notification n
+      join digest_listing l using (notification_id)
+      join outbox o on o.notification_id = l.digest_id
+      where n.alert_id = a.alert_id
+  )
   and not exists (select from rule_failing f where f.alert_id = a.alert_id);
 
 -- name: SweepDigests :execrows
@@ -110,7 +116,7 @@ where n.notification_id in (
     select d.notification_id
     from digest d join settlement s using (notification_id)
     where s.settled_at < now() - @keep::interval
-      and not exists (select from digest_member m where m.digest_id = d.notification_id)
+      and not exists (select from digest_content m where m.digest_id = d.notification_id)
     limit @most::int
 );
 

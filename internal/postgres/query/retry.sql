@@ -85,7 +85,7 @@ with revived as (
       and exists (
           select from notification n
           where n.notification_id = s.notification_id and n.webhook_id = any(@webhook_ids::uuid[])
-            and (n.reason <> 'DIGEST' or exists (select from digest_member m where m.digest_id = n.notification_id)))
+            and (n.reason <> 'DIGEST' or exists (select from digest_content m where m.digest_id = n.notification_id)))
     returning s.*
 ), ended as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,

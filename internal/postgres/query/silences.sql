@@ -1,11 +1,13 @@
 -- name: SilencesLive :many
 -- Returns the silences of the tenants of alerts that have begun and not ended, and the instant by
--- which their windows are decided.
+-- which their windows are decided. The transaction holds them: the digest of what a silence suppressed
+-- waits for it, and if a digest comes first, the row and its instant are read again.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now
 from silence s
 where s.tenant_id in (select a.tenant_id from alert a where a.alert_id = any(@alert_ids::uuid[])) and s.ended_at is null and s.starts_at <= clock_timestamp()
   and (s.ends_at is null or s.ends_at > clock_timestamp())
-order by s.created_at, s.silence_id;
+order by s.created_at, s.silence_id
+for share of s;
 
 -- name: SilenceRules :many
 -- Returns the properties of rules that silences match on.
@@ -18,7 +20,8 @@ from alert
 where alert_id = any(@alert_ids::uuid[]) and not health;
 
 -- name: NotificationSuppress :execrows
--- Records notifications that silences suppress, under the conditions of [NotificationInsert].
+-- Records notifications that silences suppress, under the conditions of [NotificationInsert]. They are
+-- settled at the instant of the decision, which is within the window that suppressed them.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
 ), given as (
@@ -32,7 +35,7 @@ with held as materialized (
     returning notification_id
 )
 insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
-select g.notification_id, g.tenant_id, 'SUPPRESSED', clock_timestamp(), false, g.silence_id
+select g.notification_id, g.tenant_id, 'SUPPRESSED', @decided_at::timestamptz, false, g.silence_id
 from recorded join given g using (notification_id);
 
 -- name: SilencesHold :one
@@ -45,19 +48,22 @@ for no key update of c;
 
 -- name: SilenceInsert :one
 -- No silence begins in the past: existing messages were decided without it.
-insert into silence (silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, created_by, updated_by)
-values (@silence_id, @tenant_id, @name, @reason, @match, greatest(@starts_at::timestamptz, clock_timestamp()), @ends_at, @recurrence, @actor, @actor)
+insert into silence (silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, digest, created_by, updated_by)
+values (@silence_id, @tenant_id, @name, @reason, @match, greatest(@starts_at::timestamptz, clock_timestamp()), @ends_at, @recurrence, @digest, @actor, @actor)
 returning *;
 
 -- name: SilenceLock :one
-select sqlc.embed(s), clock_timestamp()::timestamptz as now
-from silence s where s.tenant_id = @tenant_id and s.silence_id = @silence_id
+select * from silence where tenant_id = @tenant_id and silence_id = @silence_id
 for update;
+
+-- name: SilenceClock :one
+-- Returns the present instant, after locks were waited for.
+select clock_timestamp()::timestamptz;
 
 -- name: SilenceUpdate :one
 -- A silence that has begun keeps its start.
 update silence
-set name = @name, reason = @reason, match = @match, ends_at = @ends_at, recurrence = @recurrence,
+set name = @name, reason = @reason, match = @match, ends_at = @ends_at, recurrence = @recurrence, digest = @digest, digest_at = null,
     starts_at = case when starts_at <= clock_timestamp() then starts_at else greatest(@starts_at::timestamptz, clock_timestamp()) end,
     version = version + 1, updated_at = clock_timestamp(), updated_by = @actor
 where silence_id = @silence_id
@@ -71,7 +77,8 @@ returning *;
 
 -- name: SilenceGet :one
 select sqlc.embed(s), clock_timestamp()::timestamptz as now,
-       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
+       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
+       (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s where s.tenant_id = @tenant_id and s.silence_id = @silence_id;
 
 -- name: SilencesByID :many
@@ -80,7 +87,8 @@ select * from silence where silence_id = any(@silence_ids::uuid[]);
 -- name: SilencesOpen :many
 -- Returns the silences of a tenant that have not ended by their own definition.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now,
-       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
+       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
+       (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s
 where s.tenant_id = @tenant_id and s.ended_at is null and (s.ends_at is null or s.ends_at > clock_timestamp())
 order by s.silence_id desc
@@ -89,7 +97,8 @@ limit @most;
 -- name: SilencesPast :many
 -- Returns the silences that have ended, those made last first.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now,
-       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed
+       (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
+       (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s
 where s.tenant_id = @tenant_id and (s.ended_at is not null or s.ends_at <= clock_timestamp())
   and (sqlc.narg(before_id)::uuid is null or s.silence_id < sqlc.narg(before_id)::uuid)

@@ -81,6 +81,12 @@ const (
 	SilencesTenant Guard = "silences-of-the-tenant"
 	// SilencesEnd has it leave out what is over.
 	SilencesEnd Guard = "silences-end"
+	// SilenceDigestsPlanned plans the digests of a silence anew where it is changed or ended, and
+	// SilenceDigestsRecur plans the next ones where some are written.
+	SilenceDigestsPlanned Guard = "silence-digests-planned"
+	SilenceDigestsRecur   Guard = "silence-digests-recur"
+	// SilenceDigestsEnd has a digest list only what was suppressed before its end.
+	SilenceDigestsEnd Guard = "silence-digests-end"
 	// PolicyChangesRules has an edit of a routing policy change the rules that use it.
 	PolicyChangesRules Guard = "policy-changes-rules"
 	// ReplayOver refuses a step of a replay that is over.

@@ -42,7 +42,20 @@ func TestLaw(t *testing.T) {
 				id := next()
 				return id, db.CreateSilence(storetest.Tenant, id, d)
 			},
-			EndSilence: db.EndSilence,
+			EndSilence: db.EndSilence, UpdateSilence: db.UpdateSilence, ListedIn: db.ListedIn,
+			DigestSilences: func() (map[uuid.UUID]int, error) {
+				due := map[uuid.UUID]int{}
+				for _, id := range db.SilencesToDigest() {
+					some, err := db.DigestSilence(id)
+					if err != nil {
+						return nil, err
+					}
+					for webhook, n := range some {
+						due[webhook] += n
+					}
+				}
+				return due, nil
+			},
 			ExpireHeld: db.ExpireHeld,
 			EndQuiet:   db.EndQuiet, EditQuietHours: db.EditQuietHours,
 			Act: func(act uuid.UUID, action alerts.Action, ids ...uuid.UUID) (int, error) {

@@ -256,6 +256,9 @@ func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Del
 	if n.Reason == notify.ReasonDigest {
 		members, _ := db.digests.get(o.ID)
 		d.Digest = &notify.Digest{Size: len(members)}
+		if n.Silence != uuid.Nil {
+			d.Digest.Silence = &notify.DigestSilence{ID: n.Silence}
+		}
 		for _, m := range members {
 			d.Digest.Alerts = append(d.Digest.Alerts, db.notifications.rows[m].AlertID)
 		}

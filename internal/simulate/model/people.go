@@ -260,6 +260,14 @@ func (db *Postgres) enqueue(n Notification, now time.Time, alone bool) {
 	})
 }
 
+// unlist removes a notification from the digest of a silence that lists it.
+func (db *Postgres) unlist(id uuid.UUID) {
+	if digest, listed := db.listedIn.get(id); listed {
+		db.listedIn.remove(id)
+		db.leave(id, digest)
+	}
+}
+
 // leave removes a notification from a digest.
 func (db *Postgres) leave(id, digest uuid.UUID) {
 	db.digestOf.remove(id)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
-	"tocsin/alerts/silences"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/notify"
@@ -78,6 +77,8 @@ type Notification struct {
 	// About is the message that could not be delivered.
 	About     uuid.UUID
 	CreatedAt time.Time
+	// Silence is the silence that asked for a digest.
+	Silence uuid.UUID
 }
 
 // OutboxRow is a row of the outbox.
@@ -201,7 +202,8 @@ type Postgres struct {
 	webhooks      table[uuid.UUID, Webhook]
 	incidents     table[incidentKey, uuid.UUID]
 	references    table[referenceKey, string]
-	silences      table[uuid.UUID, silences.Silence]
+	silences      table[uuid.UUID, Silence]
+	listedIn      table[uuid.UUID, uuid.UUID]
 	policies      table[string, Policy]
 	replicas      table[string, replica]
 	escalations   table[uuid.UUID, Escalation]
@@ -228,7 +230,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.replicas = newTable[string, replica](log)
 	db.settlements, db.bodies = newTable[uuid.UUID, Settlement](log), newTable[uuid.UUID, body](log)
 	db.retries, db.digestOf, db.digests = newTable[uuid.UUID, int](log), newTable[uuid.UUID, uuid.UUID](log), newTable[uuid.UUID, []uuid.UUID](log)
-	db.silences = newTable[uuid.UUID, silences.Silence](log)
+	db.silences, db.listedIn = newTable[uuid.UUID, Silence](log), newTable[uuid.UUID, uuid.UUID](log)
 	db.policies = newTable[string, Policy](log)
 	db.webhooks, db.incidents = newTable[uuid.UUID, Webhook](log), newTable[incidentKey, uuid.UUID](log)
 	db.references = newTable[referenceKey, string](log)
@@ -237,7 +239,7 @@ func NewPostgres(partitions int, clock func() time.Time, partitionOf func(string
 	db.touchedAlerts, db.touchedMessages = map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	alert, message := func(id uuid.UUID) { db.touchedAlerts[id] = true }, func(id uuid.UUID) { db.touchedMessages[id] = true }
 	db.alerts.touched, db.ofAlert.touched, db.escalations.touched, db.snoozes.touched = alert, alert, alert, alert
-	db.notifications.touched, db.outbox.touched, db.settlements.touched, db.digestOf.touched = message, message, message, message
+	db.notifications.touched, db.outbox.touched, db.settlements.touched, db.digestOf.touched, db.listedIn.touched = message, message, message, message, message
 	for n := range partitions {
 		db.checkpoints.rows[n] = Checkpoint{Checkpoint: evaluator.Checkpoint{Partition: n, Index: uint32(n), Of: uint32(partitions), RulesRevision: 1}}
 	}

@@ -75,7 +75,7 @@ func (db *Postgres) QuietOver(webhook uuid.UUID) (list []Quiet) {
 	now := db.now()
 	of := map[uuid.UUID]bool{}
 	for _, o := range db.outbox.rows {
-		if o.WebhookID == webhook && o.over(now) {
+		if o.WebhookID == webhook && o.over(now) && !o.Digest {
 			of[db.notifications.rows[o.ID].AlertID] = true
 		}
 	}
@@ -198,7 +198,11 @@ func (db *Postgres) EndQuiet() (released int, err error) {
 		if err != nil {
 			return released, err
 		}
-		released += n
+		digests, err := db.ReleaseQuietDigests(webhook)
+		if err != nil {
+			return released, err
+		}
+		released += n + digests
 	}
 	return released, nil
 }

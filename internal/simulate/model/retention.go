@@ -148,6 +148,9 @@ func (db *Postgres) sweep(id uuid.UUID) bool {
 	a := db.alerts.rows[id]
 	messages, _ := db.ofAlert.get(id)
 	for _, n := range messages {
+		if digest, listed := db.listedIn.get(n); listed && db.outbox.has(digest) && db.has(SweptWaiting) {
+			return false
+		}
 		if digest, in := db.digestOf.get(n); in {
 			n = digest
 		}
@@ -162,6 +165,7 @@ func (db *Postgres) sweep(id uuid.UUID) bool {
 		if digest, in := db.digestOf.get(n); in {
 			db.leave(n, digest)
 		}
+		db.unlist(n)
 		row := db.notifications.rows[n]
 		db.notifiedOnce.remove(notificationKey{row.AlertID, row.WebhookID, row.Reason, row.Generation})
 		db.forgetMessage(n)

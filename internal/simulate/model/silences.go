@@ -22,7 +22,7 @@ func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uui
 		if !db.has(SilencesEnd) {
 			s.EndedAt = nil
 		}
-		if c, err := silences.Compile(&s); err == nil {
+		if c, err := silences.Compile(&s.Silence); err == nil {
 			ofTenant[s.TenantID] = append(ofTenant[s.TenantID], c)
 			if !db.has(SilencesTenant) {
 				ofTenant[""] = append(ofTenant[""], c)
@@ -71,25 +71,50 @@ func (db *Postgres) CreateSilence(tenant string, id uuid.UUID, d silences.Defini
 		if d.EndsAt != nil && !d.EndsAt.After(d.StartsAt) {
 			return ErrConflict
 		}
-		db.silences.put(id, silences.Silence{Definition: d, ID: id, TenantID: tenant, Version: 1, CreatedAt: now})
+		s := Silence{Silence: silences.Silence{Definition: d, ID: id, TenantID: tenant, Version: 1, CreatedAt: now}}
+		s.Digests = s.replan(nil, d.StartsAt)
+		db.silences.put(id, s)
 		return nil
 	})
 }
 
 // EndSilence ends a silence early.
 func (db *Postgres) EndSilence(id uuid.UUID) error {
+	return db.changeSilence(id, func(s *Silence, now time.Time) { s.EndedAt = &now })
+}
+
+// UpdateSilence replaces the definition of a silence that is not over, except for its start.
+func (db *Postgres) UpdateSilence(id uuid.UUID, d silences.Definition) error {
+	return db.changeSilence(id, func(s *Silence, _ time.Time) {
+		d.StartsAt = s.StartsAt
+		s.Definition = d
+	})
+}
+
+// changeSilence writes the digests that are due, changes a silence that is not over, and plans its
+// next digests.
+func (db *Postgres) changeSilence(id uuid.UUID, change func(s *Silence, now time.Time)) error {
 	return db.tx(func() error {
-		s, there := db.silences.get(id)
 		now := db.now()
+		for db.digestSilence(id, now, nil) {
+		}
+		s, there := db.silences.get(id)
 		if over := s.Over(); !there || over != nil && !over.After(now) {
 			return ErrConflict
 		}
-		s.EndedAt = &now
+		was := s
+		change(&s, now)
 		s.Version++
+		if db.has(SilenceDigestsPlanned) {
+			s.Digests = s.replan(&was, now)
+		}
 		db.silences.put(id, s)
 		return nil
 	})
 }
 
 // Silence returns a silence.
-func (db *Postgres) Silence(id uuid.UUID) (silences.Silence, bool) { return db.silences.get(id) }
+func (db *Postgres) Silence(id uuid.UUID) (silences.Silence, bool) {
+	s, there := db.silences.get(id)
+	return s.Silence, there
+}

@@ -10,6 +10,7 @@ export interface NotificationFilter {
   alertId: readonly string[];
   digestId: readonly string[];
   silenceId: readonly string[];
+  digestOfSilenceId: readonly string[];
   /** Created within this number of hours before now; 0 is no restriction. */
   hours: number;
   /** Text in the title of the alert, or an id. */
@@ -38,7 +39,7 @@ function page(
   limit: number,
   signal: AbortSignal,
 ): Promise<NotificationPage> {
-  const { status, webhookId, ruleId, alertId, digestId, silenceId, q } = filter;
+  const { status, webhookId, ruleId, alertId, digestId, silenceId, digestOfSilenceId, q } = filter;
   // Rule and alert are known for the messages in a digest, but not for the digest.
   const onlyMessages = ruleId.length + alertId.length + digestId.length === 0;
   const lists = {
@@ -48,6 +49,7 @@ function page(
     alertId: [...alertId],
     digestId: [...digestId],
     silenceId: [...silenceId],
+    digestOfSilenceId: [...digestOfSilenceId],
   };
   const query = { ...lists, ...since(filter), onlyMessages, limit, ...(q ? { q } : {}), ...(cursor ? { cursor } : {}) };
   return body(client.GET("/notifications", { signal, params: { query } }));

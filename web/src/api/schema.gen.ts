@@ -4279,6 +4279,13 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             createdBy: string;
+            /** @description Whether digests list what was suppressed. */
+            digest: boolean;
+            /**
+             * Format: int64
+             * @description Digests that list what it has suppressed and that are still kept.
+             */
+            digests: number;
             /**
              * Format: date-time
              * @description When a person ended it early.
@@ -4334,6 +4341,12 @@ export interface components {
         };
         /** @description The part of a silence that a person writes. */
         SilenceDefinition: {
+            /**
+             * @description Whether each webhook gets a digest of what was suppressed for it, when the silence ends or is ended, and when
+             *     each window of its recurrence ends. A webhook for which nothing was suppressed gets none.
+             * @default false
+             */
+            digest?: boolean;
             /**
              * Format: date-time
              * @description At most 366 days after the start. It may be absent if the silence recurs; it then never ends.
@@ -5947,8 +5960,10 @@ export interface operations {
                 alertId?: string[];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
-                /** @description Members of these digests. */
+                /** @description What these digests contain: the notifications that they replace, or the suppressed ones that they list. */
                 digestId?: string[];
+                /** @description The digests that list what these silences have suppressed. */
+                digestOfSilenceId?: string[];
                 /** @description Created at or after this instant. */
                 from?: string;
                 /** @description The maximum number of entries. */

@@ -167,7 +167,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
   const { data: rules } = useQuery(ruleList());
   const change = (next: Record<string, unknown>) =>
     void navigate({ to: ".", search: parseSearch({ ...search, ...next }), replace: true });
-  const single = (["alert", "digest", "silence"] as const).find((name) => search[name] !== undefined);
+  const single = (["alert", "digest", "silence", "digestsOf"] as const).find((name) => search[name] !== undefined);
   return (
     <search className={styles.filters}>
       <FilterMenu
@@ -193,7 +193,7 @@ function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: Ref
       />
       {single && (
         <Button look="quiet" onClick={() => change({ [single]: undefined })}>
-          Clear the {single} filter
+          Clear the {single === "digestsOf" ? "silence" : single} filter
         </Button>
       )}
       <SearchField
@@ -266,12 +266,14 @@ function List({ filter, openId, narrow }: ListProps) {
 }
 
 function NoMessages({
-  filter: { status, webhookId, ruleId, alertId, digestId, silenceId, hours, q },
+  filter: { status, webhookId, ruleId, alertId, digestId, silenceId, digestOfSilenceId, hours, q },
 }: {
   filter: NotificationFilter;
 }) {
   const narrowed =
-    [status, webhookId, ruleId, alertId, digestId, silenceId].some((list) => list.length > 0) || hours > 0 || q !== "";
+    [status, webhookId, ruleId, alertId, digestId, silenceId, digestOfSilenceId].some((list) => list.length > 0) ||
+    hours > 0 ||
+    q !== "";
   return narrowed ? (
     <Empty icon={IconSearch} title="No matching messages">
       <p>

@@ -9,6 +9,8 @@ export interface DeliverySearch {
   alert?: string[];
   digest?: string[];
   silence?: string[];
+  /** The digests that list what a silence suppressed. */
+  digestsOf?: string[];
   within?: string;
   q?: string;
 }
@@ -37,7 +39,7 @@ export function parseSearch(raw: Record<string, unknown>): DeliverySearch {
   const search: DeliverySearch = {};
   const status = texts(raw.status).filter((s) => statuses.some((known) => known.toLowerCase() === s));
   if (status.length > 0) search.status = status;
-  for (const name of ["webhook", "rule", "alert", "digest", "silence"] as const) {
+  for (const name of ["webhook", "rule", "alert", "digest", "silence", "digestsOf"] as const) {
     const ids = texts(raw[name]).filter((id) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id));
     if (ids.length > 0) search[name] = ids;
   }
@@ -58,15 +60,22 @@ export function toFilter(search: DeliverySearch): NotificationFilter {
     alertId: search.alert ?? [],
     digestId: search.digest ?? [],
     silenceId: search.silence ?? [],
+    digestOfSilenceId: search.digestsOf ?? [],
     hours: spans.find(({ value }) => value === search.within)?.hours ?? 0,
     q: search.q ?? "",
   };
 }
 
 /** The states that a retry of all matching messages applies to; none if it does not apply. */
-export function toRetry({ status, digestId, silenceId, q }: NotificationFilter): readonly Retriable[] {
+export function toRetry({
+  status,
+  digestId,
+  silenceId,
+  digestOfSilenceId,
+  q,
+}: NotificationFilter): readonly Retriable[] {
   // The API cannot retry the results of a text search, nor all that a silence has suppressed.
-  if (digestId.length + silenceId.length > 0 || q !== "") return [];
+  if (digestId.length + silenceId.length + digestOfSilenceId.length > 0 || q !== "") return [];
   // Messages that will be retried anyway are only included if the person selects them.
   return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
 }

@@ -19,9 +19,9 @@ const most = 10_000;
 export function countOf(
   status: NotificationStatus,
   counts: NotificationCounts | undefined,
-  { rule, alert, digest, silence, q }: DeliverySearch,
+  { rule, alert, digest, silence, digestsOf, q }: DeliverySearch,
 ): string {
-  if (!counts || rule || alert || digest || silence || q) return "";
+  if (!counts || rule || alert || digest || silence || digestsOf || q) return "";
   const count = counts[counted[status]];
   return count >= most ? `${number(most)}+` : number(count);
 }

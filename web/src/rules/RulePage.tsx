@@ -189,6 +189,7 @@ function Deliveries({ rule }: { rule: Rule }) {
     alertId: [],
     digestId: [],
     silenceId: [],
+    digestOfSilenceId: [],
     hours: 0,
     q: "",
   };

@@ -27,7 +27,7 @@ import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, v
 import { SilenceFields } from "./SilenceFields";
 import { Preview } from "./SilencePreview";
 import { State } from "./SilencesPage";
-import { SuppressedBy } from "./SuppressedBy";
+import { Digests, SuppressedBy } from "./SuppressedBy";
 import { parseNewSilence } from "./search";
 import styles from "./silences.module.css";
 
@@ -221,7 +221,14 @@ function Standing({ silence, over }: { silence: Silence; over: boolean }) {
             , last changed by {silence.updatedBy} on <ExactTime at={silence.updatedAt} />
           </>
         )}
-        .{over && " It has ended and can no longer be changed."}
+        .
+        {(silence.digest || silence.digests > 0) && (
+          <>
+            {" "}
+            Digests: <Digests silence={silence} />.
+          </>
+        )}
+        {over && " It has ended and can no longer be changed."}
       </p>
     </div>
   );

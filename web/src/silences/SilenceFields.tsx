@@ -103,6 +103,15 @@ function WhenSection({ form, begun }: OfForm & { begun: boolean }) {
           onChange={(at) => form.setFieldValue("endsAt", at)}
         />
       </div>
+      <Checkbox
+        label="Send a digest at the end"
+        description={
+          recurs
+            ? "At the end of each window, each webhook gets one message that lists what was suppressed for it."
+            : "Each webhook gets one message that lists what was suppressed for it."
+        }
+        {...form.getInputProps("digest", { type: "checkbox" })}
+      />
     </FormSection>
   );
 }

@@ -17,7 +17,9 @@ const silence = {
   state: "ACTIVE",
   from: "2026-11-23T10:00:00Z",
   until: "2099-11-23T12:00:00Z",
+  digest: false,
   suppressed: 12,
+  digests: 0,
   createdAt: "2026-11-23T10:00:00Z",
   createdBy: "ada@example.com",
   updatedAt: "2026-11-23T10:00:00Z",
@@ -72,6 +74,35 @@ test("a silence is listed with what it is about, and ended", async () => {
   expect(await screen.findByRole("row", { name: /ERP maintenance/ })).toBeVisible();
   const tabs = within(screen.getByRole("navigation", { name: "Which silences" })).getAllByRole("link");
   expect(tabs.map((tab) => tab.getAttribute("aria-current"))).toEqual([null, "page"]);
+});
+
+test("a digest is asked for, and the list says what came of it", async () => {
+  answersPreview();
+  let sent: Record<string, unknown> = {};
+  const due = { ...silence, id: "0192f0c1-0000-7000-8000-0000000000a2", name: "Deploy", digest: true };
+  const done = { ...silence, digest: true, digests: 2 };
+  const nothing = { ...due, id: "0192f0c1-0000-7000-8000-0000000000a3", name: "Quiet night", state: "PAST" };
+  server.use(
+    http.get(api("/silences"), () => HttpResponse.json({ items: [done, due, nothing] })),
+    http.post(api("/silences"), async ({ request }) => {
+      sent = (await request.json()) as Record<string, unknown>;
+      return HttpResponse.json(due, { status: 201 });
+    }),
+  );
+  const { user } = open("/silences/new");
+  await user.type(await screen.findByRole("textbox", { name: "Name" }), "Deploy");
+  const box = screen.getByRole("checkbox", { name: "Send a digest at the end" });
+  expect(box).not.toBeChecked();
+  await user.click(box);
+  await user.click(screen.getByRole("button", { name: "Create the silence" }));
+  const row = within(await screen.findByRole("row", { name: /ERP maintenance/ }));
+  expect(sent).toMatchObject({ name: "Deploy", digest: true });
+  expect(row.getByRole("link", { name: "2 digests" })).toHaveAttribute("href", `/deliveries?digestsOf=${silence.id}`);
+  const waiting = within(screen.getByRole("row", { name: /Deploy/ }));
+  expect(waiting.getByText("digest at the end")).toBeVisible();
+  expect(within(screen.getByRole("row", { name: /Quiet night/ })).getByText("no digest")).toBeVisible();
+  await user.click(waiting.getByRole("button", { name: "End Deploy" }));
+  expect(await screen.findByText(/Each webhook gets a digest that lists them/)).toBeVisible();
 });
 
 test("viewers cannot make or end silences", async () => {

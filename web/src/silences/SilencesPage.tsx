@@ -14,7 +14,7 @@ import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { matchWords, recurrenceWords } from "./form";
-import { SuppressedBy } from "./SuppressedBy";
+import { Digests, SuppressedBy } from "./SuppressedBy";
 import { parseSilences } from "./search";
 import styles from "./silences.module.css";
 
@@ -109,7 +109,7 @@ function Open({ mayCreate, mayEnd }: { mayCreate: boolean; mayEnd: boolean }) {
           onClose={() => setEnding(undefined)}
         >
           Messages are sent again from now on. Those that it has suppressed stay suppressed; you can send them from the
-          deliveries page.
+          deliveries page.{ending.digest && " Each webhook gets a digest that lists them."}
         </RemoveDialog>
       )}
     </>
@@ -179,6 +179,11 @@ function SilenceTable({ silences, actions }: TableProps) {
             </td>
             <td data-label="Suppressed">
               <SuppressedBy silence={silence} />
+              {(silence.digest || silence.digests > 0) && (
+                <div className={table.sub}>
+                  <Digests silence={silence} />
+                </div>
+              )}
             </td>
             {actions && (
               <td>

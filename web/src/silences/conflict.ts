@@ -10,13 +10,14 @@ const parts = {
   reason: "Reason",
   match: "Matching alerts",
   when: "Schedule",
+  digest: "Digest",
 } as const;
 
 type Part = keyof typeof parts;
 
 /** The value of a part for comparison, and its text. */
 function read(values: Values, ruleName: (id: string) => string): Record<Part, { exact: string; words: string }> {
-  const { name, reason, startsAt, endsAt } = values;
+  const { name, reason, startsAt, endsAt, digest } = values;
   const match = matchOf(values);
   const when = [instant(startsAt), instant(endsAt), recurrenceOf(values)];
   return {
@@ -24,6 +25,7 @@ function read(values: Values, ruleName: (id: string) => string): Record<Part, { 
     reason: { exact: reason, words: reason },
     match: { exact: JSON.stringify(match), words: matchWords(match, ruleName) },
     when: { exact: JSON.stringify(when), words: whenWords(values) },
+    digest: { exact: String(digest), words: digest ? "Sent at the end" : "None" },
   };
 }
 
@@ -64,5 +66,6 @@ export function merged({ theirs, mine }: Record<Side, Values>, own: readonly Par
     weekdays,
     from,
     hours,
+    digest: of("digest").digest,
   };
 }

@@ -25,7 +25,9 @@ const stored: Silence = {
   endsAt: "2026-11-24T10:00:00Z",
   recurrence: { timeZone: "Europe/Berlin", weekdays: ["MON", "FRI"], from: "22:00", durationMinutes: 90 },
   state: "ACTIVE",
+  digest: true,
   suppressed: 2,
+  digests: 0,
   createdAt: "2026-11-23T10:00:00Z",
   createdBy: "ada",
   updatedAt: "2026-11-23T10:00:00Z",
@@ -33,8 +35,8 @@ const stored: Silence = {
 };
 
 test("an edit that changes nothing says what is stored", () => {
-  const { name, reason, match, recurrence, startsAt, endsAt } = stored;
-  expect(definitionOf(valuesOf(stored))).toEqual({ name, reason, match, recurrence, startsAt, endsAt });
+  const { name, reason, match, recurrence, startsAt, endsAt, digest } = stored;
+  expect(definitionOf(valuesOf(stored))).toEqual({ name, reason, match, recurrence, startsAt, endsAt, digest });
 });
 
 test("a blank form says nothing about alerts", () => {

@@ -38,6 +38,7 @@ export interface Values extends MatchValues {
   weekdays: Weekday[];
   from: string;
   hours: string;
+  digest: boolean;
 }
 
 export function blankMatch(): MatchValues {
@@ -74,6 +75,7 @@ export function blank(): Values {
     weekdays: [],
     from: "22:00",
     hours: "8",
+    digest: false,
   };
 }
 
@@ -101,6 +103,7 @@ export const fields = [
   "recurrence.weekdays",
   "recurrence.from",
   "recurrence.durationMinutes",
+  "digest",
 ] as const;
 
 const ofServer: Record<string, string> = {
@@ -169,6 +172,7 @@ export function definitionOf(v: Values): SilenceDefinition {
     match: matchOf(v),
     ...compact({ startsAt: v.startsAt, endsAt: v.endsAt }),
     ...(recurrence ? { recurrence } : {}),
+    ...(v.digest ? { digest: true } : {}),
   };
 }
 
@@ -206,6 +210,7 @@ export function valuesOf(silence: Silence): Values {
     reason: silence.reason,
     startsAt: silence.startsAt,
     endsAt: silence.endsAt ?? "",
+    digest: silence.digest,
     ...(recurrence
       ? {
           recurs: true,
