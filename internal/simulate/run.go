@@ -154,7 +154,7 @@ func QuietHours(seed uint64) bool { return seed%5 == 0 }
 func Resolves(seed uint64) bool { return seed%7 < 2 }
 
 // SilenceDigests reports whether people of a seed ask for digests of what silences suppress, and edit silences.
-func SilenceDigests(seed uint64) bool { return seed%4 == 1 }
+func SilenceDigests(seed uint64) bool { return seed%4 == 2 }
 
 // Run simulates, in a bubble that it may use up: everything in it has ended when Run returns.
 func Run(bubble Bubble, o Options) Result {

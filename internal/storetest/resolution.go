@@ -47,9 +47,9 @@ func (l *law) alertsRaised(n int) (ids []uuid.UUID) {
 	return ids
 }
 
-// end returns the message that says to the webhook that an alert was resolved, for the nth time.
-func (l *law) end(alert uuid.UUID, nth int) uuid.UUID {
-	return notify.ID(alert, l.webhook, notify.ReasonResolved, nth-1)
+// end returns the message that says to the webhook that an alert was resolved.
+func (l *law) end(alert uuid.UUID) uuid.UUID {
+	return notify.ID(alert, l.webhook, notify.ReasonResolved, 0)
 }
 
 // proven resolves alerts by evidence, and returns how many.
@@ -88,7 +88,7 @@ func resolvedByAge(l *law) {
 	l.equal("resolved again", l.aged(r, 10), 0)
 	l.equal("the young one", l.Alert(young[0]), alerts.Firing)
 	for _, id := range ids[1:] {
-		l.is(l.end(id, 1), notify.Pending)
+		l.is(l.end(id), notify.Pending)
 	}
 	// Of each alert, the end follows what was to be said before.
 	l.equal("claimed", len(l.claim("a", 20)), 5)
@@ -117,7 +117,7 @@ func resolvedByEvidence(l *law) {
 	l.must(l.Resolve(ids[2]))
 	l.equal("resolved", l.proven(r, ids...), 2)
 	l.equal("resolved again", l.proven(r, ids...), 0)
-	l.is(l.end(ids[0], 1), notify.Pending)
+	l.is(l.end(ids[0]), notify.Pending)
 	l.equal("open", len(open(nil, 9)), 0)
 	// Without the wish, nobody is notified.
 	l.rule.NotifyOnResolve = false
@@ -189,7 +189,7 @@ func resolvedAfterQuiet(l *law) {
 	l.equal("claimed", len(l.claim("a", 9)), 0)
 	heard, _ := l.raiseQuiet(rules.Warning, 1)
 	l.equal("resolved", l.proven(r, heard), 1)
-	l.is(l.end(heard, 1), notify.Pending)
+	l.is(l.end(heard), notify.Pending)
 }
 
 func resolvedInSilence(l *law) {
@@ -199,10 +199,10 @@ func resolvedInSilence(l *law) {
 	l.must(l.EndSilence(id))
 	l.equal("resolved", l.proven(l.take(), ids...), 1)
 	// Whoever has not heard of an alert is not notified of its end.
-	l.equal("suppressed by", l.SuppressedBy(l.end(ids[0], 1)), id)
+	l.equal("suppressed by", l.SuppressedBy(l.end(ids[0])), id)
 	heard := l.alertsRaised(1)
 	id = l.silence("another", 0, orders())
 	l.equal("resolved", l.proven(l.take(), heard...), 1)
-	l.equal("suppressed by", l.SuppressedBy(l.end(heard[0], 1)), id)
+	l.equal("suppressed by", l.SuppressedBy(l.end(heard[0])), id)
 	l.equal("claimed", len(l.claim("a", 9)), 1)
 }
