@@ -105,6 +105,28 @@ func (c *Calendar) hours() (from, to int, err error) {
 	return from, to, nil
 }
 
+// longest returns the longest time without a break in the hours of the calendar, in seconds of a
+// week without a change of clocks. ends is false if the hours never end, or the calendar is invalid.
+func (c *Calendar) longest() (seconds int, ends bool) {
+	from, to, err := c.hours()
+	if err != nil {
+		return 0, false
+	}
+	if to-from < daySeconds {
+		return to - from, true
+	}
+	// Whole days meet.
+	days, most := 0, 0
+	week := Weekdays()
+	for i := range 2 * len(week) {
+		if days++; !slices.Contains(c.Weekdays, week[i%len(week)]) {
+			days = 0
+		}
+		most = max(most, days)
+	}
+	return most * daySeconds, 0 < most && most < len(week)
+}
+
 // location returns the time zone. The local zone of this process is not accepted.
 func (c *Calendar) location() (*time.Location, error) {
 	if c.TimeZone == "" || strings.EqualFold(c.TimeZone, "local") {

@@ -38,7 +38,8 @@ const (
 	attributeRequired        = "Name the attribute whose values are counted"
 	attributeNotApplicable   = "Only groupBy ATTRIBUTE takes an attribute — leave it out"
 	weekdaysRequired         = "Choose at least one weekday"
-	windowAboveCalendar      = "Must not be longer than the hours of the calendar, because it would never lie within them"
+	windowAboveCalendar      = "Must be shorter than the hours of the calendar, because it would never lie within them"
+	forAboveCalendar         = "With the window, must be shorter than the hours of the calendar, because the alert would never fire"
 	timeOfDayRequired        = "Must be a time of day such as 08:00"
 	timeZoneRequired         = "Must be a time zone such as Europe/Berlin"
 	webhooksNotApplicable    = "The routing policy decides who is notified — name no webhooks"
@@ -165,9 +166,10 @@ func crossAbsence(d *Definition, report func(wrong bool, value any, name, field,
 	}
 	report(len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
 	if c := d.Calendar; c != nil {
-		from, to, err := c.hours()
-		wholeDays := from == 0 && to == daySeconds
-		report(err == nil && !wholeDays && d.WindowSeconds > to-from, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowAboveCalendar)
+		longest, ends := c.longest()
+		wide := ends && d.WindowSeconds >= longest
+		report(wide, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowAboveCalendar)
+		report(ends && !wide && d.WindowSeconds+d.ForDurationSeconds >= longest, d.ForDurationSeconds, "forDurationSeconds", "ForDurationSeconds", "out_of_range", forAboveCalendar)
 	}
 }
 

@@ -120,6 +120,9 @@ func Explain(e *rules.Exchange, s *Standing) Explanation {
 			return x.say(NotMatched, "It ended before the edit of %s, and does not meet the condition of that time.", instant(s.Rule.Former[was].ToNS))
 		}
 	}
+	if s.Rule.FireMode == rules.RatioInWindow && len(x.Unmet) > 0 && !slices.ContainsFunc(x.Unmet, func(field string) bool { return strings.HasPrefix(field, "scope.") }) {
+		return x.say(NotMatched, "It does not meet the filter, so it counts only in the volume of which the share is calculated.")
+	}
 	if len(x.Unmet) > 0 {
 		return x.say(NotMatched, "It does not meet the condition.")
 	}

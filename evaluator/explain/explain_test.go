@@ -62,6 +62,12 @@ func TestExplain(t *testing.T) {
 		"excluded": {func(s *explain.Standing) {
 			s.Rule.Scope.NotRoutes, s.Rule.Filter.NotErrorTypes = []string{"a"}, []string{"Timeout"}
 		}, explain.NotMatched, []string{"scope.notRoutes", "filter.notErrorTypes"}, ""},
+		"in the volume of a share": {func(s *explain.Standing) {
+			s.Rule.FireMode, s.Rule.WindowSeconds, s.Rule.Filter.ErrorTypes = rules.RatioInWindow, 60, []string{"Refused"}
+		}, explain.NotMatched, []string{"filter.errorTypes"}, "counts only in the volume"},
+		"not in the volume of a share": {func(s *explain.Standing) {
+			s.Rule.FireMode, s.Rule.WindowSeconds, s.Rule.Scope = rules.RatioInWindow, 60, elsewhere
+		}, explain.NotMatched, []string{"scope.applications"}, "does not meet the condition."},
 		"disabled": {func(s *explain.Standing) { s.Rule.Enabled = false }, explain.Disabled, nil, "it would match"},
 		"disabled, and would not match": {
 			func(s *explain.Standing) { s.Rule.Enabled, s.Rule.Scope = false, elsewhere },

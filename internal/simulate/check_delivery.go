@@ -25,7 +25,6 @@ func (w *world) checkMessage(id uuid.UUID) {
 			w.violate("P3", "message %s is lost while it is to be delivered", short(id))
 		}
 		known.exists, known.waiting, known.delivered, known.discarded = false, false, -1, false
-		delete(t.suppressed, id)
 		return
 	}
 	known.fresh = !known.exists && !t.inFailover

@@ -79,6 +79,10 @@ func (w *world) checkHeld(messages []uuid.UUID) {
 			}
 		case was != nil && !t.lostCommits.IsZero() && m.Settlement != nil && m.Settlement.Status == notify.Delivered:
 			delete(t.quieted, id) // a failover took its release back, and the success of the attempt that followed is stored
+		case was != nil && was.reason == notify.ReasonDigest: // of a silence, which is about no alert
+			if delete(t.quieted, id); was.until.After(w.pgNow()) || m.Row == nil {
+				w.violate("P3", "digest %s leaves quiet hours before %s, when they end, or is not sent", short(id), w.instant(was.until.UnixNano()))
+			}
 		case was != nil:
 			of := target{was.alert, was.webhook}
 			if left[of] == nil {

@@ -372,6 +372,7 @@ func (w *world) write(e *exchange, afterNS int64) {
 	}
 	r := model.Row{Exchange: rules.Exchange{
 		TenantID: e.tenant, StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: e.app, Route: "to-erp", ExecutionID: e.id, Status: e.status,
+		CorrelationID: e.customer,
 	}}
 	if e.customer != "" {
 		r.Attributes = map[string]string{"customer": e.customer}

@@ -94,7 +94,10 @@ func (w *world) drawResolution(d *rules.Definition) {
 		by.AfterSeconds = []int{60, 600, 7200}[w.rand.IntN(3)]
 	}
 	if evidence := w.rand.IntN(3); evidence > 0 && !slices.Contains(d.Filter.Statuses, rules.Completed) {
-		by.Evidence, by.Attribute = rules.EvidenceAttribute, "customer"
+		// The correlation id of an exchange is its customer, too.
+		if by.Evidence = rules.EvidenceCorrelation; evidence == 1 {
+			by.Evidence, by.Attribute = rules.EvidenceAttribute, "customer"
+		}
 	}
 	d.Resolution, d.NotifyOnResolve = &by, w.rand.IntN(3) > 0
 	if by == (rules.Resolution{}) {
@@ -107,7 +110,7 @@ func saysResolution(r *rules.Resolution) string {
 	if r == nil {
 		return "none"
 	}
-	return fmt.Sprintf("after %d s, by %q", r.AfterSeconds, r.Attribute)
+	return fmt.Sprintf("after %d s, by %q %q", r.AfterSeconds, r.Evidence, r.Attribute)
 }
 
 // mend writes completed exchanges of the same place and customer as failed ones: some began after these had ended,

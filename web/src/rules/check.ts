@@ -207,6 +207,19 @@ function hoursLong({ from, to }: Calendar): number | undefined {
   return end > begin ? end - begin : end - begin + 24 * 60;
 }
 
+/** The longest time without a break in the hours of a calendar, in seconds; undefined if they never end. */
+function longestHours(calendar: Calendar): number | undefined {
+  const long = hoursLong(calendar);
+  if (long === undefined || long < 24 * 60) return long && long * 60;
+  let [days, most] = [0, 0];
+  // Whole days meet.
+  for (const day of [...weekdays, ...weekdays]) {
+    days = calendar.weekdays.includes(day) ? days + 1 : 0;
+    most = Math.max(most, days);
+  }
+  return most > 0 && most < weekdays.length ? most * 86_400 : undefined;
+}
+
 function hours(report: Report, { timeZone, weekdays: days, from, to }: Calendar): void {
   const time = "Must be a time of day such as 08:00";
   if ((minutes(from) ?? 24 * 60) === 24 * 60) report("calendar.from", "time_of_day", time);
@@ -344,7 +357,7 @@ function namesOf({ groupBy, scope = {} }: Partial<RuleDefinition>): [string[], s
 
 /** What a rule on absence expects. */
 function expecting(report: Report, rule: Partial<RuleDefinition>): void {
-  const { groupBy, expected = [], learnDays = 0, calendar, windowSeconds = 0 } = rule;
+  const { groupBy, expected = [], learnDays = 0, calendar, windowSeconds = 0, forDurationSeconds = 0 } = rule;
   const code = "not_applicable";
   if (groupBy === "ERROR_TYPE") {
     report("groupBy", code, "Errors are not expected — group by route, application, environment or attribute");
@@ -377,11 +390,14 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
     }
   }
   if (!calendar) return;
-  const long = hoursLong(calendar);
-  const wholeDays = calendar.from === "00:00" && (calendar.to === "24:00" || calendar.to === "00:00");
-  if (long !== undefined && !wholeDays && windowSeconds > long * 60) {
-    const message = "Must not be longer than the hours of the calendar, because it would never lie within them";
+  const longest = longestHours(calendar) ?? Number.POSITIVE_INFINITY;
+  if (windowSeconds >= longest) {
+    const message = "Must be shorter than the hours of the calendar, because it would never lie within them";
     report("windowSeconds", "out_of_range", message);
+  } else if (windowSeconds + forDurationSeconds >= longest) {
+    const message =
+      "With the window, must be shorter than the hours of the calendar, because the alert would never fire";
+    report("forDurationSeconds", "out_of_range", message);
   }
 }
 
