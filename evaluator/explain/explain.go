@@ -71,6 +71,21 @@ type Standing struct {
 type Alert struct {
 	ID    uuid.UUID
 	State alerts.State
+	// Messages is how many messages there are about it, Suppressed how many of them silences suppressed.
+	Messages, Suppressed int
+}
+
+// detail says what became of an alert. Whoever asks why no message came learns that it was silenced.
+func (a *Alert) detail() string {
+	text := "It has an alert, which is " + strings.ToLower(string(a.State)) + "."
+	switch {
+	case a.Suppressed == 0:
+		return text
+	case a.Suppressed < a.Messages:
+		return fmt.Sprintf("%s Silences suppressed %d of its %d messages.", text, a.Suppressed, a.Messages)
+	default:
+		return text + " It was silenced: silences suppressed all its messages."
+	}
 }
 
 // Explanation is the verdict of a rule about an exchange, with its reason.
@@ -91,7 +106,7 @@ type Explanation struct {
 func Explain(e *rules.Exchange, s *Standing) Explanation {
 	x := Explanation{RuleID: s.Rule.ID, RuleName: s.Rule.Name, Alert: s.Alert}
 	if s.Alert != nil {
-		return x.say(Alerted, "It has an alert, which is %s.", strings.ToLower(string(s.Alert.State)))
+		return x.say(Alerted, "%s", s.Alert.detail())
 	}
 	present, former, err := conditions(&s.Rule)
 	if s.Err != nil {

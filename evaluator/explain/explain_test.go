@@ -58,6 +58,12 @@ func TestExplain(t *testing.T) {
 			s.Alert = &explain.Alert{ID: uuid.UUID{9}, State: alerts.Acknowledged}
 			s.Rule.Scope, s.Rule.Enabled, s.Failing = elsewhere, false, true
 		}, explain.Alerted, nil, "acknowledged"},
+		"alerted and silenced": {func(s *explain.Standing) {
+			s.Alert = &explain.Alert{ID: uuid.UUID{9}, State: alerts.Firing, Messages: 2, Suppressed: 2}
+		}, explain.Alerted, nil, "silences suppressed all its messages"},
+		"alerted and silenced for a while": {func(s *explain.Standing) {
+			s.Alert = &explain.Alert{ID: uuid.UUID{9}, State: alerts.Firing, Messages: 3, Suppressed: 2}
+		}, explain.Alerted, nil, "Silences suppressed 2 of its 3 messages"},
 		"another application": {func(s *explain.Standing) { s.Rule.Scope = elsewhere }, explain.NotMatched, []string{"scope.applications"}, ""},
 		"excluded": {func(s *explain.Standing) {
 			s.Rule.Scope.NotRoutes, s.Rule.Filter.NotErrorTypes = []string{"a"}, []string{"Timeout"}

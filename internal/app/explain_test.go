@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/evaluator/explain"
 	"tocsin/rules"
 )
@@ -19,7 +21,10 @@ func TestExplainAgreesWithEvaluation(t *testing.T) {
 		change(&d)
 		return w.ruleOf(d)
 	}
-	all := of("all", func(*rules.Definition) {})
+	l := newListener(t)
+	all := of("all", func(d *rules.Definition) {
+		d.WebhookIDs = []uuid.UUID{w.chooses(l, "silenced", nil), w.chooses(l, "another", nil)}
+	})
 	of("elsewhere", func(d *rules.Definition) { d.Scope.NotApplications = []string{"ord*"} })
 	off := of("off", func(*rules.Definition) {})
 	if _, err := w.db.Rules().SetEnabled(t.Context(), tenant, off.ID, false); err != nil {
@@ -39,6 +44,28 @@ func TestExplainAgreesWithEvaluation(t *testing.T) {
 	want := map[string]explain.Verdict{"all": explain.Alerted, "elsewhere": explain.NotMatched, "off": explain.Disabled, "later": explain.NotArmed}
 	if got := w.explained("x"); !maps.Equal(got, want) {
 		t.Errorf("after it: %v, want %v", got, want)
+	}
+	silenced := func() explain.Alert {
+		t.Helper()
+		standings, err := w.db.Rules().Standings(t.Context(), tenant, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range standings {
+			if a := standings[i].Alert; a != nil {
+				return *a
+			}
+		}
+		t.Fatal("no rule has an alert")
+		return explain.Alert{}
+	}
+	if a := silenced(); a.Messages != 2 || a.Suppressed != 0 {
+		t.Errorf("of %d messages silences suppressed %d", a.Messages, a.Suppressed)
+	}
+	w.exec(`with gone as (delete from outbox where notification_id = (select min(notification_id::text)::uuid from notification) returning notification_id)
+		insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id) select notification_id, $1, 'SUPPRESSED', now(), false, gen_random_uuid() from gone`, tenant)
+	if a := silenced(); a.Messages != 2 || a.Suppressed != 1 {
+		t.Errorf("of %d messages silences suppressed %d, want 1 of 2", a.Messages, a.Suppressed)
 	}
 	w.exec(`update rule_state set armed_since_ns = $1`, now-int64(10*time.Hour))
 	w.exec(`delete from rule_backfill`)

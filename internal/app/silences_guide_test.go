@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/internal/access"
+	"tocsin/internal/app"
 )
 
 // run executes the commands of a code block; those of other programs are left out.
@@ -35,7 +36,9 @@ func (f *files) run(block string) (ran int) {
 func TestTheGuideToSilencesHolds(t *testing.T) {
 	t.Parallel()
 	const silences = "../../docs/silences.md"
-	f := newFiles(t)
+	w := newWorld(t)
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	f := &files{world: w, base: base, dir: t.TempDir(), admin: newCaller(t, base).signIn(adminEmail, adminPassword)}
 	f.token = f.admin.withToken("guides", access.Admin).token
 	r := newDigestReceiver(t)
 	f.armed(f.rule(r.webhook(f.world)), f.ch.Now(t)-int64(time.Minute))

@@ -29,7 +29,7 @@ func standingOf(row *pgq.RulesStandingRow) explain.Standing {
 		s.Problem = *row.Problem
 	}
 	if row.AlertID != nil && row.State != nil {
-		s.Alert = &explain.Alert{ID: *row.AlertID, State: alerts.State(*row.State)}
+		s.Alert = &explain.Alert{ID: *row.AlertID, State: alerts.State(*row.State), Messages: int(row.Messages), Suppressed: int(row.Suppressed)}
 	}
 	if s.Rule, s.Err = ruleOf(row.Rule, row.ArmedSinceNs, nil); s.Err != nil {
 		return s

@@ -50,7 +50,10 @@ const rulesStanding = `-- name: RulesStanding :many
 select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns, p.problem,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        exists (select from rule_failing f where f.rule_id = r.rule_id) as announced,
-       a.alert_id, a.state
+       a.alert_id, a.state,
+       (select count(*) from notification n where n.alert_id = a.alert_id and n.about is null)::bigint as messages,
+       (select count(*) from notification n join settlement s using (notification_id)
+        where n.alert_id = a.alert_id and n.about is null and s.status = 'SUPPRESSED')::bigint as suppressed
 from rule r
 join rule_progress p using (rule_id)
 left join alert a on a.rule_id = r.rule_id and a.execution_id = ($1::text) collate "C"
@@ -78,9 +81,12 @@ type RulesStandingRow struct {
 	Announced        bool
 	AlertID          *uuid.UUID
 	State            *string
+	Messages         int64
+	Suppressed       int64
 }
 
-// Returns every rule of a tenant, its progress, and its alert about an exchange.
+// Returns every rule of a tenant, its progress, and its alert about an exchange, with how many messages
+// there are about that and how many of them silences suppressed.
 func (q *Queries) RulesStanding(ctx context.Context, arg RulesStandingParams) ([]RulesStandingRow, error) {
 	rows, err := q.db.Query(ctx, rulesStanding, arg.ExecutionKey, arg.TenantID)
 	if err != nil {
@@ -133,6 +139,8 @@ func (q *Queries) RulesStanding(ctx context.Context, arg RulesStandingParams) ([
 			&i.Announced,
 			&i.AlertID,
 			&i.State,
+			&i.Messages,
+			&i.Suppressed,
 		); err != nil {
 			return nil, err
 		}
