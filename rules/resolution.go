@@ -8,7 +8,8 @@ type Evidence string
 
 // The kinds of evidence.
 const (
-	// EvidenceCorrelation is an exchange with the same correlation id.
+	// EvidenceCorrelation is an exchange of the same environment, application and route with the
+	// same correlation id.
 	EvidenceCorrelation Evidence = "CORRELATION_ID"
 	// EvidenceAttribute is an exchange of the same environment, application and route with
 	// the same value of one attribute.

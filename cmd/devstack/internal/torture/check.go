@@ -83,7 +83,18 @@ type tables struct {
 	alerts        []alert
 	notifications []notification
 	attempts      map[string][]attempt
+	// silenceDigests are the digests of silences, listings what they list.
+	silenceDigests []silenceDigest
+	listings       []listing
 }
+
+// silenceDigest is the digest of a silence, of so many suppressed messages.
+type silenceDigest struct {
+	ID, Hook string
+	Size     int
+}
+
+type listing struct{ NotificationID, DigestID string }
 
 func readTables(ctx context.Context, db querier) (*tables, error) {
 	var t tables
@@ -121,6 +132,13 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 		ORDER BY 1, 2`)
 	if err != nil {
 		return nil, fmt.Errorf("read attempts: %w", err)
+	}
+	if t.silenceDigests, err = read[silenceDigest](ctx, db, `SELECT d.notification_id::text, w.name, d.size
+		FROM digest d JOIN notification USING (notification_id) JOIN webhook w USING (webhook_id) WHERE d.silence_id IS NOT NULL`); err != nil {
+		return nil, fmt.Errorf("read digests of silences: %w", err)
+	}
+	if t.listings, err = read[listing](ctx, db, `SELECT notification_id::text, digest_id::text FROM digest_listing`); err != nil {
+		return nil, fmt.Errorf("read what digests list: %w", err)
 	}
 	t.attempts = map[string][]attempt{}
 	for _, a := range attempts {
@@ -163,6 +181,7 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	w.checkServices(report, t)
 	w.checkQuiet(report, t)
 	w.checkSilenced(report, t)
+	w.checkSilenceDigests(report, t)
 	return report, nil
 }
 

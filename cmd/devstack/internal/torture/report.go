@@ -30,12 +30,13 @@ const (
 	notHeld             finding = "sent within quiet hours"
 	notSuppressed       finding = "sent within a silence"
 	wronglySuppressed   finding = "suppressed without a silence"
+	wrongDigest         finding = "wrong digest of a silence"
 )
 
 func findings() []finding {
 	return []finding{
 		missed, duplicated, unexpected, altered, overlapping, miscounted, notificationMissing, notificationTwice, notificationStray, undelivered,
-		neverReceived, wrongMessage, repeatedOutside, renamed, notHeld, notSuppressed, wronglySuppressed,
+		neverReceived, wrongMessage, repeatedOutside, renamed, notHeld, notSuppressed, wronglySuppressed, wrongDigest,
 	}
 }
 
@@ -65,8 +66,8 @@ type Report struct {
 	Failovers, Lost, RepeatedByFailover int
 	// Held are messages that quiet hours held, Passed critical ones that arrived within them.
 	Held, Passed int
-	// Suppressed are messages that a silence suppressed, Routed alerts that a routing policy led to somebody or nobody.
-	Suppressed, Routed int
+	// Suppressed are messages that a silence suppressed, Listed those of them that its digests list, Routed alerts that a routing policy led to somebody or nobody.
+	Suppressed, Listed, Routed int
 	// Aged and Proven are alerts that age and evidence resolved, Escalated messages of steps, Replayed alerts of rules that
 	// a person replayed.
 	Aged, Proven, Escalated, Replayed int
@@ -116,7 +117,7 @@ func (r *Report) String() string {
 		fmt.Fprintf(&text, "; held by quiet hours %d, passed %d", r.Held, r.Passed)
 	}
 	if r.Suppressed+r.Routed > 0 {
-		fmt.Fprintf(&text, "; suppressed by a silence %d, alerts routed %d", r.Suppressed, r.Routed)
+		fmt.Fprintf(&text, "; suppressed by a silence %d, listed in its digests %d, alerts routed %d", r.Suppressed, r.Listed, r.Routed)
 	}
 	if r.Aged+r.Proven > 0 {
 		fmt.Fprintf(&text, "; resolved by age %d, by evidence %d", r.Aged, r.Proven)

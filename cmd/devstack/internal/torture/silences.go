@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// In the plain form a person makes a silence about the rule [ruleOrders] while exchanges come, and ends it. A rule of its
+// In the plain form a person makes a silence about the rule [ruleOrders] while exchanges come, and ends it. Then each
+// webhook gets one digest, which lists what was suppressed for it. A rule of its
 // own lets a routing policy decide whom its alerts notify.
 
 // hasPolicy says whether a person makes silences and a routing policy.
@@ -90,7 +91,7 @@ func (o *operator) keepSilence(ctx context.Context) error {
 	from := time.Now().UnixNano()
 	made, err := o.call(ctx, http.MethodPost, "/silences", "", map[string]any{
 		"name": name, "match": map[string]any{"rules": []string{o.w.truth.find(ruleOrders).id}},
-		"endsAt": time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339),
+		"endsAt": time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339), "digest": true,
 	})
 	if said, ok := errors.AsType[*answerError](err); ok && said.status < http.StatusInternalServerError {
 		// An attempt whose answer was lost has made it.
@@ -153,5 +154,50 @@ func (w *world) checkSilenced(report *Report, t *tables) {
 		case suppressed:
 			report.Suppressed++
 		}
+	}
+}
+
+// mostListed is how many messages the digest of a silence lists at least, if there are so many.
+const mostListed = 5000
+
+// checkSilenceDigests holds that each webhook has one digest of what was suppressed for it, which lists just that. That it
+// arrived, and once, is demanded of all messages.
+func (w *world) checkSilenceDigests(report *Report, t *tables) {
+	suppressed := map[string]map[string]bool{}
+	for _, n := range t.notifications {
+		if n.Status != aSuppression {
+			continue
+		}
+		if suppressed[n.Hook] == nil {
+			suppressed[n.Hook] = map[string]bool{}
+		}
+		suppressed[n.Hook][n.ID] = true
+	}
+	of := map[string][]silenceDigest{}
+	for _, d := range t.silenceDigests {
+		of[d.Hook] = append(of[d.Hook], d)
+	}
+	for hook, messages := range suppressed {
+		if len(of[hook]) != 1 {
+			report.find(wrongDigest, "%s has %d digests of %d suppressed messages", hook, len(of[hook]), len(messages))
+			continue
+		}
+		d, listed := of[hook][0], 0
+		delete(of, hook)
+		for _, l := range t.listings {
+			switch {
+			case l.DigestID == d.ID && messages[l.NotificationID]:
+				listed++
+			case l.DigestID == d.ID || messages[l.NotificationID]:
+				report.find(wrongDigest, "message %s is listed in digest %s, and that of %s is %s", l.NotificationID, l.DigestID, hook, d.ID)
+			}
+		}
+		if d.Size != len(messages) || listed < min(len(messages), mostListed) {
+			report.find(wrongDigest, "the digest of %s is of %d messages and lists %d, and %d were suppressed", hook, d.Size, listed, len(messages))
+		}
+		report.Listed += listed
+	}
+	for hook, list := range of {
+		report.find(wrongDigest, "%s has %d digests, and nothing was suppressed for it", hook, len(list))
 	}
 }

@@ -119,8 +119,8 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Held < 20 || report.Passed == 0 {
 		t.Errorf("quiet hours held %d messages, and %d passed: too few to mean something", report.Held, report.Passed)
 	}
-	if report.Suppressed < 20 || report.Routed < 20 {
-		t.Errorf("a silence suppressed %d messages, and %d alerts were routed: too few to mean something", report.Suppressed, report.Routed)
+	if report.Suppressed < 20 || report.Listed < 20 || report.Routed < 20 {
+		t.Errorf("a silence suppressed %d messages, its digests listed %d, and %d alerts were routed: too few to mean something", report.Suppressed, report.Listed, report.Routed)
 	}
 	if report.Proven < 30 || report.Replayed < 60 {
 		t.Errorf("evidence resolved %d alerts, and replayed rules raised %d: too few to mean something", report.Proven, report.Replayed)
@@ -230,11 +230,15 @@ func (w *world) bites(t *testing.T, before *Report) {
 				duration_us = NULL WHERE notification_id = ` + someNotification + `)
 			DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside},
 		},
-		"a silence suppressed nothing": {`UPDATE settlement SET status = 'DELIVERED', silence_id = NULL WHERE status = 'SUPPRESSED'`, []finding{notSuppressed, neverReceived}},
+		"a silence suppressed nothing":         {`UPDATE settlement SET status = 'DELIVERED', silence_id = NULL WHERE status = 'SUPPRESSED'`, []finding{notSuppressed, neverReceived, wrongDigest}},
+		"a digest of a silence leaves one out": {`DELETE FROM digest_listing WHERE notification_id = (SELECT min(notification_id::text)::uuid FROM digest_listing)`, []finding{wrongDigest}},
+		"a digest of a silence is lost": {
+			`DELETE FROM notification WHERE notification_id = (SELECT notification_id FROM digest WHERE silence_id IS NOT NULL ORDER BY size DESC LIMIT 1)`, []finding{wrongDigest, wrongMessage},
+		},
 		"a silence suppressed another one": {
 			`UPDATE settlement SET status = 'SUPPRESSED', silence_id = (SELECT silence_id FROM silence) WHERE notification_id = (
 				SELECT notification_id FROM notification n JOIN rule USING (rule_id) JOIN settlement s USING (notification_id)
-				WHERE rule.name = 'all failures' AND s.status = 'DELIVERED' LIMIT 1)`, []finding{wronglySuppressed},
+				WHERE rule.name = 'all failures' AND s.status = 'DELIVERED' LIMIT 1)`, []finding{wronglySuppressed, wrongDigest},
 		},
 		"the policy led elsewhere": {
 			`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook WHERE name = 'quiet') WHERE notification_id = (
