@@ -174,7 +174,9 @@ func TestASilenceSendsADigestAtItsEnd(t *testing.T) {
 	for range 2 {
 		w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleDispatch} })
 	}
-	w.until("the digest has arrived", func() bool { return len(r.all()) > 0 })
+	w.until("the digest is delivered", func() bool {
+		return len(r.all()) > 0 && len(w.column(`select status from notification_status where status = 'DELIVERED'`)) > 0
+	})
 	w.digest()
 	got := r.all()
 	if len(got) != 1 || got[0].Data.Digest.Size != 3 || !cmp.Equal(got[0].Data.Digest.Reasons, map[string]int{"FIRED": 2, "ACKNOWLEDGED": 1}) {
