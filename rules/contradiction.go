@@ -16,6 +16,9 @@ const (
 	attributeContradicts = "No value meets this and the other conditions on the attribute; nothing could match"
 	durationAboveMaximum = "The filter excludes exchanges that last this long; nothing could reach the threshold"
 	expectedFiltered     = "The filter excludes this group, so it would always be missing; change the filter, or remove the group"
+	alwaysAll            = "Every exchange of the scope matches, so the share would always be 100 %; choose one status, or add a condition"
+	evidenceFiltered     = "The filter excludes exchanges with this attribute, so nothing would ever be evidence; change the filter, or name another attribute"
+	learnedFiltered      = "The filter excludes exchanges with this attribute, so no group would be learned; change the filter, or name another attribute"
 )
 
 // crossScope refuses exclusions that leave nothing. A name with wildcards is left out as a whole
@@ -167,4 +170,17 @@ func (f *Filter) leavesOut(key, value string) bool {
 		}
 	}
 	return !meetsAll(list, value)
+}
+
+// leavesOutAll reports whether f excludes every exchange that has an attribute.
+func (f *Filter) leavesOutAll(key string) bool {
+	return slices.ContainsFunc(f.Attributes, func(a AttributeMatch) bool {
+		return a.Key == key && a.Not && a.Op == AttributeExists
+	})
+}
+
+// all reports whether f matches every exchange.
+func (f *Filter) all() bool {
+	used := FieldsOf(&Scope{}, f)
+	return len(f.Statuses) == 2 && !used.ErrorType && !used.Others
 }

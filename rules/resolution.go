@@ -42,5 +42,7 @@ func crossResolution(d *Definition, report func(wrong bool, value any, name, fie
 	report(r.Evidence != "" && slices.Contains(d.Filter.StatusesOrDefault(), Completed), r.Evidence,
 		"resolution.evidence", "Resolution.Evidence", "not_applicable", evidenceNotApplicable)
 	report(r.Evidence == EvidenceAttribute && r.Attribute == "", r.Attribute, "resolution.attribute", "Resolution.Attribute", "required", "")
+	report(r.Evidence == EvidenceAttribute && r.Attribute != "" && d.Filter.leavesOutAll(r.Attribute), r.Attribute,
+		"resolution.attribute", "Resolution.Attribute", "contradiction", evidenceFiltered)
 	report(r.Evidence != EvidenceAttribute && r.Attribute != "", r.Attribute, "resolution.attribute", "Resolution.Attribute", "not_applicable", evidenceAttribute)
 }

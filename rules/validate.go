@@ -157,6 +157,8 @@ func crossAbsence(d *Definition, report func(wrong bool, value any, name, field,
 	report(!grouped && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", expectedNeedsGroup)
 	report(grouped && !listed && d.LearnDays == 0, d.Expected, "expected", "Expected", "required", expectedRequired)
 	report(listed && d.LearnDays != 0, d.LearnDays, "learnDays", "LearnDays", "not_applicable", expectedOrLearned)
+	report(d.GroupBy == GroupByAttribute && d.LearnDays != 0 && d.Filter.leavesOutAll(d.GroupByAttribute), d.GroupByAttribute,
+		"groupByAttribute", "GroupByAttribute", "contradiction", learnedFiltered)
 	some, others := d.Scope.namesOf(d.GroupBy)
 	for i, name := range d.Expected {
 		outside := !NameMatches(some, name) || len(others) > 0 && NameMatches(others, name)
@@ -201,6 +203,7 @@ func crossMeasure(d *Definition, report func(wrong bool, value any, name, field,
 	report((ratio || duration) && d.Threshold != 0, d.Threshold, "threshold", "Threshold", "not_applicable", thresholdNotApplicable)
 	report(ratio && (Thousandths(d.Percent) < 1 || !inThousandths(d.Percent)), d.Percent, "percent", "Percent", "out_of_range", percentRequired)
 	report(!ratio && d.Percent != 0, d.Percent, "percent", "Percent", "not_applicable", other(ratioNotApplicable))
+	report(ratio && d.Filter.all(), d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "contradiction", alwaysAll)
 	short := d.ShortWindowSeconds
 	report(ratio && short != 0 && d.WindowSeconds >= 10 && (short < 10 || short >= d.WindowSeconds), short, "shortWindowSeconds", "ShortWindowSeconds", "out_of_range", shortWindowRange)
 	report(!ratio && short != 0, short, "shortWindowSeconds", "ShortWindowSeconds", "not_applicable", other(ratioNotApplicable))

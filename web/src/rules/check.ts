@@ -91,7 +91,28 @@ function about(report: Report, rule: Partial<RuleDefinition>): void {
   text(report, "note", rule.note, 4000);
 }
 
-function filterOf(report: Report, filter: NonNullable<RuleDefinition["filter"]>): void {
+type Filter = NonNullable<RuleDefinition["filter"]>;
+
+/** Whether a filter excludes every exchange that has an attribute. */
+function excludesAttribute({ attributes = [] }: Filter, key: string): boolean {
+  return attributes.some((match) => match.key === key && match.not && match.op === "EXISTS");
+}
+
+/** Whether a filter matches every exchange. */
+function matchesAll({ statuses = [], minDurationMs, maxDurationMs, errorMessageContains, ...rest }: Filter): boolean {
+  const { errorMessageMatches, errorTypes, notErrorTypes, errorMessageNotContains, errorMessageNotMatches } = rest;
+  const lists = [errorTypes, notErrorTypes, errorMessageNotContains, errorMessageNotMatches, rest.attributes];
+  return (
+    statuses.length === 2 &&
+    minDurationMs === undefined &&
+    maxDurationMs === undefined &&
+    !errorMessageContains &&
+    !errorMessageMatches &&
+    lists.every((list) => !list?.length)
+  );
+}
+
+function filterOf(report: Report, filter: Filter): void {
   const { statuses = [], minDurationMs: least, maxDurationMs: most } = filter;
   bounded(report, "filter.statuses", statuses, 2);
   unique(report, "filter.statuses", statuses);
@@ -275,22 +296,27 @@ function perExchange(report: Report, rule: Partial<RuleDefinition>): void {
     if (rule[field]) report(field, code, notApplicable.counting);
   }
   if (rule.notifyOnResolve && !rule.resolution) report("notifyOnResolve", code, notApplicable.notifyOnResolve);
-  if (rule.resolution) resolving(report, rule.resolution, rule.filter?.statuses ?? []);
+  if (rule.resolution) resolving(report, rule.resolution, rule.filter ?? {});
   for (const [field] of compared) if (rule[field]) report(field, code, notApplicable.counting);
 }
 
 /** What resolves alerts, in addition to people. */
-function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>, statuses: readonly string[]): void {
+function resolving(report: Report, by: NonNullable<RuleDefinition["resolution"]>, filter: Filter): void {
   const { afterSeconds, evidence, attribute } = by;
   if (!afterSeconds && !evidence) {
     report("resolution", "required", "Set the age or the evidence by which alerts are resolved");
   }
-  if (evidence && statuses.includes("COMPLETED")) {
+  if (evidence && filter.statuses?.includes("COMPLETED")) {
     const message =
       "The rule alerts about exchanges that complete, so a completed exchange cannot be evidence; remove COMPLETED from the statuses, or leave it out";
     report("resolution.evidence", "not_applicable", message);
   }
   if (evidence === "ATTRIBUTE" && !attribute) report("resolution.attribute", "required", "Must not be empty");
+  if (evidence === "ATTRIBUTE" && attribute && excludesAttribute(filter, attribute)) {
+    const message =
+      "The filter excludes exchanges with this attribute, so nothing would ever be evidence; change the filter, or name another attribute";
+    report("resolution.attribute", "contradiction", message);
+  }
   if (evidence !== "ATTRIBUTE" && attribute) {
     report("resolution.attribute", "not_applicable", "Only ATTRIBUTE compares an attribute — leave it out");
   }
@@ -333,6 +359,11 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
     if (thousandths < 0.5 || Math.abs(thousandths - Math.round(thousandths)) >= 1e-6) {
       report("percent", "out_of_range", "Must be from 0.001 to 100, with at most three decimals");
     }
+    if (matchesAll(rule.filter ?? {})) {
+      const message =
+        "Every exchange of the scope matches, so the share would always be 100 %; choose one status, or add a condition";
+      report("filter.statuses", "contradiction", message);
+    }
     if (short !== 0 && windowSeconds >= 10 && (short < 10 || short >= windowSeconds)) {
       report("shortWindowSeconds", "out_of_range", "Must be from 10 to less than the window");
     }
@@ -370,6 +401,12 @@ function expecting(report: Report, rule: Partial<RuleDefinition>): void {
   }
   if (expected.length > 0 && learnDays) {
     report("learnDays", code, "The groups are listed — leave it out, or remove the list");
+  }
+  const attribute = rule.groupByAttribute ?? "";
+  if (groupBy === "ATTRIBUTE" && learnDays && excludesAttribute(rule.filter ?? {}, attribute)) {
+    const message =
+      "The filter excludes exchanges with this attribute, so no group would be learned; change the filter, or name another attribute";
+    report("groupByAttribute", "contradiction", message);
   }
   const [some, others] = namesOf(rule);
   for (const [index, name] of expected.entries()) {
