@@ -127,7 +127,7 @@ func findingLine(f *app.ReconciliationFinding) string {
 // person who has just started could take the zeros of the table for a result.
 func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
 	if untilNS == 0 {
-		_, err := fmt.Fprintln(out, "No rule has evaluated any exchanges yet, so nothing was compared.")
+		_, err := fmt.Fprintln(out, "Nothing was compared: no rule has evaluated exchanges yet that can be compared. Try again in a few minutes.")
 		return err
 	}
 	_, err := fmt.Fprintf(out, "Exchanges that ended until %s were compared; newer ones may still be found.\n", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
@@ -138,6 +138,6 @@ func printUntil(out io.Writer, untilNS int64, unjudged []string) error {
 	if more := len(unjudged) - unjudgedNamed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	_, err = fmt.Fprintf(out, "Rules that have not evaluated any exchanges yet, and were not compared: %d (%s).\n", len(unjudged), names)
+	_, err = fmt.Fprintf(out, "Rules that have evaluated nothing older than that, and were not compared: %d (%s).\n", len(unjudged), names)
 	return err
 }
