@@ -82,10 +82,13 @@ func (p *persist) exec(tb testing.TB, sql string, args ...any) {
 }
 
 // page returns the batch that a page of failed exchanges leads to.
-func (p *persist) page() evaluator.Batch {
+func (p *persist) page() evaluator.Batch { return p.failed(pageOf) }
+
+// failed returns the batch that n failed exchanges lead to.
+func (p *persist) failed(n int) evaluator.Batch {
 	to := p.at
 	batch := p.batch()
-	for range pageOf {
+	for range n {
 		to.StartTimeNS += 1_000_000
 		to.ExecutionID = fmt.Sprintf("%016X-%08d", to.StartTimeNS*2654435761, to.StartTimeNS%100_000_000)
 		end := to.StartTimeNS + 42_000_000
@@ -125,6 +128,15 @@ func (p *persist) write(tb testing.TB, batch evaluator.Batch) evaluator.Committe
 	}
 	p.revision = done.Revision
 	return done
+}
+
+// silence stores n silences in force that match no alert of a page.
+func (p *persist) silence(tb testing.TB, n int) {
+	tb.Helper()
+	p.exec(tb, `
+		insert into silence (silence_id, tenant_id, name, match, starts_at, ends_at)
+		select gen_random_uuid(), 'default', n::text, '{"scope": {"applications": ["billing"]}}', now() - interval '1 h', now() + interval '1 h'
+		from generate_series(1, $1) n`, n)
 }
 
 func (p *persist) commit(tb testing.TB, batch evaluator.Batch) {
@@ -222,6 +234,41 @@ func BenchmarkCommit(b *testing.B) {
 	b.ReportMetric(float64(commits.client)/n, "client-us")
 	b.ReportMetric(float64(copies.backend)/n, "copy-backend-us")
 	b.ReportMetric(float64(copies.client)/n, "copy-client-us")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkCommitUnderSilences commits ten alerts while 20 silences are in force that match none of
+// them, alternating with commits while there are none. with-over-without compares the times of the
+// commits, cpu-with-over-without the CPU times of Postgres.
+func BenchmarkCommitUnderSilences(b *testing.B) {
+	const few, many = 10, 20
+	worlds, backends := [2]*persist{newPersist(b), newPersist(b)}, [2]int{}
+	worlds[1].silence(b, many)
+	for i, p := range worlds {
+		p.write(b, p.failed(few))
+		if err := p.conn.QueryRow(b.Context(), `
+			select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`).Scan(&backends[i]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var used [2]usage
+	var ratios []float64
+	for b.Loop() {
+		var took [2]time.Duration
+		for i, p := range worlds {
+			batch := p.failed(few)
+			took[i] = used[i].measure(b, backends[i], func() {
+				if done := p.write(b, batch); done.Notifications[p.webhook] != few {
+					b.Fatalf("Commit = %v notifications", done.Notifications)
+				}
+			})
+		}
+		ratios = append(ratios, float64(took[1])/float64(took[0]))
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "with-over-without")
+	b.ReportMetric(float64(used[1].backend)/float64(used[0].backend), "cpu-with-over-without")
+	b.ReportMetric(float64(used[0].wall.Microseconds())/float64(b.N), "without-us")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/evaluator"
 	"tocsin/internal/pgtest"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
@@ -88,8 +89,40 @@ func TestSendingManyAgainReadsTheirRowsAlone(t *testing.T) {
 	}
 }
 
-// statement returns a statement of the folder query, with the only parameter that it has.
-func statement(t *testing.T, file, name string) string {
+// TestSilencesReadNoOtherAlerts reads the silences in force for a few alerts of a tenant that has many.
+// Once each silence read the tenant's whole index of alerts, and a commit took as long as all that.
+func TestSilencesReadNoOtherAlerts(t *testing.T) {
+	const few, many = 10, 20
+	p := newPersist(t)
+	p.silence(t, many)
+	var last evaluator.Batch
+	for range 5 {
+		p.commit(t, p.page())
+		last = p.failed(few)
+		p.write(t, last)
+	}
+	ids := make([]uuid.UUID, few)
+	for i := range ids {
+		ids[i] = last.Instances[i].ID
+	}
+	var plans []struct {
+		Plan struct {
+			Blocks int64 `json:"Shared Hit Blocks"`
+			Read   int64 `json:"Shared Read Blocks"`
+		}
+	}
+	explained := one[string](t, p.conn, "explain (analyze, buffers, format json) "+statement(t, "silences.sql", "SilencesLive", "s.*"), ids)
+	if err := json.Unmarshal([]byte(explained), &plans); err != nil {
+		t.Fatal(err)
+	}
+	if read := plans[0].Plan.Blocks + plans[0].Plan.Read; read > 5*(few+many) {
+		t.Errorf("to read %d silences for %d alerts, %d blocks were read", many, few, read)
+	}
+}
+
+// statement returns a statement of the folder query, with the only parameter that it has, and columns
+// in place of those that sqlc embeds.
+func statement(t *testing.T, file, name string, embedded ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("query", file))
 	if err != nil {
@@ -101,6 +134,7 @@ func statement(t *testing.T, file, name string) string {
 	}
 	rest, _, _ = strings.Cut(rest, "-- name: ")
 	_, rest, _ = strings.Cut(rest, "\n")
+	rest = regexp.MustCompile(`sqlc\.embed\(\w+\)`).ReplaceAllString(rest, strings.Join(embedded, ", "))
 	return regexp.MustCompile(`@\w+`).ReplaceAllString(rest, "$$1")
 }
 

@@ -537,7 +537,7 @@ func (q *Queries) SilencesHold(ctx context.Context, tenantID string) (int32, err
 const silencesLive = `-- name: SilencesLive :many
 select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now
 from silence s
-where s.tenant_id in (select a.tenant_id from alert a where a.alert_id = any($1::uuid[])) and s.ended_at is null and s.starts_at <= clock_timestamp()
+where s.tenant_id = any(array(select distinct a.tenant_id from alert a where a.alert_id = any($1::uuid[]))) and s.ended_at is null and s.starts_at <= clock_timestamp()
   and (s.ends_at is null or s.ends_at > clock_timestamp())
 order by s.created_at, s.silence_id
 for share of s
@@ -550,7 +550,8 @@ type SilencesLiveRow struct {
 
 // Returns the silences of the tenants of alerts that have begun and not ended, and the instant by
 // which their windows are decided. The transaction holds them: the digest of what a silence suppressed
-// waits for it, and if a digest comes first, the row and its instant are read again.
+// waits for it, and if a digest comes first, the row and its instant are read again. The tenants are
+// read once, from the rows of the alerts: as a join, each silence would read all alerts of its tenant.
 func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]SilencesLiveRow, error) {
 	rows, err := q.db.Query(ctx, silencesLive, alertIds)
 	if err != nil {

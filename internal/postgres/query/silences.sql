@@ -1,10 +1,11 @@
 -- name: SilencesLive :many
 -- Returns the silences of the tenants of alerts that have begun and not ended, and the instant by
 -- which their windows are decided. The transaction holds them: the digest of what a silence suppressed
--- waits for it, and if a digest comes first, the row and its instant are read again.
+-- waits for it, and if a digest comes first, the row and its instant are read again. The tenants are
+-- read once, from the rows of the alerts: as a join, each silence would read all alerts of its tenant.
 select sqlc.embed(s), clock_timestamp()::timestamptz as now
 from silence s
-where s.tenant_id in (select a.tenant_id from alert a where a.alert_id = any(@alert_ids::uuid[])) and s.ended_at is null and s.starts_at <= clock_timestamp()
+where s.tenant_id = any(array(select distinct a.tenant_id from alert a where a.alert_id = any(@alert_ids::uuid[]))) and s.ended_at is null and s.starts_at <= clock_timestamp()
   and (s.ends_at is null or s.ends_at > clock_timestamp())
 order by s.created_at, s.silence_id
 for share of s;
