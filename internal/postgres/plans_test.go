@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,33 +96,63 @@ func TestSilencesReadNoOtherAlerts(t *testing.T) {
 	const few, many = 10, 20
 	p := newPersist(t)
 	p.silence(t, many)
-	var last evaluator.Batch
-	for range 5 {
-		p.commit(t, p.page())
-		last = p.failed(few)
-		p.write(t, last)
-	}
-	ids := make([]uuid.UUID, few)
+	last := p.history(t, few)
+	ids := make([]string, few)
 	for i := range ids {
-		ids[i] = last.Instances[i].ID
+		ids[i] = last.Instances[i].ID.String()
 	}
-	var plans []struct {
-		Plan struct {
-			Blocks int64 `json:"Shared Hit Blocks"`
-			Read   int64 `json:"Shared Read Blocks"`
-		}
-	}
-	explained := one[string](t, p.conn, "explain (analyze, buffers, format json) "+statement(t, "silences.sql", "SilencesLive", "s.*"), ids)
-	if err := json.Unmarshal([]byte(explained), &plans); err != nil {
-		t.Fatal(err)
-	}
-	if read := plans[0].Plan.Blocks + plans[0].Plan.Read; read > 5*(few+many) {
+	if read := p.blocks(t, statement(t, "silences.sql", "SilencesLive", "s.*"), "{"+strings.Join(ids, ",")+"}"); read > 5*(few+many) {
 		t.Errorf("to read %d silences for %d alerts, %d blocks were read", many, few, read)
 	}
 }
 
-// statement returns a statement of the folder query, with the only parameter that it has, and columns
-// in place of those that sqlc embeds.
+// TestTheEndOfQuietHoursReadsItsMessagesAlone looks for messages whose quiet hours have ended, where
+// many are held until later. Once it read all messages that were ever written.
+func TestTheEndOfQuietHoursReadsItsMessagesAlone(t *testing.T) {
+	const few = 10
+	p := newPersist(t)
+	p.history(t, few)
+	p.exec(t, `analyze`)
+	p.exec(t, `update outbox set quiet_until = now() + interval '1 h', ready_at = null, due_at = null`)
+	p.exec(t, `update outbox set quiet_until = now() - interval '1 min'
+		where notification_id in (select notification_id from notification order by created_at desc limit $1)`, few)
+	if read := p.blocks(t, statement(t, "quiet.sql", "QuietOver"), p.webhook.String(), time.Now().Format(time.RFC3339Nano), uuid.Nil.String(), "1000"); read > 20*few {
+		t.Errorf("to find %d messages, %d blocks were read", few, read)
+	}
+}
+
+// history commits 5,000 alerts, and then a few more; it returns the last batch.
+func (p *persist) history(t *testing.T, few int) evaluator.Batch {
+	t.Helper()
+	for range 5 {
+		p.commit(t, p.page())
+	}
+	last := p.failed(few)
+	p.write(t, last)
+	return last
+}
+
+// blocks executes a statement by the plan that a connection keeps for it, whatever its arguments, and
+// returns how many blocks it read.
+func (p *persist) blocks(t *testing.T, statement string, args ...string) int64 {
+	t.Helper()
+	p.exec(t, `set plan_cache_mode = force_generic_plan`)
+	p.exec(t, "prepare kept as "+statement)
+	execute := "execute kept('" + strings.Join(args, "', '") + "')"
+	var plans []struct {
+		Plan struct {
+			Hit  int64 `json:"Shared Hit Blocks"`
+			Read int64 `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(one[string](t, p.conn, "explain (analyze, buffers, format json) "+execute)), &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
+// statement returns a statement of the folder query, with its parameters numbered in their order, and
+// columns in place of those that sqlc embeds.
 func statement(t *testing.T, file, name string, embedded ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("query", file))
@@ -135,7 +166,13 @@ func statement(t *testing.T, file, name string, embedded ...string) string {
 	rest, _, _ = strings.Cut(rest, "-- name: ")
 	_, rest, _ = strings.Cut(rest, "\n")
 	rest = regexp.MustCompile(`sqlc\.embed\(\w+\)`).ReplaceAllString(rest, strings.Join(embedded, ", "))
-	return regexp.MustCompile(`@\w+`).ReplaceAllString(rest, "$$1")
+	var names []string
+	return regexp.MustCompile(`@\w+`).ReplaceAllStringFunc(rest, func(name string) string {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		return fmt.Sprint("$", slices.Index(names, name)+1)
+	})
 }
 
 // compared executes a statement, and returns how many rows its plan read and then left out.

@@ -151,28 +151,32 @@ func (q *Queries) QuietMove(ctx context.Context, arg QuietMoveParams) error {
 }
 
 const quietOver = `-- name: QuietOver :many
-select distinct n.alert_id::uuid as alert_id
-from outbox o join notification n using (notification_id)
-where o.webhook_id = $1 and o.quiet_until <= $2::timestamptz and n.alert_id > $3::uuid
+with over as materialized (
+    select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id
+    from outbox o
+    where o.webhook_id = $3 and o.quiet_until <= $4::timestamptz
+)
+select distinct alert_id::uuid as alert_id from over where alert_id > $1::uuid
 order by 1
-limit $4
+limit $2
 `
 
 type QuietOverParams struct {
-	WebhookID uuid.UUID
-	Now       time.Time
 	AfterID   uuid.UUID
 	Most      int32
+	WebhookID uuid.UUID
+	Now       time.Time
 }
 
 // Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
-// that come after one.
+// that come after one. The messages are found first: in the order of the alerts, all messages that were
+// ever written would be read.
 func (q *Queries) QuietOver(ctx context.Context, arg QuietOverParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, quietOver,
-		arg.WebhookID,
-		arg.Now,
 		arg.AfterID,
 		arg.Most,
+		arg.WebhookID,
+		arg.Now,
 	)
 	if err != nil {
 		return nil, err

@@ -45,10 +45,14 @@ where o.notification_id = any(array(select moved.notification_id from moved));
 
 -- name: QuietOver :many
 -- Returns the alerts about which a webhook has messages whose quiet hours have ended, each once,
--- that come after one.
-select distinct n.alert_id::uuid as alert_id
-from outbox o join notification n using (notification_id)
-where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz and n.alert_id > @after_id::uuid
+-- that come after one. The messages are found first: in the order of the alerts, all messages that were
+-- ever written would be read.
+with over as materialized (
+    select (select n.alert_id from notification n where n.notification_id = o.notification_id)::uuid as alert_id
+    from outbox o
+    where o.webhook_id = @webhook_id and o.quiet_until <= @now::timestamptz
+)
+select distinct alert_id::uuid as alert_id from over where alert_id > @after_id::uuid
 order by 1
 limit @most;
 
