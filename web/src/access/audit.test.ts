@@ -71,7 +71,12 @@ test("changes are told field by field, and long values are cut", () => {
   ]);
   expect(changes(entry({ action: "create", after: { name: "A" } }))).toEqual([]);
   const scopes = { before: { scope: { routes: ["a", "b"] } }, after: { scope: { routes: ["b", "c"] } } };
-  expect(changes(entry(scopes))).toEqual(["scope.routes: − a, + c"]);
+  expect(changes(entry(scopes))).toEqual(["scope · routes: − a, + c"]);
+  const labels = {
+    before: { about: { labels: { costCentre: "7" } } },
+    after: { about: { labels: { costCentre: "8" } } },
+  };
+  expect(changes(entry(labels))).toEqual(["labels · costCentre: 7 → 8"]);
 });
 
 test("the address holds which entries are wanted", () => {
@@ -88,6 +93,6 @@ test("instants are told by the reader's clock", () => {
     before: { snoozedUntil: null },
     after: { snoozedUntil: "2026-11-24T16:07:53.814+00:00" },
   });
-  expect(changes(snoozed)).toEqual(["snoozedUntil: nothing → 24 Nov 2026, 16:07:53.814 UTC"]);
+  expect(changes(snoozed)).toEqual(["snoozed until: nothing → 24 Nov 2026, 16:07:53.814 UTC"]);
   timeZone.set("local");
 });

@@ -126,9 +126,9 @@ export function changes(entry: AuditEntry): string[] {
   const { ids, alerts, ...after } = (entry.after ?? {}) as AlertsAfter & Record<string, unknown>;
   // A secret that was changed looks the same as before.
   const same = Object.keys(before).filter((key) => key in after && before[key] === after[key]);
-  const masked = same.map((key) => `${key}: ${shown(before[key])} → ${shown(after[key])}`);
+  const masked = same.map((key) => `${fieldWords([key])}: ${shown(before[key])} → ${shown(after[key])}`);
   const lines = differencesOf(before, after).map(({ path, was, is, added, removed }) => {
-    const name = path.join(".");
+    const name = fieldWords(path);
     if (!added || !removed) return `${name}: ${shown(was)} → ${shown(is)}`;
     const parts = [...removed.map((word) => `− ${shown(word)}`), ...added.map((word) => `+ ${shown(word)}`)];
     return `${name}: ${parts.join(", ")}`;
@@ -136,6 +136,25 @@ export function changes(entry: AuditEntry): string[] {
   lines.push(...masked);
   return ids ? [...lines, named(ids, alerts ?? ids.length)] : lines;
 }
+
+/** Groups of fields by which the database stores a rule, and which nobody else knows. */
+const groups = new Set(["about", "measure"]);
+/** Fields whose parts have names that people chose. */
+const free = new Set(["labels", "attributes", "headers"]);
+
+/** The name of a field, from its path in the database, in words. */
+function fieldWords(path: readonly string[]): string {
+  return path
+    .filter((part, index) => index > 0 || path.length === 1 || !groups.has(part))
+    .map((part, index, parts) => (free.has(parts[index - 1] ?? "") ? part : words(part)))
+    .join(" · ");
+}
+
+const words = (name: string) =>
+  name
+    .replaceAll("_", " ")
+    .replace(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase();
 
 const mostNamed = 3;
 
