@@ -73,7 +73,7 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	}
 	for _, c := range explained.Counts {
 		if c.Verdict == api.ExplainVerdictNOTMATCHED && !x.All && err == nil {
-			_, err = fmt.Fprintln(out, "\n"+unmet(int(c.Rules), listed > 0))
+			_, err = fmt.Fprintln(out, "\n"+unmet(c.Rules, listed > 0))
 		}
 	}
 	if len(explained.Counts) == 0 && err == nil {
