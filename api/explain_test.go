@@ -70,7 +70,9 @@ func TestExplainExchange(t *testing.T) {
 // is none.
 func TestExplainFindsTheExchange(t *testing.T) {
 	b := newBench(t)
-	b.do("GET", "/api/v1/exchanges/explain?executionId=gone", "").problem(404, "not_found")
+	if p := b.do("GET", "/api/v1/exchanges/explain?executionId=gone", "").problem(404, "not_found"); p.Detail == nil || !strings.Contains(*p.Detail, "terminal of the mapping") {
+		t.Errorf("%+v, want a detail that says why a row is no exchange", p)
+	}
 	b.do("GET", "/api/v1/exchanges/explain?executionId=", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/exchanges/explain?executionId=x&startTime=1960-01-01T00:00:00Z", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/exchanges/explain?executionId=gone&startTime=2026-11-21T07:02:00.123456789Z", "").problem(404, "not_found")

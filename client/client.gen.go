@@ -3969,7 +3969,7 @@ type WebhookDefinition struct {
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
+	// Operators Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset The receiver that the webhook is for, instead of `url`, and what a person enters for it. The receiver has a URL, headers
@@ -4026,7 +4026,7 @@ type WebhookEdit struct {
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
 
-	// Operators Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
+	// Operators Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
 	Operators bool `json:"operators,omitempty"`
 
 	// Preset Inputs of the webhook's receiver. Those left out stay. An edit that leads to another host has to give all secret ones again,

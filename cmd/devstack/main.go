@@ -26,7 +26,7 @@ directory, or where TOCSIN_DEVSTACK_ENGINES says. Nothing needs root. Everything
 type commands struct {
 	Up         upCommand         `cmd:"" help:"Run Tocsin with databases, demo traffic, a look-alike of Slack and a mailbox, and print the page's address."`
 	ClickHouse clickHouseCommand `cmd:"" name:"clickhouse" hidden:"" help:"Serve one ClickHouse data directory."`
-	Run        runCommand        `cmd:"" help:"Run a command beside throw-away databases, and exit with its exit code."`
+	Run        runCommand        `cmd:"" help:"Run a command beside throw-away databases and a look-alike of Slack, and exit with its exit code."`
 	Torture    tortureCommand    `cmd:"" hidden:"" help:"Break everything around Tocsin while exchanges arrive, and compare what came out with what had to."`
 }
 

@@ -18,12 +18,13 @@ type runCommand struct {
 
 // Help is shown by devstack run --help.
 func (runCommand) Help() string {
-	return `The command finds the databases in its environment:
+	return `The command finds the databases in its environment, and the look-alike of Slack, whose page shows the messages:
 
   TOCSIN_TEST_POSTGRES_URL       a superuser of an empty cluster, who may create databases
   TOCSIN_TEST_CLICKHOUSE_URL     ClickHouse's HTTP interface
   TOCSIN_DEVSTACK_CHDB           the ClickHouse engine, libchdb.so
   TOCSIN_DEVSTACK_POSTGRES_BIN   the directory of initdb, pg_ctl and postgres
+  TOCSIN_DEVSTACK_SLACK_URL      an incoming webhook of the look-alike of Slack
 
 SIGINT, SIGTERM and SIGHUP go to the command; a second one kills it. The databases stop, and their data is removed, when
 the command has ended. These are in memory (/dev/shm) where 4 GB are free, unless TMPDIR names a directory or --durable is given. The exit code is the command's, 128 and the signal's number when a signal ended it, 127 when

@@ -18,7 +18,7 @@ type check struct {
 
 	Window  time.Duration `help:"Time before now whose exchanges are examined." default:"1h"`
 	Watch   time.Duration `help:"How long to watch for new exchanges, to measure their delay if no column contains it; 0 means not at all." default:"30s"`
-	Settle  time.Duration `help:"How far evaluation stays behind ClickHouse's clock." default:"1s" env:"TOCSIN_SETTLE"`
+	Settle  time.Duration `help:"How far evaluation stays behind ClickHouse's clock." default:"100ms" env:"TOCSIN_SETTLE"`
 	Timeout time.Duration `help:"Time limit of one query." default:"30s"`
 	JSON    bool          `help:"Print the report as JSON." name:"json"`
 }

@@ -47,11 +47,15 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	if e.Environment != "" {
 		place += " in " + e.Environment
 	}
-	_, err = fmt.Fprintf(table, "%s: %s, %s, started %s\n\nRULE\tVERDICT\tWHY\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	_, err = fmt.Fprintf(out, "%s: %s, %s, started %s\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
+	listed := 0
 	for i := range explained.Rules {
 		r := &explained.Rules[i]
 		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {
 			continue
+		}
+		if listed++; listed == 1 && err == nil {
+			_, err = fmt.Fprint(table, "\nRULE\tVERDICT\tWHY\n")
 		}
 		why := r.Detail
 		if len(r.Unmet) > 0 {
@@ -69,8 +73,24 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	}
 	for _, c := range explained.Counts {
 		if c.Verdict == api.ExplainVerdictNOTMATCHED && !x.All && err == nil {
-			_, err = fmt.Fprintf(out, "\nIt does not meet the conditions of %d other rules; --all lists them.\n", c.Rules)
+			_, err = fmt.Fprintln(out, "\n"+unmet(c.Rules, listed > 0))
 		}
 	}
+	if len(explained.Counts) == 0 && err == nil {
+		_, err = fmt.Fprintln(out, "\nThere are no rules.")
+	}
 	return err
+}
+
+// unmet says that an exchange does not meet the conditions of so many rules, beside those that are
+// listed, if any are.
+func unmet(count int, listed bool) string {
+	other, rule, them := "", "rules", "them"
+	if listed {
+		other = "other "
+	}
+	if count == 1 {
+		rule, them = "rule", "it"
+	}
+	return fmt.Sprintf("It does not meet the conditions of %d %s%s; --all lists %s.", count, other, rule, them)
 }

@@ -54,3 +54,28 @@ func TestExplainListsEachRule(t *testing.T) {
 		t.Errorf("gone: %v", err)
 	}
 }
+
+// TestExplainWithoutARuleToList explains an exchange whose conditions no rule meets, and one
+// without any rules: there is no table then.
+func TestExplainWithoutARuleToList(t *testing.T) {
+	for counts, want := range map[string]string{
+		`{"verdict":"NOT_MATCHED","rules":1}`: "It does not meet the conditions of 1 rule; --all lists it.",
+		`{"verdict":"NOT_MATCHED","rules":2}`: "It does not meet the conditions of 2 rules; --all lists them.",
+		``:                                    "There are no rules.",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"exchange":{"executionId":"a","application":"orders","route":"in","environment":"","status":"FAILED","startTime":"2026-11-21T07:02:00Z"},
+				"rules":[],"counts":[` + counts + `]}`))
+		}))
+		t.Cleanup(server.Close)
+		command := explainExchange{serverFlags: serverFlags{URL: server.URL}, ExecutionID: "a", Hours: 24}
+		var out strings.Builder
+		if err := command.Run(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		if got, whole := out.String(), "a: orders · in, FAILED, started 2026-11-21T07:02:00Z\n\n"+want+"\n"; got != whole {
+			t.Errorf("%q, want %q", got, whole)
+		}
+	}
+}

@@ -80,3 +80,27 @@ func TestAZeroIsNotTakenForTheDefault(t *testing.T) {
 		})
 	}
 }
+
+// TestCommandsAgreeOnTheDefaultOfASetting compares the flags of all commands that read the same
+// variable: source check would otherwise measure another settle time than that of serve.
+func TestCommandsAgreeOnTheDefaultOfASetting(t *testing.T) {
+	defaults := map[string]string{}
+	var visit func(*kong.Node)
+	visit = func(node *kong.Node) {
+		for _, flag := range node.Flags {
+			for _, name := range flag.Envs {
+				if before, there := defaults[name]; there && before != flag.Default {
+					t.Errorf("%s: the default of %s is %q, elsewhere it is %q", node.FullPath(), name, flag.Default, before)
+				}
+				defaults[name] = flag.Default
+			}
+		}
+		for _, child := range node.Children {
+			visit(child)
+		}
+	}
+	visit(newParser(&cli{}).Model.Node)
+	if len(defaults) < 10 {
+		t.Errorf("only %d settings are compared", len(defaults))
+	}
+}

@@ -134,6 +134,29 @@ func TestCheckLooksAtRows(t *testing.T) {
 	}
 }
 
+// TestCheckSaysThatTerminalLeavesNothing checks a condition that no row meets, because of a letter.
+func TestCheckSaysThatTerminalLeavesNothing(t *testing.T) {
+	db := chtest.New(t)
+	now := db.Now(t)
+	db.Insert(t, failed(now-3e9, "a"), failed(now-2e9, "b"))
+	for terminal, want := range map[string]string{
+		"status = 'Failed'":    "terminal leaves out all 2 rows that started in the last 1h0m0s",
+		"route_id = 'nowhere'": "terminal leaves out all 2 rows that started in the last 1h0m0s",
+		"status = 'FAILED'":    "",
+	} {
+		m := clickhouse.Exchanges()
+		m.Terminal = terminal
+		report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := finding(&report, "rows", clickhouse.Warn)
+		if (f == nil) != (want == "") || f != nil && (!strings.Contains(f.Text, want) || !strings.Contains(f.Remedy, "compare terminal")) {
+			t.Errorf("%s: %+v, want %q", terminal, f, want)
+		}
+	}
+}
+
 func TestDelayFromTheInsertTime(t *testing.T) {
 	db := chtest.New(t)
 	if err := db.Conn.Exec(t.Context(), "ALTER TABLE exchanges ADD COLUMN inserted DateTime64(6, 'UTC')"); err != nil {

@@ -3,6 +3,8 @@ package clickhouse_test
 import (
 	_ "embed"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +120,74 @@ func TestSpansAreExchanges(t *testing.T) {
 		t.Errorf("count = %d, %v", total, err)
 	}
 	countedByAttribute(t, source)
+}
+
+// mappingOf returns the mapping that a page of the documentation shows after a comment.
+func mappingOf(t *testing.T, page, comment string) clickhouse.Mapping {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, there := strings.Cut(string(text), "```yaml\n# "+comment+"\n")
+	if !there {
+		t.Fatalf("%s has no block that begins with %q", page, comment)
+	}
+	block, _, _ = strings.Cut(block, "```")
+	m, err := clickhouse.ParseMapping(page, []byte(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestTheMappingsOfTheDocumentation reads spans through the mappings that the documentation shows:
+// with the kind as an attribute, and with attributes in columns of JSON.
+func TestTheMappingsOfTheDocumentation(t *testing.T) {
+	json := strings.ReplaceAll(otelTraces, "Map(LowCardinality(String), String)", "JSON")
+	for name, c := range map[string]struct {
+		mapping    clickhouse.Mapping
+		table      string
+		attributes string
+		want       map[string]string
+	}{
+		"kind": {
+			mappingOf(t, "tutorials/opentelemetry.md", "Example: another source.yaml"), otelTraces,
+			`map('deployment.environment.name', 'live'), map('messaging.system', 'kafka', 'error.type', ''),
+				[map('exception.type', 'Timeout', 'exception.message', 'too late', 'exception.stacktrace', 'at x')]`,
+			map[string]string{"deployment.environment.name": "live", "messaging.system": "kafka", "error.type": "", "span.kind": "Consumer"},
+		},
+		"JSON": {
+			mappingOf(t, "sources.md", "source.yaml, for attributes in JSON columns"), json,
+			`'{"deployment.environment.name": "live"}', '{"messaging.system": "kafka"}',
+				['{"exception.type": "Timeout", "exception.message": "too late", "exception.stacktrace": "at x"}']`,
+			map[string]string{"messaging.system": "kafka"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := chtest.New(t)
+			for _, statement := range []string{c.table, fmt.Sprintf(`
+				INSERT INTO otel_traces (Timestamp, TraceId, SpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, Events.Timestamp, Events.Name,
+					ResourceAttributes, SpanAttributes, Events.Attributes)
+				SELECT fromUnixTimestamp64Nano(toInt64(%d), 'UTC') AS at, 'trace', 's1', 'process', 'Consumer', 'orders', 5, 'Error', [at], ['exception'], %s`, base, c.attributes)} {
+				if err := db.Conn.Exec(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := found(openWith(t, db, c.mapping).Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1}, base+10)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []rules.Exchange{{
+				TenantID: "default", StartTimeNS: base, ExecutionID: "trace:s1", Environment: "live", Application: "orders", Route: "process",
+				Status: rules.Failed, EndTimeNS: new(base + 5), DurationNS: 5, ErrorType: "Timeout", ErrorMessage: "too late", ErrorStack: "at x",
+				CorrelationID: "trace", Attributes: c.want,
+			}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 // countedByAttribute counts failed spans by an attribute of the resource and by one that the span

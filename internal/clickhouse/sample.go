@@ -26,6 +26,8 @@ type Sample struct {
 	Tenants uint64 `json:"tenants"`
 	// Pruned is the number of rows that Prune hides although they are in its range.
 	Pruned uint64 `json:"pruned"`
+	// LeftOut is the number of rows that Terminal leaves out. It is counted only if it leaves no row.
+	LeftOut uint64 `json:"leftOut"`
 	// LongestSeconds is the longest time from start to end; nil if ends are not known.
 	LongestSeconds *float64 `json:"longestSeconds,omitempty"`
 
@@ -85,6 +87,14 @@ WHERE %[6]s`, m.end(), id, start, m.tenant(), m.Table, m.window(q.parameters, no
 	if longest != nil {
 		seconds := time.Duration(*longest).Seconds()
 		result.LongestSeconds = &seconds
+	}
+	if m.Terminal != "" && result.Rows == 0 {
+		all, left := *m, query{parameters: map[string]string{}}
+		all.Terminal = ""
+		left.sql = fmt.Sprintf("SELECT count() FROM %s WHERE %s", m.Table, all.window(left.parameters, nowNS, window, m.Prune != ""))
+		if err := s.conn.QueryRow(s.bounded(ctx, left, 1), left.sql).Scan(&result.LeftOut); err != nil {
+			return nil, s.explain(err)
+		}
 	}
 	if m.Prune != "" {
 		hidden := query{parameters: map[string]string{}}

@@ -119,6 +119,10 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 			"correct prune, so that it holds for every row whose start_time lies from {from} to {to}")
 	}
 	switch {
+	case p.Rows == 0 && p.dayRows == 0 && p.LeftOut > 0:
+		r.add(Warn, "rows", fmt.Sprintf("terminal leaves out all %d rows that started in the last %s: none is an exchange that has ended", p.LeftOut, window),
+			"compare terminal with the values in the table, which it has to match exactly, as in 'Consumer'; if it is right, check again when an exchange has ended")
+		return
 	case p.Rows == 0 && p.dayRows == 0:
 		r.add(Warn, "rows", "no exchange has ended that started in the last "+window, "check again while there is traffic, or with a longer --window")
 		return

@@ -4865,7 +4865,7 @@ export interface components {
             maxConcurrent?: number;
             name: string;
             /**
-             * @description Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
+             * @description Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
              * @default false
              */
             operators?: boolean;
@@ -4932,7 +4932,7 @@ export interface components {
             maxConcurrent?: number;
             name: string;
             /**
-             * @description Whether the webhook is notified when a rule cannot be evaluated, and when it can be evaluated again.
+             * @description Whether the webhook is notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered.
              * @default false
              */
             operators?: boolean;

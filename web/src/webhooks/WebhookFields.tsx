@@ -78,7 +78,7 @@ export function WebhookFields({ form, webhook }: Props) {
         )}
         <Checkbox
           label="For operators"
-          description="Gets a message when a rule cannot be evaluated, and when it can be evaluated again."
+          description="Also notified about Tocsin itself: rules that cannot be evaluated, webhooks that do not work, and messages that were not delivered."
           {...form.getInputProps("operators", { type: "checkbox" })}
         />
         <Checkbox.Group

@@ -162,7 +162,7 @@ func TestTheCommandsOfTheDocumentationWork(t *testing.T) {
 }
 
 // TestTheTutorialOfOpenTelemetryWorks runs its commands with temporary databases, from the table to
-// the alert.
+// the message.
 func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 	t.Parallel()
 	programs := build(t)
@@ -176,8 +176,9 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := regexp.MustCompile("(?s)```yaml\n(preset: otel_traces.*?)```").FindSubmatch(text)
-	if source == nil {
-		t.Fatalf("%s shows no source.yaml", page)
+	slack := regexp.MustCompile("(?s)```yaml\n(webhooks:.*?)```").FindSubmatch(text)
+	if source == nil || slack == nil {
+		t.Fatalf("%s shows no source.yaml, or no slack.yaml", page)
 	}
 	port, err := netport.Free(18080)
 	if err != nil {
@@ -191,8 +192,12 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 		"curl -s $BASE/alerts | jq", "until curl -s $BASE/alerts | grep -q declined; do sleep 0.1; done\ncurl -s $BASE/alerts | jq",
 	).Replace(commandsOf(t, page))
 	script := filepath.Join(t.TempDir(), "tutorial.sh")
-	files := fmt.Sprintf("ln -s %s/internal internal\ncat > source.yaml <<'END'\n%sEND\nexport TOCSIN_LISTEN=127.0.0.1:%d\n", root, source[1], port)
-	if err := os.WriteFile(script, []byte("set -euo pipefail\n"+files+commands), 0o600); err != nil {
+	files := fmt.Sprintf("ln -s %s/internal internal\ncat > source.yaml <<'END'\n%sEND\ncat > slack.yaml <<'END'\n%sEND\nexport TOCSIN_LISTEN=127.0.0.1:%d TOCSIN_URL=%s\n",
+		root, source[1], slack[1], port, address)
+	// The first failure was before there was a webhook. The second one has three spans, and one message.
+	const message = "\nuntil [ \"$(curl -s $BASE/notifications | jq '[.items[] | select(.status == \"DELIVERED\")] | length')\" = 1 ]; do sleep 0.1; done\n" +
+		"[ \"$(curl -s ${SLACK_URL%/services/*}/api/messages | jq '[.messages[] | select(.body | contains(\"payment declined\"))] | length')\" = 1 ]\n"
+	if err := os.WriteFile(script, []byte("set -euo pipefail\n"+files+commands+message), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	said := shell(t, fmt.Sprintf("%s run -- bash %s", programs.devstack, script),

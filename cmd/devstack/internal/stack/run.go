@@ -26,6 +26,7 @@ const (
 	ClickHouseURLVariable = "TOCSIN_TEST_CLICKHOUSE_URL"
 	ChDBVariable          = "TOCSIN_DEVSTACK_CHDB"
 	PostgresBinVariable   = "TOCSIN_DEVSTACK_POSTGRES_BIN"
+	SlackURLVariable      = "TOCSIN_DEVSTACK_SLACK_URL"
 )
 
 // Exit codes of Run itself, as in env(1). All others are those of the command.
@@ -49,7 +50,7 @@ type RunOptions struct {
 	Terminal bool
 }
 
-// Run starts temporary engines, runs a command that finds them in its environment, and stops and
+// Run starts temporary engines and a look-alike of Slack, runs a command that finds them in its environment, and stops and
 // removes them when the command has ended. It returns the command's exit code; 128 plus the number
 // of the signal if a signal ended it. Signals go to the command's process group; a second one kills
 // it.
@@ -110,8 +111,8 @@ func forwarding(child *proc.Child) func(syscall.Signal) {
 	}
 }
 
-// startThrowAway starts both engines in a temporary directory and returns the environment variables
-// with their addresses.
+// startThrowAway starts both engines in a temporary directory, and the look-alike of Slack, and
+// returns the environment variables with their addresses.
 func startThrowAway(ctx context.Context, console *Console, opts RunOptions, ending *cleanups) ([]string, error) {
 	found, err := bringEngines(ctx, console, opts.Terminal)
 	if err != nil {
@@ -169,8 +170,12 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 	if err != nil {
 		return nil, err
 	}
-	console.Sayf("Postgres on 127.0.0.1:%d, ClickHouse on 127.0.0.1:%d", server.Port(), clickServer.port)
-	return throwAwayEnvironment(found, server, clickServer), nil
+	slack, slackURL, err := startThrowAwaySlack(ending)
+	if err != nil {
+		return nil, err
+	}
+	console.Sayf("Postgres on 127.0.0.1:%d, ClickHouse on 127.0.0.1:%d, Slack look-alike on 127.0.0.1:%d", server.Port(), clickServer.port, slack.port)
+	return append(throwAwayEnvironment(found, server, clickServer), SlackURLVariable+"="+slackURL), nil
 }
 
 func throwAwayEnvironment(found engines.Engines, server *pgserver.Server, click *clickHouse) []string {

@@ -34,6 +34,19 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 	}
 }
 
+// TestRunShowsSlackMessages posts a message to the look-alike of Slack, and finds it there.
+func TestRunShowsSlackMessages(t *testing.T) {
+	t.Parallel()
+	d := run(t, passable(t), "run", "--", "sh", "-c", `hook=$TOCSIN_DEVSTACK_SLACK_URL
+		curl -sS -H 'Content-Type: application/json' -d '{"text": "a failed order"}' "$hook"; echo
+		curl -sS "${hook%/services/*}/api/messages"; echo`)
+	d.stdout.await(t, "ok")
+	d.stdout.await(t, "a failed order")
+	if got := d.exit(t); got != 0 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
 func TestRunWithoutSuchACommand(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[int][]string{

@@ -43,10 +43,7 @@ func (u *up) startSlack(context.Context) error {
 		return errors.Join(fmt.Errorf("start the Slack look-alike: %w", err), alike.Close())
 	}
 	u.alike = alike
-	u.ending.add("Slack look-alike", func(ctx context.Context) error {
-		// Its pages follow events and would keep the web server waiting.
-		return errors.Join(alike.Close(), u.slack.Stop(ctx))
-	})
+	endSlack(&u.ending, alike, u.slack)
 	u.console.Sayf("Slack look-alike on 127.0.0.1:%d", u.slack.port)
 	if remembered != 0 && u.slack.port != remembered {
 		u.console.Sayf("the Slack look-alike's port %d is taken: messages of the seeded webhooks go there; "+
@@ -55,4 +52,26 @@ func (u *up) startSlack(context.Context) error {
 	}
 	u.data.settings.SlackPort = u.slack.port
 	return u.data.writeSettings()
+}
+
+// startThrowAwaySlack starts a Slack look-alike that keeps nothing, and returns its server and the
+// URL of its incoming webhook.
+func startThrowAwaySlack(ending *cleanups) (server *webServer, url string, err error) {
+	hook := slackalike.Hook{Path: "T0TRY/B0ORDERS/orders", Channel: "#orders", App: "Tocsin"}
+	alike, err := slackalike.NewServer(slackalike.Options{Hooks: []slackalike.Hook{hook}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, "", fmt.Errorf("start the Slack look-alike: %w", err)
+	}
+	if server, err = serveHandler(alike, 0); err != nil {
+		return nil, "", errors.Join(fmt.Errorf("start the Slack look-alike: %w", err), alike.Close())
+	}
+	endSlack(ending, alike, server)
+	return server, server.url() + "/services/" + hook.Path, nil
+}
+
+func endSlack(ending *cleanups, alike *slackalike.Server, server *webServer) {
+	ending.add("Slack look-alike", func(ctx context.Context) error {
+		// Its pages follow events and would keep the web server waiting.
+		return errors.Join(alike.Close(), server.Stop(ctx))
+	})
 }
