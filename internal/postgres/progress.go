@@ -59,6 +59,17 @@ func (p progress) read() (reached, error) {
 	return r, nil
 }
 
+// shown is how far a rule has come as people see it. A rule that is new, or enabled again, is not
+// behind by its look-back: that is what it reads first, from the instant at which it was armed.
+func (p progress) shown() (reached, error) {
+	r, err := p.read()
+	if err == nil && p.position != nil && p.until == nil && !p.failing {
+		r.backfillNS = new(r.at.StartTimeNS)
+		r.at.StartTimeNS += reachNS(p.lookBackSeconds)
+	}
+	return r, err
+}
+
 // Health returns the state of the evaluation of rules.
 func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
 	rows, err := s.db.queries.RuleHealth(ctx, pgq.RuleHealthParams{TenantID: tenant, RuleIds: ids})
@@ -87,7 +98,7 @@ func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
 		h.LastRunAt = row.CommittedAt
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
 		// If it cannot be read, the rule's last error says so.
-		if r, err := p.read(); err == nil && row.Enabled {
+		if r, err := p.shown(); err == nil && row.Enabled {
 			h.Cursor, h.BackfillFrom = r.at, startOf(r.backfillNS)
 			if r.at != nil {
 				h.Lag = new(lagOf(*r.at, row.NowNs))
@@ -126,7 +137,7 @@ func (s *Record) addProgress(ctx context.Context, tenant string, status *api.Sys
 	for i := range rows {
 		row := &rows[i]
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
-		r, err := p.read()
+		r, err := p.shown()
 		if err != nil {
 			continue // the rule's last error says so
 		}
