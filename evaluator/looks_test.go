@@ -3,6 +3,7 @@ package evaluator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -32,6 +33,25 @@ func (h *halfBlind) Evaluate(context.Context, evaluator.WindowRequest) (o evalua
 		o.SourceErr = errors.New("timeout")
 	}
 	return o
+}
+
+// What becomes visible late is found by the next pass, wherever within the last two minutes it
+// began: nothing would be lost if a later pass read it, but its alert would be late.
+func TestLateExchangeIsFoundWithinAPass(t *testing.T) {
+	s := newScene(t, time.Hour)
+	for range 15 {
+		s.tick()
+	}
+	// The pass comes a second after the exchange became visible.
+	const step, most = 250 * time.Millisecond, 2*time.Minute - time.Second - 250*time.Millisecond
+	// The oldest ones at each second of a minute, because what every pass compares begins with one.
+	for i := range int(most/step) + 60 {
+		age := min(time.Duration(i)*step, most)
+		s.fail("tenant-0", fmt.Sprint(i), age)
+		if s.tick(); len(s.state.alerts) != i+1 {
+			t.Fatalf("an exchange that began %v before it became visible has no alert after a pass", age)
+		}
+	}
 }
 
 // What becomes visible at the far end of the look-back is found although looks at it fail

@@ -20,9 +20,12 @@ type scene struct {
 	*model
 	t *testing.T
 	e *evaluator.Evaluator
-	// replays is how many were asked for.
-	replays int
+	// replays is how many were asked for, ticks how many passes were made.
+	replays, ticks int
 }
+
+// mostTicks is more passes than any test needs: a test that waits for what never comes fails.
+const mostTicks = 20_000
 
 func tenantNames() []string { return []string{"tenant-0", "tenant-1", "tenant-2"} }
 
@@ -72,6 +75,9 @@ func (s *scene) fail(tenant, id string, began time.Duration) {
 // tick lets a second pass, and makes a pass.
 func (s *scene) tick() evaluator.Result {
 	s.t.Helper()
+	if s.ticks++; s.ticks > mostTicks {
+		s.t.Fatalf("the test waits for something that did not come within %d passes", mostTicks)
+	}
 	s.now += second
 	result, err := s.e.Tick(context.Background())
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 
 // partitions are the commands for the distribution of tenants over partitions.
 type partitions struct {
-	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is, which replica holds it, and whose rules it evaluates."`
+	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is behind, which replica holds it, and of how many tenants it evaluates the rules."`
+	Tenants partitionsTenants `cmd:"" help:"List tenants, furthest behind first: the partition of each, and how far its rules are behind."`
 	Isolate partitionsIsolate `cmd:"" help:"Isolate a tenant in a separate partition, so that it neither delays others nor is delayed by them."`
 	Join    partitionsJoin    `cmd:"" help:"End the separate partition of a tenant."`
 	Count   partitionsCount   `cmd:"" help:"Change the number of partitions that the tenants are distributed over."`
@@ -84,6 +85,32 @@ func printPartition(out io.Writer, p *postgres.Partition) error {
 	}
 	_, err := fmt.Fprintf(out, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Number, share, p.Tenants, p.Rules, at, lag, backfill, cmp.Or(p.Owner, "-"))
 	return err
+}
+
+type partitionsTenants struct{ database }
+
+// Run prints a table.
+func (p *partitionsTenants) Run(ctx context.Context, out io.Writer) error {
+	return withPartitions(ctx, p.PostgresURL, func(store *postgres.Partitions) error {
+		list, err := store.Tenants(ctx)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		if _, err := fmt.Fprintln(table, "TENANT\tPARTITION\tRULES\tBACKFILLING\tLAG\tOWNER"); err != nil {
+			return err
+		}
+		for _, t := range list {
+			lag := "-"
+			if t.Lag != nil {
+				lag = t.Lag.Round(time.Millisecond).String()
+			}
+			if _, err := fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n", t.Tenant, t.Partition, t.Rules, t.Backfilling, lag, cmp.Or(t.Owner, "-")); err != nil {
+				return err
+			}
+		}
+		return table.Flush()
+	})
 }
 
 type partitionsIsolate struct {

@@ -1,6 +1,7 @@
 package backlog
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ type row struct {
 type table struct {
 	*testing.T
 	*rand.Rand
+	seed  uint64
 	rows  []*row
 	nowNS int64
 	// cursorNS and mark are the stored state; b is what the process remembers.
@@ -159,8 +161,12 @@ func (t *table) holds(shown []*row) {
 			continue
 		}
 		if t.mark == nil || t.mark.FromNS > row.startNS {
-			t.Fatalf("a row that began %v before the cursor was shown, is not judged, and is not behind the mark %+v",
-				time.Duration(t.cursorNS-row.startNS), t.mark)
+			mark := "there is no mark"
+			if t.mark != nil {
+				mark = fmt.Sprintf("the mark begins %v after it", time.Duration(t.mark.FromNS-row.startNS))
+			}
+			t.Fatalf("seed %d: a row that began %v before the cursor was shown to the pass at %v, is not judged, and no later pass reads it: %s",
+				t.seed, time.Duration(t.cursorNS-row.startNS), time.Unix(0, t.nowNS).UTC().Format(time.TimeOnly), mark)
 		}
 	}
 }
@@ -189,7 +195,7 @@ func (t *table) forget() {
 func TestNothingShownIsForgotten(t *testing.T) {
 	for seed := range uint64(16) {
 		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-		s := &table{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), nowNS: begin, cursorNS: begin}
+		s := &table{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, nowNS: begin, cursorNS: begin}
 		for range 1000 {
 			step := 3 * secondNS
 			if s.IntN(200) == 0 {

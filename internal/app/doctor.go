@@ -219,21 +219,21 @@ func (d *examination) clickhouse(ctx context.Context) {
 	defer source.Close() //nolint:errcheck // nothing is pending on it
 	version, err := source.ServerVersion(ctx)
 	if err != nil {
-		d.failed("clickhouse", err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")
+		d.clickhouseFailed("clickhouse", err, "make sure that ClickHouse runs at TOCSIN_CLICKHOUSE_URL, and that user, password and database are right")
 		return
 	}
 	d.judgeClickHouse(version)
 	before := time.Now()
 	ns, err := source.Now(ctx)
 	if err != nil {
-		d.failed("clickhouse", err, "")
+		d.clickhouseFailed("clickhouse", err, "")
 		return
 	}
 	ahead := aheadOf(before, time.Unix(0, ns))
 	d.clickhouseAhead = &ahead
 	report, err := source.CheckMapping(ctx)
 	if err != nil {
-		d.failed("source", err, "")
+		d.clickhouseFailed("source", err, "")
 		return
 	}
 	broken := false
@@ -246,6 +246,15 @@ func (d *examination) clickhouse(ctx context.Context) {
 	if !broken {
 		d.add(clickhouse.OK, "source", "table "+report.Table+" fits; `tocsin source check` also measures its delay and its cost", "")
 	}
+}
+
+// clickhouseFailed adds an error of ClickHouse as a finding. The remedy is another one if the answer
+// did not come in time.
+func (d *examination) clickhouseFailed(about string, err error, remedy string) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		remedy = "ClickHouse does not answer in time: look for other load on it, and at the network between it and this machine"
+	}
+	d.failed(about, err, remedy)
 }
 
 func (d *examination) judgeClickHouse(version string) {

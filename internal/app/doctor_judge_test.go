@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,16 +30,20 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		want         clickhouse.Verdict
 		text, remedy string
 	}{
-		"Postgres 18":           {postgres(func(*server) {}), clickhouse.OK, "version 18.4", ""},
-		"Postgres 14":           {postgres(func(s *server) { s.number, s.version = 140000, "14.0" }), clickhouse.OK, "version 14.0", ""},
-		"Postgres 13":           {postgres(func(s *server) { s.number, s.version = 130022, "13.22" }), clickhouse.Broken, "version 13.22", "run Postgres 14 or newer"},
-		"a standby":             {postgres(func(s *server) { s.standby = true }), clickhouse.Broken, "version 18.4, which accepts no writes: a standby, or a read-only database", "name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write"},
-		"Latin 1":               {postgres(func(s *server) { s.encoding = "LATIN1" }), clickhouse.Broken, "the database is encoded as LATIN1, which cannot store every error message", "create the database with encoding UTF8"},
-		"ClickHouse 26.7":       {version("26.7.3.1"), clickhouse.OK, "version 26.7.3.1", ""},
-		"ClickHouse 24.3":       {version("24.3.1.2672"), clickhouse.OK, "version 24.3.1.2672", ""},
-		"ClickHouse 24.12":      {version("24.12.1.1"), clickhouse.OK, "version 24.12.1.1", ""},
-		"ClickHouse 24.2":       {version("24.2.3.70"), clickhouse.Broken, "version 24.2.3.70", newer},
-		"ClickHouse 23.8":       {version("23.8.16.40"), clickhouse.Broken, "version 23.8.16.40", newer},
+		"Postgres 18":      {postgres(func(*server) {}), clickhouse.OK, "version 18.4", ""},
+		"Postgres 14":      {postgres(func(s *server) { s.number, s.version = 140000, "14.0" }), clickhouse.OK, "version 14.0", ""},
+		"Postgres 13":      {postgres(func(s *server) { s.number, s.version = 130022, "13.22" }), clickhouse.Broken, "version 13.22", "run Postgres 14 or newer"},
+		"a standby":        {postgres(func(s *server) { s.standby = true }), clickhouse.Broken, "version 18.4, which accepts no writes: a standby, or a read-only database", "name every server in TOCSIN_POSTGRES_URL and add target_session_attrs=read-write"},
+		"Latin 1":          {postgres(func(s *server) { s.encoding = "LATIN1" }), clickhouse.Broken, "the database is encoded as LATIN1, which cannot store every error message", "create the database with encoding UTF8"},
+		"ClickHouse 26.7":  {version("26.7.3.1"), clickhouse.OK, "version 26.7.3.1", ""},
+		"ClickHouse 24.3":  {version("24.3.1.2672"), clickhouse.OK, "version 24.3.1.2672", ""},
+		"ClickHouse 24.12": {version("24.12.1.1"), clickhouse.OK, "version 24.12.1.1", ""},
+		"ClickHouse 24.2":  {version("24.2.3.70"), clickhouse.Broken, "version 24.2.3.70", newer},
+		"ClickHouse 23.8":  {version("23.8.16.40"), clickhouse.Broken, "version 23.8.16.40", newer},
+		"ClickHouse is slow": {func(d *examination) {
+			d.clickhouseFailed("clickhouse", fmt.Errorf("ask: %w", context.DeadlineExceeded), "check the URL")
+		}, clickhouse.Broken, "ask: context deadline exceeded", "ClickHouse does not answer in time: look for other load on it, and at the network between it and this machine"},
+		"ClickHouse is away":    {func(d *examination) { d.clickhouseFailed("clickhouse", errors.New("refused"), "check the URL") }, clickhouse.Broken, "refused", "check the URL"},
 		"a version of its own":  {version("cloud"), clickhouse.OK, "version cloud", ""},
 		"equal clocks":          {clock(0, 0), clickhouse.OK, "compared with Postgres, ClickHouse is equal and this machine equal", ""},
 		"all but equal clocks":  {clock(-2*time.Second, 2*time.Second), clickhouse.OK, "compared with Postgres, ClickHouse is 4s ahead and this machine 2s ahead", ""},

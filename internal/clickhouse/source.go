@@ -18,8 +18,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -85,34 +87,34 @@ func Open(o Options) (*Source, error) {
 }
 
 // CheckURL returns what is wrong with the URL of a server. It does not connect.
-func CheckURL(url string) error {
-	_, err := parse(url)
+func CheckURL(address string) error {
+	_, err := parse(address)
 	return err
 }
 
 // form is what the URL of a server looks like.
 const form = "TOCSIN_CLICKHOUSE_URL is not of the form clickhouse://user:password@host:9000/database, nor http:// or https://"
 
-func parse(url string) (*clickhouse.Options, error) {
-	scheme, _, _ := strings.Cut(url, "://")
+func parse(address string) (*clickhouse.Options, error) {
+	scheme, _, _ := strings.Cut(address, "://")
 	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
 		return nil, errors.New(form)
 	}
 	// The driver refuses the scheme https without secure=true.
-	if scheme == "https" && !regexp.MustCompile(`[?&]secure(=|&|$)`).MatchString(url) {
+	if scheme == "https" && !regexp.MustCompile(`[?&]secure(=|&|$)`).MatchString(address) {
 		separator := "?"
-		if strings.Contains(url, "?") {
+		if strings.Contains(address, "?") {
 			separator = "&"
 		}
-		url += separator + "secure=true"
+		address += separator + "secure=true"
 	}
-	options, err := clickhouse.ParseDSN(url)
+	options, err := clickhouse.ParseDSN(address)
 	if err != nil {
-		return nil, fmt.Errorf(form+": %w", redact(err, url))
+		return nil, fmt.Errorf(form+": %w", redact(err, address))
 	}
-	for _, address := range options.Addr {
+	for _, server := range options.Addr {
 		// HTTP has other default ports.
-		if _, _, err := net.SplitHostPort(address); err != nil && options.Protocol == clickhouse.Native {
+		if _, _, err := net.SplitHostPort(server); err != nil && options.Protocol == clickhouse.Native {
 			return nil, fmt.Errorf(form + ": it has no port; add one, such as 9000, or 9440 with ?secure=true")
 		}
 	}
@@ -120,8 +122,8 @@ func parse(url string) (*clickhouse.Options, error) {
 }
 
 // redact hides an error that quotes the URL, which may contain a password.
-func redact(err error, url string) error {
-	if url != "" && regexp.MustCompile(regexp.QuoteMeta(url)).MatchString(err.Error()) {
+func redact(err error, address string) error {
+	if address != "" && regexp.MustCompile(regexp.QuoteMeta(address)).MatchString(err.Error()) {
 		return errors.New("it cannot be read")
 	}
 	return err
@@ -142,10 +144,36 @@ func (s *Source) Ping(ctx context.Context) error {
 // HTTP server, the server waits for the rest of a request, so the only symptom is a time-out of the
 // handshake.
 func unreached(err error) error {
+	err = withoutQuery(err)
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && strings.Contains(err.Error(), "handshake: ") {
 		return fmt.Errorf("clickhouse: %w; if that is a port for HTTP, such as 8123, the URL must begin with http://", err)
 	}
 	return fmt.Errorf("clickhouse: %w", err)
+}
+
+// shortened is an error with a shorter text.
+type shortened struct {
+	error
+	text string
+}
+
+func (s shortened) Error() string { return s.text }
+
+func (s shortened) Unwrap() error { return s.error }
+
+// withoutQuery shortens the address that an error of HTTP quotes to the server. Over HTTP, it also
+// holds the user, and every setting and parameter of the query, between which nobody finds the
+// reason.
+func withoutQuery(err error) error {
+	failed, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
+	}
+	server := "the server"
+	if at, err := url.Parse(failed.URL); err == nil {
+		server = at.Scheme + "://" + at.Host
+	}
+	return shortened{err, strings.ReplaceAll(err.Error(), strconv.Quote(failed.URL), server)}
 }
 
 // explain shortens an error of ClickHouse to its code and its first sentence, because the rest

@@ -2,6 +2,7 @@ package clickhouse_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -552,5 +553,35 @@ func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An error of HTTP names the server and the reason, without the user and the query between them.
+func TestAServerThatIsAwayIsNamedBriefly(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	source, err := clickhouse.Open(clickhouse.Options{URL: "http://somebody:secret@" + at + "/default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	_, observing := source.Observe(t.Context(), evaluator.ObserveQuery{FromNS: 1, ToNS: 1})
+	_, asking := source.ServerVersion(t.Context())
+	for _, err := range []error{observing, asking, source.Ping(t.Context())} {
+		var refused *net.OpError
+		if err == nil || !strings.Contains(err.Error(), "http://"+at+": ") || !errors.As(err, &refused) {
+			t.Errorf("%v does not name the server http://%s, or lost its reason", err, at)
+			continue
+		}
+		if text := err.Error(); strings.Contains(text, "somebody") || strings.Contains(text, "overflow_mode") || len(text) > 300 {
+			t.Errorf("the error is long, or names the user: %s", text)
+		}
 	}
 }

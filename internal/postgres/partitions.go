@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -76,6 +77,57 @@ func (s *Partitions) List(ctx context.Context) ([]Partition, error) {
 		}
 	}
 	return list, nil
+}
+
+// TenantProgress is how far the rules of a tenant are evaluated, as operators see it.
+type TenantProgress struct {
+	Tenant    string
+	Partition int
+	// Rules counts the enabled rules, Backfilling those of them with separate progress: new,
+	// failing or deferred.
+	Rules, Backfilling int64
+	// Lag is how far the partition, or the rule that is furthest behind on its own, is behind the
+	// present, by Postgres's clock; nil before the first pass, and if the cursor cannot be read.
+	Lag *time.Duration
+	// Owner is the replica that holds the partition; empty if none does.
+	Owner string
+}
+
+// Tenants returns the progress of every tenant, furthest behind first. Those without enabled rules
+// come last.
+func (s *Partitions) Tenants(ctx context.Context) ([]TenantProgress, error) {
+	rows, err := s.db.queries.TenantList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	list := make([]TenantProgress, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		t := TenantProgress{Tenant: row.TenantID, Partition: int(row.Checkpoint.Partition), Rules: row.Rules, Backfilling: row.Backfills}
+		if row.Leased {
+			t.Owner = *row.Checkpoint.Owner
+		}
+		if at, err := positionOf(row.Checkpoint.Cursor); err == nil && at != nil && row.Rules > 0 {
+			t.Lag = new(lagOf(*at, row.NowNs))
+		}
+		// If a position cannot be read, the rule's problem says so.
+		if at, err := cursor.Decode(row.Slowest); err == nil && t.Lag != nil {
+			t.Lag = new(max(*t.Lag, lagOf(at, row.NowNs)))
+		}
+		list[i] = t
+	}
+	slices.SortStableFunc(list, func(a, b TenantProgress) int {
+		return cmp.Or(cmp.Compare(min(b.Rules, 1), min(a.Rules, 1)), cmp.Compare(behind(b.Lag), behind(a.Lag)))
+	})
+	return list, nil
+}
+
+// behind orders lags. An unknown one is the longest.
+func behind(lag *time.Duration) time.Duration {
+	if lag == nil {
+		return math.MaxInt64
+	}
+	return *lag
 }
 
 // Isolate gives a tenant its own partition, which continues from the position of the present one,

@@ -91,6 +91,43 @@ const now0 = int64(1_795_244_520_000_000_000)
 
 func minutesAgo(n int64) int64 { return now0 - n*int64(time.Minute) }
 
+// A list of tenants says which ones are behind, and begins with them: one whose partition is behind,
+// then one of which only a deferred rule is, then all others, and last one without enabled rules.
+func TestTenantsAreListedFurthestBehindFirst(t *testing.T) {
+	m := newMover(t, "slow", "deferred", "fresh", "idle")
+	for _, tenant := range []string{"slow", "deferred", "fresh", "idle"} {
+		if _, err := m.db.Partitions().Isolate(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().UnixNano()
+	for tenant, minutes := range map[string]int64{"slow": 30, "deferred": 0, "fresh": 0, "idle": 90} {
+		m.stand(m.of(tenant), now-minutes*int64(time.Minute), 0, 0)
+	}
+	m.exec(`insert into rule_backfill (rule_id, position, failing) values ($1, $2, false)`, m.rules["deferred"], startOf(now-20*int64(time.Minute)).String())
+	m.exec(`update rule set enabled = false where rule_id = $1`, m.rules["idle"])
+	m.exec(`update checkpoint set owner = 'replica-1', token = 1, lease_until = now() + interval '1 hour' where partition = $1`, m.of("slow"))
+	list, err := m.db.Partitions().Tenants(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, p := range list {
+		lag := "unknown"
+		if p.Lag != nil {
+			lag = p.Lag.Round(time.Minute).String()
+		}
+		told = append(told, fmt.Sprintf("%s %d %d %s %q", p.Tenant, p.Rules, p.Backfilling, lag, p.Owner))
+		if p.Partition != m.of(p.Tenant) {
+			t.Errorf("%s is in partition %d, not %d", p.Tenant, m.of(p.Tenant), p.Partition)
+		}
+	}
+	want := []string{`slow 1 0 30m0s "replica-1"`, `deferred 1 1 20m0s ""`, `fresh 1 0 0s ""`, `idle 0 0 unknown ""`}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
 func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	m := newMover(t, "acme", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p")
 	home := m.of("acme")

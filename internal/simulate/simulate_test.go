@@ -115,8 +115,12 @@ func fail(t *testing.T, o simulate.Options, r simulate.Result) {
 	if r.History == nil {
 		r = simulated(t, shrunk)
 	}
-	t.Errorf("seed %d breaks %v; shrunk to the steps %v:\n%s\nto repeat it: make simulate SEEDS=1 ARGS='-seed %d'",
-		o.Seed, r.Violation, shrunk.Taken(), strings.Join(r.History, "\n"), o.Seed)
+	args := fmt.Sprint("-seed ", o.Seed)
+	if *steps > 0 {
+		args += fmt.Sprint(" -steps ", *steps)
+	}
+	t.Errorf("seed %d breaks %v; shrunk to the steps %v:\n%s\nto repeat it: make simulate SEEDS=1 ARGS='%s'",
+		o.Seed, r.Violation, shrunk.Taken(), strings.Join(r.History, "\n"), args)
 }
 
 // TestSeedsHaveWhatMakesThemHard holds that the steps do what they are for.

@@ -289,6 +289,75 @@ func (q *Queries) TenantKnown(ctx context.Context, tenantID string) (bool, error
 	return column_1, err
 }
 
+const tenantList = `-- name: TenantList :many
+select t.tenant_id, c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, c.watched_since_ns, c.watched_until_ns, c.late_ns, c.absence_judged_ns, c.watched_shown, coalesce(c.lease_until > now(), false)::boolean as leased,
+       count(r.rule_id) as rules, count(b.rule_id) as backfills, coalesce(min(b.position), '')::text as slowest,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
+from tenant_partition t
+join checkpoint c using (partition)
+left join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
+left join rule_backfill b using (rule_id)
+group by t.tenant_id, c.partition
+order by t.tenant_id
+`
+
+type TenantListRow struct {
+	TenantID   string
+	Checkpoint Checkpoint
+	Leased     bool
+	Rules      int64
+	Backfills  int64
+	Slowest    string
+	NowNs      int64
+}
+
+// Returns every tenant that has rules or had some, with the progress of its partition and the
+// position of the enabled rule that is furthest behind on its own.
+func (q *Queries) TenantList(ctx context.Context) ([]TenantListRow, error) {
+	rows, err := q.db.Query(ctx, tenantList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TenantListRow{}
+	for rows.Next() {
+		var i TenantListRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Checkpoint.Partition,
+			&i.Checkpoint.ShareIndex,
+			&i.Checkpoint.ShareOf,
+			&i.Checkpoint.Cursor,
+			&i.Checkpoint.BackfillFromNs,
+			&i.Checkpoint.BackfillCursorNs,
+			&i.Checkpoint.Revision,
+			&i.Checkpoint.RulesRevision,
+			&i.Checkpoint.Owner,
+			&i.Checkpoint.Token,
+			&i.Checkpoint.LeaseUntil,
+			&i.Checkpoint.ClockOffsetNs,
+			&i.Checkpoint.CommittedAt,
+			&i.Checkpoint.WatchedSinceNs,
+			&i.Checkpoint.WatchedUntilNs,
+			&i.Checkpoint.LateNs,
+			&i.Checkpoint.AbsenceJudgedNs,
+			&i.Checkpoint.WatchedShown,
+			&i.Leased,
+			&i.Rules,
+			&i.Backfills,
+			&i.Slowest,
+			&i.NowNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const tenantMove = `-- name: TenantMove :exec
 insert into tenant_partition (tenant_id, partition)
 select unnest($1::text[]), unnest($2::integer[])

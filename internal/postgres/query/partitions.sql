@@ -8,6 +8,19 @@ select sqlc.embed(c), coalesce(c.lease_until > now(), false)::boolean as leased,
 from checkpoint c
 order by c.share_of = 0, c.share_index, c.partition;
 
+-- name: TenantList :many
+-- Returns every tenant that has rules or had some, with the progress of its partition and the
+-- position of the enabled rule that is furthest behind on its own.
+select t.tenant_id, sqlc.embed(c), coalesce(c.lease_until > now(), false)::boolean as leased,
+       count(r.rule_id) as rules, count(b.rule_id) as backfills, coalesce(min(b.position), '')::text as slowest,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
+from tenant_partition t
+join checkpoint c using (partition)
+left join rule r on r.tenant_id = t.tenant_id and r.enabled and r.deleted_at is null
+left join rule_backfill b using (rule_id)
+group by t.tenant_id, c.partition
+order by t.tenant_id;
+
 -- name: PartitionsHold :exec
 -- Keeps others from changing rules, and from assigning and moving tenants.
 select pg_advisory_xact_lock(hashtext('tocsin partitions'), 0);
