@@ -89,6 +89,9 @@ func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	// Of what lies after the cursor the observation may have shown that there is nothing.
 	nothing := s.Forward && s.FromNS == p.forwardNS && p.backlog.NothingAfter()
 	for !nothing && s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
+		if p.over() {
+			q.Limit = p.pageSize * bulk // the pass may be cut off, and has to come further
+		}
 		page, end, matched, err := p.page(ctx, q)
 		if err != nil {
 			return err

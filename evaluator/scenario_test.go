@@ -408,3 +408,33 @@ func TestRefusedRuleFailsAlone(t *testing.T) {
 		t.Errorf("problem %q, backfills %v", s.state.rules[theRule()].problem, s.state.backfills)
 	}
 }
+
+// A pass that takes longer than its interval reads larger pages. Otherwise it could be cut off in the
+// middle of an instant of very many exchanges, each time, because the next pass begins there anew.
+func TestAnInstantOfVeryManyIsReadInTheEnd(t *testing.T) {
+	for name, ago := range map[string]time.Duration{"new": 0, "visible late": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			scans := 0
+			s := &scene{model: newModel(), t: t}
+			clock := func() time.Time { return time.Unix(0, s.now).Add(time.Duration(scans) * 100 * time.Millisecond) }
+			s.rule(theRule(), "tenant-0", time.Hour)
+			s.e = s.start("a", evaluator.Options{PageSize: 5, LeaseFor: time.Minute, Clock: clock})
+			s.tick()
+			const many = 1000 // 200 pages, of which the database answers 100 within a pass
+			for i := range many {
+				s.fail("tenant-0", fmt.Sprint(i), ago)
+			}
+			s.scans = func(evaluator.Scan) error {
+				if scans++; scans > 100 {
+					return context.DeadlineExceeded
+				}
+				return nil
+			}
+			for range 20 {
+				scans, s.now = 0, s.now+second
+				_, _ = s.e.Tick(t.Context()) // cut off, or not
+			}
+			s.wants(many)
+		})
+	}
+}
