@@ -87,6 +87,31 @@ func TestHealthReportsProgress(t *testing.T) {
 	}
 }
 
+// TestTheSlowestRuleHasItsOwnName asks for the slowest of two rules that are equally far, and whose
+// names are in another order than their ids.
+func TestTheSlowestRuleHasItsOwnName(t *testing.T) {
+	e := newEditor(t)
+	names := map[uuid.UUID]string{}
+	for _, name := range []string{"zinc", "amber"} {
+		names[e.create(definition(name)).ID] = name
+	}
+	c := e.hold("x").Checkpoints[e.partition]
+	at := cursor.At(time.Now())
+	batch := evaluator.Batch{
+		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &at,
+	}
+	for id := range names {
+		batch.Backfills = append(batch.Backfills, evaluator.Backfill{RuleID: id, At: at, Until: &at})
+	}
+	if _, err := e.store.Commit(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	status, err := e.db.Record(nil).Status(t.Context(), tenantName)
+	if err != nil || status.Slowest == nil || status.Slowest.RuleName != names[status.Slowest.RuleID] {
+		t.Errorf("slowest %+v of %v, %v", status.Slowest, names, err)
+	}
+}
+
 func TestReplicasShowTheirPartitions(t *testing.T) {
 	e := newEditor(t)
 	e.create(definition("a"))

@@ -577,7 +577,7 @@ func (q *Queries) RetriesOfAll(ctx context.Context, notificationIds []uuid.UUID)
 }
 
 const statusProgress = `-- name: StatusProgress :many
-select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, min(r.name)::text as name, r.look_back_seconds,
+select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, (array_agg(r.name order by r.rule_id))[1]::text as name, r.look_back_seconds,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns
 from rule r join rule_progress p using (rule_id)
