@@ -152,6 +152,10 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			}
 		}, []string{"FIRED due", "RESOLVED behind", "REOPENED behind"}},
 		"snoozed until later": {func(n *quiet) { _, _ = n.snooze(5 * time.Hour) }, []string{"FIRED DISCARDED"}},
+		"snoozed just before": {func(n *quiet) {
+			_, _ = n.snooze(5 * time.Hour)
+			n.exec(n.t, `update alert_snooze set snoozed_at = $1`, n.ends) // it can be undone, and nobody is reminded then
+		}, []string{"FIRED due"}},
 		"reminded of twice": {func(n *quiet) {
 			for range 2 {
 				n.exec(n.t, `delete from alert_snooze`)

@@ -125,10 +125,7 @@ func heldOf(m *model.Message) *heldTruth {
 func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model.Message) {
 	t, now := &w.truth, w.pgNow()
 	a, _ := w.db.Alert(alert)
-	since, looked := a.LookedAfter()
-	ago := now.Sub(since)
-	unsure := looked && ago > undoable-time.Millisecond && ago < undoable+time.Millisecond
-	handled := looked && ago > undoable || w.snoozedNow(t.alerts[alert])
+	handled, unsure := w.lookedAfterFor(&a, undoable, now)
 	all := w.db.NotificationsOf(alert)
 	notified := w.notified(alert, webhook, uuid.Nil)
 	fires := false
@@ -168,6 +165,23 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 		}
 		delete(t.quieted, n.ID)
 	}
+}
+
+// lookedAfterFor reports whether somebody has looked after an alert for longer than a time, or snoozed it so long
+// ago, and whether it is so close to that time that both answers are right.
+func (w *world) lookedAfterFor(a *model.Alert, long time.Duration, now time.Time) (handled, unsure bool) {
+	judge := func(since time.Time) {
+		ago := now.Sub(since)
+		handled = handled || ago > long
+		unsure = unsure || ago > long-time.Millisecond && ago < long+time.Millisecond
+	}
+	if since, looked := a.LookedAfter(); looked {
+		judge(since)
+	}
+	if known := w.truth.alerts[a.ID]; w.snoozedNow(known) {
+		judge(known.snooze.SnoozedAt)
+	}
+	return handled, unsure
 }
 
 // announces reports whether a message says that an alert fires.

@@ -99,6 +99,17 @@ func quietHandled(l *law) {
 	l.sent(justNow)
 }
 
+// quietSnoozed has somebody snooze an alert shortly before quiet hours end: if that is undone, nobody is reminded.
+func quietSnoozed(l *law) {
+	l.quietWebhook()
+	id, message := l.raiseQuiet(rules.Warning, 0)
+	l.Advance(56 * time.Minute)
+	l.must(l.Snooze(id, 2*time.Hour))
+	l.Advance(5 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.sent(message)
+}
+
 // quietOnce has quiet hours hold several messages about one alert.
 func quietOnce(l *law) {
 	l.quietWebhook()

@@ -196,7 +196,8 @@ const quietRead = `-- name: QuietRead :many
 select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
        (a.state = 'ACKNOWLEDGED' and a.acknowledged_at < coalesce($1::timestamptz, now()) - $2::interval
         or a.state = 'RESOLVED' and a.resolved_at < coalesce($1::timestamptz, now()) - $2::interval
-        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce($1::timestamptz, now()))
+        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce($1::timestamptz, now())
+                   and z.snoozed_at < coalesce($1::timestamptz, now()) - $2::interval)
        )::boolean as handled,
        exists (select from notified_of_alert k where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id)::boolean as notified
 from notification n

@@ -67,7 +67,8 @@ for no key update of o;
 select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
        (a.state = 'ACKNOWLEDGED' and a.acknowledged_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
         or a.state = 'RESOLVED' and a.resolved_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
-        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now()))
+        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())
+                   and z.snoozed_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval)
        )::boolean as handled,
        exists (select from notified_of_alert k where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id)::boolean as notified
 from notification n

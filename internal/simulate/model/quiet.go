@@ -126,7 +126,7 @@ func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
 	}
 	since, looked := a.LookedAfter()
 	z, snoozed := db.snoozes.get(a.ID)
-	handled := looked && since.Before(now.Add(-undoWithin)) || snoozed && z.Until.After(now)
+	handled := looked && since.Before(now.Add(-undoWithin)) || snoozed && z.Until.After(now) && z.SnoozedAt.Before(now.Add(-undoWithin))
 	notified := db.notified(a.ID, q.Webhook)
 	reasons := make([]notify.Reason, len(q.rows))
 	for i := range q.rows {
