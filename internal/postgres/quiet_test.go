@@ -163,6 +163,20 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 				n.remind(n.t.Context(), over)
 			}
 		}, []string{"FIRED due", "SNOOZE_ENDED DISCARDED", "SNOOZE_ENDED DISCARDED"}},
+		"acknowledged, and snoozed until within them": {func(n *quiet) {
+			n.delivered()
+			n.act(alerts.Acknowledge)
+			long(n)
+			n.snoozed()
+			n.remind(n.t.Context(), over)
+		}, []string{"FIRED DELIVERED", "ACKNOWLEDGED due", "SNOOZE_ENDED behind"}},
+		"snoozed until within them, and acknowledged then": {func(n *quiet) {
+			n.delivered()
+			n.snoozed()
+			n.remind(n.t.Context(), over)
+			n.act(alerts.Acknowledge)
+			long(n)
+		}, []string{"FIRED DELIVERED", "SNOOZE_ENDED DISCARDED", "ACKNOWLEDGED due"}},
 		"sent at once by a person": {func(n *quiet) { n.retry("FIRED") }, []string{"FIRED due"}},
 		"and resolved then":        {func(n *quiet) { n.retry("FIRED"); n.act(alerts.Resolve) }, []string{"FIRED due", "RESOLVED behind"}},
 		"discarded by a person": {func(n *quiet) {
