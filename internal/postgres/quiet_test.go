@@ -394,6 +394,30 @@ func TestQuietHoursOfThePager(t *testing.T) {
 	e.want("the second step", minutes+17, 1, 1, 0)
 }
 
+// TestThePagerHearsOfNoEndOfWhatItDidNotHear has quiet hours hold a step until somebody has looked after the alert.
+func TestThePagerHearsOfNoEndOfWhatItDidNotHear(t *testing.T) {
+	t.Parallel()
+	for again, want := range map[bool][]string{false: {"ESCALATED DISCARDED"}, true: {"ESCALATED DISCARDED", "RESOLVED PENDING"}} {
+		e := newEscalating(t)
+		n := &quiet{napping: e.napping}
+		n.hours(-time.Hour, time.Hour)
+		e.exec(t, `update webhook set events = '{RESOLVED}', quiet_hours = case when webhook_id = $1 then quiet_hours end`, e.pager)
+		e.exec(t, `update alert set severity = 'WARNING'`)
+		e.want("it is held", 6, 0, 0, 0)
+		e.act(alerts.Acknowledge)
+		if _, err := e.db.Outbox().EndQuiet(t.Context(), new(n.ends.Add(time.Minute))); err != nil {
+			t.Error(err)
+		}
+		if again { // an attempt may have arrived
+			e.exec(t, `update settlement set attempt = 2`)
+		}
+		e.act(alerts.Resolve)
+		if got := column(t, e.conn, `select n.reason || ' ' || s.status from notification n join notification_status s using (notification_id) where n.webhook_id = '`+e.pager.String()+`' order by n.created_at`); !slices.Equal(got, want) {
+			t.Errorf("with an attempt before %v: %v, want %v", again, got, want)
+		}
+	}
+}
+
 // TestACommitReadsTheQuietHoursThatAreStored checks that an edit waits for nothing, and that a
 // commit that began before it may use either version; the sweep corrects that.
 func TestACommitReadsTheQuietHoursThatAreStored(t *testing.T) {
