@@ -73,16 +73,25 @@ func (q QuietHours) Until(at time.Time) time.Time {
 const NeedlessAfterQuiet = "Not sent: the quiet hours of the webhook held the message, and it was no longer useful when they ended, " +
 	"because the alert had been acknowledged, resolved or snoozed, or another message about it was waiting"
 
+// QuietMessage is a message about an alert that quiet hours have held.
+type QuietMessage struct {
+	Reason Reason
+	// Handled says that somebody looks after the alert by now, as far as it counts for the message: whoever
+	// acknowledged the alert and snoozed it wants the message at the end of the snooze.
+	Handled bool
+}
+
 // AfterQuiet decides what is sent of the messages about one alert that the quiet hours of a webhook have
-// held, in the order in which they were written. Of those that tell that the alert fires, the first one is
-// sent, unless somebody looks after the alert by now (handled). What else happened to the alert is sent where
+// held, in the order in which they were written. Of those that tell that the alert fires, the first one that is
+// not handled is sent. What else happened to the alert is sent where
 // the webhook was notified of the alert before, or is by that message: whoever has not heard of an alert is not
 // notified of its end, and a receiver that opens an incident for it can close that.
-func AfterQuiet(handled, notified bool, held []Reason) []bool {
+func AfterQuiet(notified bool, held []QuietMessage) []bool {
 	send, fires := make([]bool, len(held)), false
-	for i, reason := range held {
-		if reason.fires() {
-			send[i], fires = !handled && !fires, true
+	for i, m := range held {
+		if m.Reason.fires() {
+			send[i] = !m.Handled && !fires
+			fires = fires || send[i]
 			notified = notified || send[i]
 		} else {
 			send[i] = notified

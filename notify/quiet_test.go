@@ -97,10 +97,15 @@ func TestAfterQuietHoursOneMessageSaysThatAnAlertFires(t *testing.T) {
 		"it has ended":                      {true, false, []notify.Reason{fired, resolved}, []bool{false, false}},
 		"it has ended, and was notified of": {true, true, []notify.Reason{reminder, resolved}, []bool{false, true}},
 		"it ended just now":                 {false, false, []notify.Reason{fired, reminder, resolved}, []bool{true, false, true}},
+		"it was acknowledged and snoozed":   {true, true, []notify.Reason{reminder, notify.ReasonSnoozeEnded, escalated}, []bool{false, true, false}},
 		"it was opened again":               {false, false, []notify.Reason{fired, resolved, reopened}, []bool{true, true, true}},
 		"the same, and was notified of":     {false, true, []notify.Reason{resolved, reopened, reminder}, []bool{true, true, true}},
 	} {
-		if got := notify.AfterQuiet(c.handled, c.notified, c.held); !slices.Equal(got, c.want) {
+		held := make([]notify.QuietMessage, len(c.held))
+		for i, reason := range c.held {
+			held[i] = notify.QuietMessage{Reason: reason, Handled: c.handled && (reason != notify.ReasonSnoozeEnded || !c.notified)}
+		}
+		if got := notify.AfterQuiet(c.notified, held); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -19,15 +19,7 @@ import (
 )
 
 // An alert escalates as the routing policy said when it fired, whatever that says by now. Its next
-// step is a row beside it, which is written in the commit that has it fire. When the step is due, its
-// messages are written in the transaction that moves the row on, under a lock on the alert: once,
-// whatever dies and however many replicas look. Whoever acknowledges, resolves or snoozes the alert
-// holds it as well, so one of the two comes first. A step that is due while somebody looks after the
-// alert, or while it is snoozed, is void, and the next one waits for its own time. The row keeps which steps
-// were void, and when that was found: where it was an error and is undone, the first step that it made void
-// is taken after all. The id of a step's message follows from the alert, the webhook and the step's minutes:
-// the routing is stored with the alert, and has one step for each number of minutes. So a step that is taken
-// again after a failover has the id that it had, and no other step has it. Instants are compared with Postgres's clock alone.
+// step is a row beside it, which is written in the commit that has it fire.
 //
 // When a step is due, one transaction locks the alert, writes the messages and moves the row to the
 // following step. So each step is taken once, whatever dies and however many replicas look. A
@@ -38,6 +30,10 @@ import (
 // next step waits for its own time. The row stores which steps were void and when. If the
 // acknowledgement was an error and is undone, the first step that it made void is taken after all.
 // All instants are compared with Postgres's clock only.
+//
+// The id of a step's message follows from the alert, the webhook and the step's minutes, because the
+// routing is stored with the alert and has one step for each number of minutes. So a step that is
+// taken again after a failover has the id that it had, and no other step has it.
 //
 // Replays start no escalation, because they raise alerts about the past.
 

@@ -313,3 +313,39 @@ func TestWhatBelongsToARowIsFoundByAnIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestADigestReadsItsWindowAlone has a silence that has suppressed many messages in earlier windows and few in the
+// last one. The sweep reads these under a lock on the silence, for which commits wait.
+func TestADigestReadsItsWindowAlone(t *testing.T) {
+	const few, many = 10, 20_000
+	d := newDigested(t)
+	id := d.silence(time.Hour, nil)
+	d.write(t, d.few(few))
+	d.exec(t, `
+		with n as (
+			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
+			select gen_random_uuid(), n.tenant_id, n.alert_id, n.rule_id, n.webhook_id, 'REMINDER', g
+			from (select * from notification limit 1) n, generate_series(1, $1::int) g
+			returning notification_id, tenant_id)
+		insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
+		select notification_id, tenant_id, 'SUPPRESSED', now() - interval '1 day', false, $2 from n`, many, id)
+	d.exec(t, `analyze settlement, notification`)
+	since, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	text := statement(t, "silence_digest.sql", "SilenceDigestWebhooks")
+	for n, parameter := range []string{"$1::uuid", "$1::timestamptz", "$1::timestamptz"} {
+		text = strings.Replace(text, parameter, fmt.Sprintf("$%d", n+1)+parameter[2:], 1)
+	}
+	var plans []struct {
+		Plan struct {
+			Blocks int64 `json:"Shared Hit Blocks"`
+			Read   int64 `json:"Shared Read Blocks"`
+		}
+	}
+	explained := one[string](t, d.conn, "explain (analyze, buffers, format json) "+text, id, since, until)
+	if err := json.Unmarshal([]byte(explained), &plans); err != nil {
+		t.Fatal(err)
+	}
+	if read := plans[0].Plan.Blocks + plans[0].Plan.Read; read > 20*few {
+		t.Errorf("to find %d messages that a silence suppressed lately, of %d, %d blocks were read", few, few+many, read)
+	}
+}

@@ -228,12 +228,12 @@ func afterQuiet(rows []pgq.QuietReadRow) (send, end []uuid.UUID, count pgq.Escal
 		if n < 0 {
 			n = len(rows)
 		}
-		held := make([]notify.Reason, n)
+		held := make([]notify.QuietMessage, n)
 		for i := range held {
-			held[i] = notify.Reason(rows[i].Reason)
+			held[i] = notify.QuietMessage{Reason: notify.Reason(rows[i].Reason), Handled: rows[i].Handled}
 		}
 		before := len(send)
-		for i, sent := range notify.AfterQuiet(rows[0].Handled, rows[0].Notified, held) {
+		for i, sent := range notify.AfterQuiet(rows[0].Notified, held) {
 			if sent {
 				send = append(send, rows[i].NotificationID)
 			} else {

@@ -152,6 +152,10 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 			}
 		}, []string{"FIRED due", "RESOLVED behind", "REOPENED behind"}},
 		"snoozed until later": {func(n *quiet) { _, _ = n.snooze(5 * time.Hour) }, []string{"FIRED DISCARDED"}},
+		"snoozed just before": {func(n *quiet) {
+			_, _ = n.snooze(5 * time.Hour)
+			n.exec(n.t, `update alert_snooze set snoozed_at = $1`, n.ends) // it can be undone, and nobody is reminded then
+		}, []string{"FIRED due"}},
 		"reminded of twice": {func(n *quiet) {
 			for range 2 {
 				n.exec(n.t, `delete from alert_snooze`)
@@ -159,6 +163,20 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 				n.remind(n.t.Context(), over)
 			}
 		}, []string{"FIRED due", "SNOOZE_ENDED DISCARDED", "SNOOZE_ENDED DISCARDED"}},
+		"acknowledged, and snoozed until within them": {func(n *quiet) {
+			n.delivered()
+			n.act(alerts.Acknowledge)
+			long(n)
+			n.snoozed()
+			n.remind(n.t.Context(), over)
+		}, []string{"FIRED DELIVERED", "ACKNOWLEDGED due", "SNOOZE_ENDED behind"}},
+		"snoozed until within them, and acknowledged then": {func(n *quiet) {
+			n.delivered()
+			n.snoozed()
+			n.remind(n.t.Context(), over)
+			n.act(alerts.Acknowledge)
+			long(n)
+		}, []string{"FIRED DELIVERED", "SNOOZE_ENDED DISCARDED", "ACKNOWLEDGED due"}},
 		"sent at once by a person": {func(n *quiet) { n.retry("FIRED") }, []string{"FIRED due"}},
 		"and resolved then":        {func(n *quiet) { n.retry("FIRED"); n.act(alerts.Resolve) }, []string{"FIRED due", "RESOLVED behind"}},
 		"discarded by a person": {func(n *quiet) {
@@ -374,6 +392,30 @@ func TestQuietHoursOfThePager(t *testing.T) {
 	}
 	e.exec(t, `update webhook set quiet_hours = null`) // which are decided by Postgres's clock
 	e.want("the second step", minutes+17, 1, 1, 0)
+}
+
+// TestThePagerHearsOfNoEndOfWhatItDidNotHear has quiet hours hold a step until somebody has looked after the alert.
+func TestThePagerHearsOfNoEndOfWhatItDidNotHear(t *testing.T) {
+	t.Parallel()
+	for again, want := range map[bool][]string{false: {"ESCALATED DISCARDED"}, true: {"ESCALATED DISCARDED", "RESOLVED PENDING"}} {
+		e := newEscalating(t)
+		n := &quiet{napping: e.napping}
+		n.hours(-time.Hour, time.Hour)
+		e.exec(t, `update webhook set events = '{RESOLVED}', quiet_hours = case when webhook_id = $1 then quiet_hours end`, e.pager)
+		e.exec(t, `update alert set severity = 'WARNING'`)
+		e.want("it is held", 6, 0, 0, 0)
+		e.act(alerts.Acknowledge)
+		if _, err := e.db.Outbox().EndQuiet(t.Context(), new(n.ends.Add(time.Minute))); err != nil {
+			t.Error(err)
+		}
+		if again { // an attempt may have arrived
+			e.exec(t, `update settlement set attempt = 2`)
+		}
+		e.act(alerts.Resolve)
+		if got := column(t, e.conn, `select n.reason || ' ' || s.status from notification n join notification_status s using (notification_id) where n.webhook_id = '`+e.pager.String()+`' order by n.created_at`); !slices.Equal(got, want) {
+			t.Errorf("with an attempt before %v: %v, want %v", again, got, want)
+		}
+	}
 }
 
 // TestACommitReadsTheQuietHoursThatAreStored checks that an edit waits for nothing, and that a

@@ -125,13 +125,9 @@ func heldOf(m *model.Message) *heldTruth {
 func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model.Message) {
 	t, now := &w.truth, w.pgNow()
 	a, _ := w.db.Alert(alert)
-	since, looked := a.LookedAfter()
-	ago := now.Sub(since)
-	unsure := looked && ago > undoable-time.Millisecond && ago < undoable+time.Millisecond
-	handled := looked && ago > undoable || w.snoozedNow(t.alerts[alert])
 	all := w.db.NotificationsOf(alert)
 	notified := w.notified(alert, webhook, uuid.Nil)
-	fires := false
+	known, fires := notified, false
 	for i := range all {
 		n := &all[i]
 		was := t.quieted[n.ID]
@@ -148,8 +144,13 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 			continue
 		}
 		want, first := notified, false
+		handled, unsure := w.lookedAfterFor(&a, n, undoable, now)
+		if !known {
+			handled, unsure = w.lookedAfterFor(&a, nil, undoable, now)
+		}
 		if announces(n.Reason) {
-			want, fires = !handled && !fires, true
+			want = !handled && !fires
+			fires = fires || want
 			first = !notified && want
 			notified = notified || want
 		}
@@ -168,6 +169,27 @@ func (w *world) checkReleased(alert, webhook uuid.UUID, left map[uuid.UUID]model
 		}
 		delete(t.quieted, n.ID)
 	}
+}
+
+// lookedAfterFor reports whether somebody has looked after an alert for longer than a time, or snoozed it so long
+// ago, and whether it is so close to that time that both answers are right. That the alert was acknowledged before
+// a snooze ended does not count for the message about that end, if there is one.
+func (w *world) lookedAfterFor(a *model.Alert, message *model.Notification, long time.Duration, now time.Time) (handled, unsure bool) {
+	judge := func(since time.Time) {
+		ago := now.Sub(since)
+		handled = handled || ago > long
+		unsure = unsure || ago > long-time.Millisecond && ago < long+time.Millisecond
+	}
+	if since, looked := a.LookedAfter(); looked {
+		reminds := message != nil && message.Reason == notify.ReasonSnoozeEnded && a.State == alerts.Acknowledged && message.CreatedAt.After(since)
+		if !reminds {
+			judge(since)
+		}
+	}
+	if known := w.truth.alerts[a.ID]; w.snoozedNow(known) {
+		judge(known.snooze.SnoozedAt)
+	}
+	return handled, unsure
 }
 
 // announces reports whether a message says that an alert fires.

@@ -57,7 +57,8 @@ func (w *world) heard(alert uuid.UUID) map[uuid.UUID]bool {
 			continue
 		}
 		m, _ := w.db.Message(n.ID)
-		if needless := n.Reason == notify.ReasonFired && m.Settlement != nil && m.Settlement.Status == notify.Discarded && !w.truth.messages[n.ID].discarded; !needless {
+		needless := m.Settlement != nil && m.Settlement.Status == notify.Discarded && !w.truth.messages[n.ID].discarded
+		if attempted := n.Reason == notify.ReasonEscalated && needless && m.Settlement.Attempt.Number > 1; !needless || attempted {
 			webhooks[n.WebhookID] = true
 		}
 	}

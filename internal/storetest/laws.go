@@ -367,6 +367,8 @@ func laws() map[string]func(l *law) {
 		"retention keeps what an open digest of a silence lists":                 silenceDigestKept,
 		"quiet hours hold what is not critical":                                  quietHeld,
 		"what somebody looks after ends with quiet hours":                        quietHandled,
+		"quiet hours end just after a snooze":                                    quietSnoozed,
+		"a snooze that ends within quiet hours has its reminder after them":      quietReminded,
 		"quiet hours end in one message about an alert":                          quietOnce,
 		"a webhook that was not notified of an alert is not notified of its end": quietEnds,
 		"an edit of quiet hours moves their end":                                 quietEdited,

@@ -99,6 +99,33 @@ func quietHandled(l *law) {
 	l.sent(justNow)
 }
 
+// quietSnoozed has somebody snooze an alert shortly before quiet hours end: if that is undone, nobody is reminded.
+func quietSnoozed(l *law) {
+	l.quietWebhook()
+	id, message := l.raiseQuiet(rules.Warning, 0)
+	l.Advance(56 * time.Minute)
+	l.must(l.Snooze(id, 2*time.Hour))
+	l.Advance(5 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.sent(message)
+}
+
+// quietReminded has somebody acknowledge and snooze an alert of which the webhook was notified. The snooze ends
+// within quiet hours, and the message comes after them.
+func quietReminded(l *law) {
+	l.quietWebhook()
+	l.must(l.EditQuietHours(l.webhook, nil))
+	id, message := l.raiseQuiet(rules.Warning, 1)
+	l.sent(message)
+	l.must(l.EditQuietHours(l.webhook, l.quietFor(time.Hour)))
+	l.act(alerts.Acknowledge, id)
+	l.must(l.Snooze(id, 20*time.Minute))
+	l.remind("within the hours", 21*time.Minute, 0)
+	l.Advance(61 * time.Minute)
+	l.endQuiet("after the hours", 1)
+	l.sent(notify.ID(id, l.webhook, notify.ReasonSnoozeEnded, 0))
+}
+
 // quietOnce has quiet hours hold several messages about one alert.
 func quietOnce(l *law) {
 	l.quietWebhook()

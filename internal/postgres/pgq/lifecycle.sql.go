@@ -18,7 +18,8 @@ from notification n
 where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null
   and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
   and not exists (select from settlement s
-                  where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin')
+                  where s.notification_id = n.notification_id and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin'
+                  and (n.reason = 'FIRED' or n.reason = 'ESCALATED' and s.verdict = 'NOT_MADE' and s.attempt = 1))
 `
 
 type EventTargetsParams struct {
@@ -32,7 +33,8 @@ type EventTargetsRow struct {
 }
 
 // Returns which of some alerts each of these webhooks was notified of when they were raised or
-// escalated. It leaves out messages that were of no use any more when quiet hours ended.
+// escalated. It leaves out messages that were of no use any more when quiet hours ended, and steps of
+// an escalation that were given up before an attempt was made.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
 	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {

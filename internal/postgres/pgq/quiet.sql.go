@@ -199,13 +199,18 @@ func (q *Queries) QuietOver(ctx context.Context, arg QuietOverParams) ([]uuid.UU
 const quietRead = `-- name: QuietRead :many
 select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
        (a.state = 'ACKNOWLEDGED' and a.acknowledged_at < coalesce($1::timestamptz, now()) - $2::interval
+            and not (k.notified and n.reason = 'SNOOZE_ENDED' and a.acknowledged_at < n.created_at)
         or a.state = 'RESOLVED' and a.resolved_at < coalesce($1::timestamptz, now()) - $2::interval
-        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce($1::timestamptz, now()))
+        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce($1::timestamptz, now())
+                   and z.snoozed_at < coalesce($1::timestamptz, now()) - $2::interval)
        )::boolean as handled,
-       exists (select from notified_of_alert k where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id)::boolean as notified
+       k.notified::boolean as notified
 from notification n
 join outbox o using (notification_id)
 join alert a on a.alert_id = n.alert_id
+cross join lateral (
+    select exists (select from notified_of_alert v where v.alert_id = n.alert_id and v.webhook_id = n.webhook_id) as notified
+) k
 where n.alert_id = any($3::uuid[]) and n.webhook_id = $4::uuid
   and o.quiet_until <= coalesce($1::timestamptz, now())
 order by n.alert_id, n.created_at, n.notification_id
@@ -228,7 +233,9 @@ type QuietReadRow struct {
 
 // Returns the messages about locked alerts whose quiet hours have ended, in the order in which they
 // were written. It also returns whether somebody has looked after the alert for so long that it
-// cannot be undone, and whether the webhook was notified of the alert before.
+// cannot be undone, and whether the webhook was notified of the alert before. To acknowledge an
+// alert and to snooze it means to be reminded: what happened before the snooze ended does not count
+// for its message, if the webhook was notified before.
 func (q *Queries) QuietRead(ctx context.Context, arg QuietReadParams) ([]QuietReadRow, error) {
 	rows, err := q.db.Query(ctx, quietRead,
 		arg.Now,

@@ -288,7 +288,8 @@ from (
     from notification n
     where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = any($2::text[])
       and not exists (select from settlement s
-                      where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin')
+                      where s.notification_id = n.notification_id and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin'
+                      and (n.reason = 'FIRED' or n.reason = 'ESCALATED' and s.verdict = 'NOT_MADE' and s.attempt = 1))
 ) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id
@@ -309,7 +310,8 @@ type ResolutionTargetsRow struct {
 
 // Returns whom to notify that some alerts are resolved: each webhook that was notified of one when
 // it was raised or escalated, if the rule wants that. It leaves out messages that were of no use any
-// more when quiet hours ended. None can be deleted before the transaction ends.
+// more when quiet hours ended, and steps of an escalation that were given up before an attempt was
+// made. None can be deleted before the transaction ends.
 func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
 	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)
 	if err != nil {

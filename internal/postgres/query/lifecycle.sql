@@ -7,13 +7,15 @@ for key share;
 
 -- name: EventTargets :many
 -- Returns which of some alerts each of these webhooks was notified of when they were raised or
--- escalated. It leaves out messages that were of no use any more when quiet hours ended.
+-- escalated. It leaves out messages that were of no use any more when quiet hours ended, and steps of
+-- an escalation that were given up before an attempt was made.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null
   and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
   and not exists (select from settlement s
-                  where s.notification_id = n.notification_id and n.reason = 'FIRED' and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin');
+                  where s.notification_id = n.notification_id and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin'
+                  and (n.reason = 'FIRED' or n.reason = 'ESCALATED' and s.verdict = 'NOT_MADE' and s.attempt = 1));
 
 -- name: FollowedLock :exec
 -- Locks the open messages of some alerts for some webhooks, so that none is gathered into a digest

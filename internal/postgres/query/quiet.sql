@@ -67,16 +67,23 @@ for no key update of o;
 -- name: QuietRead :many
 -- Returns the messages about locked alerts whose quiet hours have ended, in the order in which they
 -- were written. It also returns whether somebody has looked after the alert for so long that it
--- cannot be undone, and whether the webhook was notified of the alert before.
+-- cannot be undone, and whether the webhook was notified of the alert before. To acknowledge an
+-- alert and to snooze it means to be reminded: what happened before the snooze ended does not count
+-- for its message, if the webhook was notified before.
 select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
        (a.state = 'ACKNOWLEDGED' and a.acknowledged_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
+            and not (k.notified and n.reason = 'SNOOZE_ENDED' and a.acknowledged_at < n.created_at)
         or a.state = 'RESOLVED' and a.resolved_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
-        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now()))
+        or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())
+                   and z.snoozed_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval)
        )::boolean as handled,
-       exists (select from notified_of_alert k where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id)::boolean as notified
+       k.notified::boolean as notified
 from notification n
 join outbox o using (notification_id)
 join alert a on a.alert_id = n.alert_id
+cross join lateral (
+    select exists (select from notified_of_alert v where v.alert_id = n.alert_id and v.webhook_id = n.webhook_id) as notified
+) k
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = @webhook_id::uuid
   and o.quiet_until <= coalesce(sqlc.narg(now)::timestamptz, now())
 order by n.alert_id, n.created_at, n.notification_id;

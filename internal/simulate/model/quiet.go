@@ -126,13 +126,16 @@ func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
 	}
 	since, looked := a.LookedAfter()
 	z, snoozed := db.snoozes.get(a.ID)
-	handled := looked && since.Before(now.Add(-undoWithin)) || snoozed && z.Until.After(now)
+	looked = looked && since.Before(now.Add(-undoWithin))
+	snoozed = snoozed && z.Until.After(now) && z.SnoozedAt.Before(now.Add(-undoWithin))
 	notified := db.notified(a.ID, q.Webhook)
-	reasons := make([]notify.Reason, len(q.rows))
+	held := make([]notify.QuietMessage, len(q.rows))
 	for i := range q.rows {
-		reasons[i] = db.notifications.rows[q.rows[i].ID].Reason
+		n := db.notifications.rows[q.rows[i].ID]
+		reminds := notified && n.Reason == notify.ReasonSnoozeEnded && a.State == alerts.Acknowledged && since.Before(n.CreatedAt)
+		held[i] = notify.QuietMessage{Reason: n.Reason, Handled: snoozed || looked && !reminds}
 	}
-	for i, send := range notify.AfterQuiet(handled, notified, reasons) {
+	for i, send := range notify.AfterQuiet(notified, held) {
 		o := q.rows[i]
 		if send {
 			o.QuietUntil, o.ReadyAt, o.DueAt, o.Since = time.Time{}, now, now, now

@@ -188,7 +188,7 @@ func (db *Postgres) notifiedOf(alert uuid.UUID) []uuid.UUID {
 	return slices.DeleteFunc(db.reminded(alert), func(webhook uuid.UUID) bool {
 		return db.has(EndsHeard) && !slices.ContainsFunc(db.NotificationsOf(alert), func(n Notification) bool {
 			s := db.settlements.rows[n.ID]
-			needless := n.Reason == notify.ReasonFired && s.Status == discarded && s.Attempt.Verdict == notify.VerdictNotMade
+			needless := s.Status == discarded && s.Attempt.Verdict == notify.VerdictNotMade && (n.Reason == notify.ReasonFired || s.Attempt.Number == 1)
 			return n.WebhookID == webhook && (n.Reason == notify.ReasonFired || n.Reason == notify.ReasonEscalated) && !needless
 		})
 	})
