@@ -23,7 +23,8 @@ type bulkMemory struct {
 	mark   api.ReadMark
 	groups api.GroupQuery
 	issue  api.IssueKey
-	notes  []api.IssueNoteRecord
+	notes  []api.NoteRecord
+	noted  api.NoteSubject
 	found  []alerts.Group
 }
 

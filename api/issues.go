@@ -12,16 +12,16 @@ import (
 	"tocsin/rules"
 )
 
-// Issues reads an issue over all its alerts.
+// Issues reads an issue over all its alerts, and what people write about issues and rules.
 type Issues interface {
 	// Issue returns an issue. An issue without alerts is a fault of kind NotFound.
 	Issue(ctx context.Context, tenant string, key IssueKey) (IssueRecord, error)
-	// WriteNote adds a note to an issue, at Postgres's time. If the note was written before, by its
-	// id, it is returned unchanged. An id of a different note is a conflict. An issue without
-	// alerts is not found.
-	WriteNote(ctx context.Context, tenant string, key IssueKey, note IssueNoteRecord) (IssueNoteRecord, error)
-	// Notes returns notes of an issue, newest first.
-	Notes(ctx context.Context, tenant string, key IssueKey, page NotePage) ([]IssueNoteRecord, error)
+	// WriteNote adds a note, at Postgres's time. If the note was written before, by its id, it is
+	// returned unchanged. An id of a different note is a conflict. An issue without alerts is not
+	// found; a rule that was deleted is a conflict.
+	WriteNote(ctx context.Context, tenant string, on NoteSubject, note NoteRecord) (NoteRecord, error)
+	// Notes returns notes, newest first.
+	Notes(ctx context.Context, tenant string, on NoteSubject, page NotePage) ([]NoteRecord, error)
 	NoteAuthor(ctx context.Context, tenant string, id uuid.UUID) (string, error)
 	DeleteNote(ctx context.Context, tenant string, id uuid.UUID) error
 }

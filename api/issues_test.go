@@ -70,21 +70,21 @@ func TestIssueIsShownAsAWhole(t *testing.T) {
 	b.do("GET", "/api/v1/alerts/issue?application=orders&route=import", "").problem(400, "invalid")
 }
 
-func (m *bulkMemory) WriteNote(_ context.Context, _ string, key api.IssueKey, note api.IssueNoteRecord) (api.IssueNoteRecord, error) {
-	if key.Application == "nothing" {
+func (m *bulkMemory) WriteNote(_ context.Context, _ string, on api.NoteSubject, note api.NoteRecord) (api.NoteRecord, error) {
+	if on.Issue.Application == "nothing" {
 		return note, fault.New(fault.NotFound, "no such issue")
 	}
-	m.issue, note.At = key, instant()
+	m.noted, note.At = on, instant()
 	m.notes = append(m.notes, note)
 	return note, nil
 }
 
-func (m *bulkMemory) Notes(_ context.Context, _ string, key api.IssueKey, page api.NotePage) ([]api.IssueNoteRecord, error) {
-	m.issue = key
+func (m *bulkMemory) Notes(_ context.Context, _ string, on api.NoteSubject, page api.NotePage) ([]api.NoteRecord, error) {
+	m.noted = on
 	found := slices.Clone(m.notes)
 	slices.Reverse(found)
 	if b := page.Before; b != nil {
-		found = found[1+slices.IndexFunc(found, func(n api.IssueNoteRecord) bool { return n.ID == b.ID }):]
+		found = found[1+slices.IndexFunc(found, func(n api.NoteRecord) bool { return n.ID == b.ID }):]
 	}
 	return found[:min(len(found), page.Limit)], nil
 }
@@ -99,7 +99,7 @@ func (m *bulkMemory) NoteAuthor(_ context.Context, _ string, id uuid.UUID) (stri
 }
 
 func (m *bulkMemory) DeleteNote(_ context.Context, _ string, id uuid.UUID) error {
-	m.notes = slices.DeleteFunc(m.notes, func(n api.IssueNoteRecord) bool { return n.ID == id })
+	m.notes = slices.DeleteFunc(m.notes, func(n api.NoteRecord) bool { return n.ID == id })
 	return nil
 }
 
@@ -115,8 +115,8 @@ func TestNotesAreWrittenListedAndDeleted(t *testing.T) {
 	if note.Author != "ada" || note.Text != "Ask the ERP team." || !note.WrittenAt.Equal(instant()) || note.ID == uuid.Nil {
 		t.Errorf("%+v", note)
 	}
-	if want := (api.IssueKey{Application: "orders", Route: "import", Signature: "T: refused"}); b.bulk.issue != want {
-		t.Errorf("written on %+v, want %+v", b.bulk.issue, want)
+	if want := (api.IssueKey{Application: "orders", Route: "import", Signature: "T: refused"}); b.bulk.noted != (api.NoteSubject{Issue: want}) {
+		t.Errorf("written on %+v, want %+v", b.bulk.noted, want)
 	}
 	as("bo", access.Operator)
 	second := into[api.IssueNote](b.do("POST", "/api/v1/alerts/issue/notes", noteBody).want(201))

@@ -42,7 +42,7 @@ const (
 	listAuditLog      = "audit"
 	listSilences      = "silences"
 	listRuleHistory   = "history of rule"
-	listIssueNotes    = "notes of issue"
+	listNotes         = "notes of issue"
 	// Groups are ordered by instant and by key, which the field Name contains.
 	listGroups = "groups by "
 	// Exchanges are ordered by start time and execution id, which the field Name contains.

@@ -1256,6 +1256,13 @@ type AlertMatch struct {
 // AlertMatchSeverities defines model for AlertMatch.Severities.
 type AlertMatchSeverities string
 
+// AlertNoteText defines model for AlertNoteText.
+type AlertNoteText struct {
+	// NoteID Chosen by the client; made by Tocsin if absent.
+	NoteID *openapi_types.UUID `json:"noteId,omitempty"`
+	Text   string              `json:"text"`
+}
+
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
 	// AsOf The list contains every alert that fired by then. Given as `upTo` of an action, it excludes alerts that came
@@ -1857,7 +1864,7 @@ type Issue struct {
 	Trend []int64 `json:"trend"`
 }
 
-// IssueNote What somebody wrote about an issue.
+// IssueNote What somebody wrote about an issue, or about a rule over a window and one of its groups.
 type IssueNote struct {
 	// Author The e-mail address of a user, or `token` and the name of a token.
 	Author    string             `json:"author"`
@@ -4363,6 +4370,15 @@ type ListIssueNotesParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListAlertNotesParams defines parameters for ListAlertNotes.
+type ListAlertNotesParams struct {
+	// Cursor The `nextCursor` of the previous page, unchanged.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The maximum number of entries.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Actor The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it.
@@ -4633,6 +4649,9 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 
 // AssignAlertJSONRequestBody defines body for AssignAlert for application/json ContentType.
 type AssignAlertJSONRequestBody = AlertAssignment
+
+// CreateAlertNoteJSONRequestBody defines body for CreateAlertNote for application/json ContentType.
+type CreateAlertNoteJSONRequestBody = AlertNoteText
 
 // SnoozeAlertJSONRequestBody defines body for SnoozeAlert for application/json ContentType.
 type SnoozeAlertJSONRequestBody = AlertSnooze
@@ -4928,9 +4947,9 @@ type ClientInterface interface {
 	// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
 	CreateIssueNote(ctx context.Context, body CreateIssueNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteIssueNote Delete a note on an issue
+	// DeleteIssueNote Delete a note
 	//
-	// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+	// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 	//
 	// Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
 	DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5006,6 +5025,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
 	AssignAlert(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListAlertNotes List the notes of an alert, newest first
+	//
+	// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+	// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+	//
+	// Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
+	ListAlertNotes(ctx context.Context, id ID, params *ListAlertNotesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateAlertNoteWithBody Write a note on what an alert is about
+	//
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+	CreateAlertNoteWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateAlertNote Write a note on what an alert is about
+	//
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+	CreateAlertNote(ctx context.Context, id ID, body CreateAlertNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAlertNotifications List an alert's notifications with their attempts
 	//
@@ -6337,9 +6388,9 @@ func (c *Client) CreateIssueNote(ctx context.Context, body CreateIssueNoteJSONRe
 	return c.Client.Do(req)
 }
 
-// DeleteIssueNote Delete a note on an issue
+// DeleteIssueNote Delete a note
 //
-// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 //
 // Corresponds with DELETE /alerts/issue/notes/{id} (the `DeleteIssueNote` operationId).
 func (c *Client) DeleteIssueNote(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6496,6 +6547,68 @@ func (c *Client) AssignAlertWithBody(ctx context.Context, id ID, contentType str
 // Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
 func (c *Client) AssignAlert(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewAssignAlertRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListAlertNotes List the notes of an alert, newest first
+//
+// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+//
+// Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
+func (c *Client) ListAlertNotes(ctx context.Context, id ID, params *ListAlertNotesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListAlertNotesRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateAlertNoteWithBody Write a note on what an alert is about
+//
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+func (c *Client) CreateAlertNoteWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateAlertNoteRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateAlertNote Write a note on what an alert is about
+//
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+func (c *Client) CreateAlertNote(ctx context.Context, id ID, body CreateAlertNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateAlertNoteRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9966,6 +10079,126 @@ func NewAssignAlertRequestWithBody(server string, id ID, contentType string, bod
 	}
 
 	operationPath := fmt.Sprintf("/alerts/%s/assign", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListAlertNotesRequest constructs an http.Request for the ListAlertNotes method
+func NewListAlertNotesRequest(server string, id ID, params *ListAlertNotesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/notes", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateAlertNoteRequest calls the generic CreateAlertNote builder with application/json body
+func NewCreateAlertNoteRequest(server string, id ID, body CreateAlertNoteJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateAlertNoteRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewCreateAlertNoteRequestWithBody constructs an http.Request for the CreateAlertNote method, with any body, and a specified content type
+func NewCreateAlertNoteRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/alerts/%s/notes", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -14306,9 +14539,9 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /alerts/issue/notes (the `CreateIssueNote` operationId).
 	CreateIssueNoteWithResponse(ctx context.Context, body CreateIssueNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateIssueNoteResponse, error)
 
-	// DeleteIssueNoteWithResponse Delete a note on an issue
+	// DeleteIssueNoteWithResponse Delete a note
 	//
-	// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+	// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -14390,6 +14623,40 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /alerts/{id}/assign (the `AssignAlert` operationId).
 	AssignAlertWithResponse(ctx context.Context, id ID, body AssignAlertJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignAlertResponse, error)
+
+	// ListAlertNotesWithResponse List the notes of an alert, newest first
+	//
+	// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+	// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
+	ListAlertNotesWithResponse(ctx context.Context, id ID, params *ListAlertNotesParams, reqEditors ...RequestEditorFn) (*ListAlertNotesResponse, error)
+
+	// CreateAlertNoteWithBodyWithResponse Write a note on what an alert is about
+	//
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+	CreateAlertNoteWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateAlertNoteResponse, error)
+
+	// CreateAlertNoteWithResponse Write a note on what an alert is about
+	//
+	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+	CreateAlertNoteWithResponse(ctx context.Context, id ID, body CreateAlertNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAlertNoteResponse, error)
 
 	// ListAlertNotificationsWithResponse List an alert's notifications with their attempts
 	//
@@ -16374,6 +16641,102 @@ func (r AssignAlertResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r AssignAlertResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListAlertNotesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *IssueNotePage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListAlertNotesResponse) GetJSON200() *IssueNotePage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListAlertNotesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListAlertNotesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListAlertNotesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListAlertNotesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListAlertNotesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateAlertNoteResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *IssueNote
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateAlertNoteResponse) GetJSON201() *IssueNote {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r CreateAlertNoteResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateAlertNoteResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateAlertNoteResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateAlertNoteResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateAlertNoteResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -21035,9 +21398,9 @@ func (c *ClientWithResponses) CreateIssueNoteWithResponse(ctx context.Context, b
 	return ParseCreateIssueNoteResponse(rsp)
 }
 
-// DeleteIssueNoteWithResponse Delete a note on an issue
+// DeleteIssueNoteWithResponse Delete a note
 //
-// Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+// Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -21172,6 +21535,58 @@ func (c *ClientWithResponses) AssignAlertWithResponse(ctx context.Context, id ID
 		return nil, err
 	}
 	return ParseAssignAlertResponse(rsp)
+}
+
+// ListAlertNotesWithResponse List the notes of an alert, newest first
+//
+// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
+func (c *ClientWithResponses) ListAlertNotesWithResponse(ctx context.Context, id ID, params *ListAlertNotesParams, reqEditors ...RequestEditorFn) (*ListAlertNotesResponse, error) {
+	rsp, err := c.ListAlertNotes(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListAlertNotesResponse(rsp)
+}
+
+// CreateAlertNoteWithBodyWithResponse Write a note on what an alert is about
+//
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+func (c *ClientWithResponses) CreateAlertNoteWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateAlertNoteResponse, error) {
+	rsp, err := c.CreateAlertNoteWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateAlertNoteResponse(rsp)
+}
+
+// CreateAlertNoteWithResponse Write a note on what an alert is about
+//
+// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+// Delete a note with `DELETE /alerts/issue/notes/{id}`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /alerts/{id}/notes (the `CreateAlertNote` operationId).
+func (c *ClientWithResponses) CreateAlertNoteWithResponse(ctx context.Context, id ID, body CreateAlertNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateAlertNoteResponse, error) {
+	rsp, err := c.CreateAlertNote(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateAlertNoteResponse(rsp)
 }
 
 // ListAlertNotificationsWithResponse List an alert's notifications with their attempts
@@ -23623,6 +24038,72 @@ func ParseAssignAlertResponse(rsp *http.Response) (*AssignAlertResponse, error) 
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListAlertNotesResponse parses an HTTP response from a ListAlertNotesWithResponse call
+func ParseListAlertNotesResponse(rsp *http.Response) (*ListAlertNotesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListAlertNotesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest IssueNotePage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateAlertNoteResponse parses an HTTP response from a CreateAlertNoteWithResponse call
+func ParseCreateAlertNoteResponse(rsp *http.Response) (*CreateAlertNoteResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateAlertNoteResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest IssueNote
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem

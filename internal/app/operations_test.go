@@ -331,6 +331,9 @@ func (s *stage) tries() map[string]func() try {
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
 		"createIssueNote": func() try { return try{path: "/alerts/issue/notes", body: s.noteText()} },
+		"createAlertNote": func() try {
+			return try{path: "/alerts/" + s.ids["alerts"] + "/notes", body: map[string]any{"text": "Ask the ERP team."}}
+		},
 		"deleteIssueNote": func() try { return try{path: "/alerts/issue/notes/" + s.note()} },
 		"saveView": func() try {
 			return try{path: "/views", body: map[string]any{"name": "Orders", "search": "", "shared": true}}

@@ -11,9 +11,35 @@ import (
 
 	"tocsin/api"
 	"tocsin/internal/fault"
+	"tocsin/internal/postgres"
 )
 
 func noteID(n int) uuid.UUID { return uuid.UUID{0: 1, 15: byte(n)} }
+
+func issue(application, route, signature string) api.NoteSubject {
+	return api.NoteSubject{Issue: api.IssueKey{Application: application, Route: route, Signature: signature}}
+}
+
+// notesOf reads all notes in pages of two.
+func notesOf(t *testing.T, inbox *postgres.Inbox, on api.NoteSubject) string {
+	t.Helper()
+	var read []string
+	page := api.NotePage{Limit: 2}
+	for {
+		found, err := inbox.Notes(t.Context(), tenant, on, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, note := range found {
+			read = append(read, note.Text+" by "+note.Author)
+		}
+		if len(found) < page.Limit {
+			return strings.Join(read, ", ")
+		}
+		last := found[len(found)-1]
+		page.Before = &api.NoteMark{At: last.At, ID: last.ID}
+	}
+}
 
 func TestNotesBelongToOneIssue(t *testing.T) {
 	db, conn := inboxOf(t)
@@ -23,12 +49,11 @@ func TestNotesBelongToOneIssue(t *testing.T) {
 		raised{id: "2", severity: "WARNING", application: "billing", route: "import", error: "Refused", ago: time.Hour},
 		raised{id: "3", severity: "WARNING", application: long, route: long, error: strings.Repeat("ä", 200), ago: time.Hour},
 	)
-	inbox, key := db.Inbox(), api.IssueKey{Application: "orders", Route: "import", Signature: "Refused"}
-	other := api.IssueKey{Application: "billing", Route: "import", Signature: "Refused"}
-	longest := api.IssueKey{Application: long, Route: long, Signature: strings.Repeat("ä", 200)}
-	write := func(key api.IssueKey, n int, author string) api.IssueNoteRecord {
+	inbox, key := db.Inbox(), issue("orders", "import", "Refused")
+	other, longest := issue("billing", "import", "Refused"), issue(long, long, strings.Repeat("ä", 200))
+	write := func(key api.NoteSubject, n int, author string) api.NoteRecord {
 		t.Helper()
-		note, err := inbox.WriteNote(t.Context(), tenant, key, api.IssueNoteRecord{ID: noteID(n), Author: author, Text: fmt.Sprint("note ", n)})
+		note, err := inbox.WriteNote(t.Context(), tenant, key, api.NoteRecord{ID: noteID(n), Author: author, Text: fmt.Sprint("note ", n)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,23 +69,7 @@ func TestNotesBelongToOneIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var read []string
-	page := api.NotePage{Limit: 2}
-	for {
-		found, err := inbox.Notes(t.Context(), tenant, key, page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, note := range found {
-			read = append(read, note.Text+" by "+note.Author)
-		}
-		if len(found) < page.Limit {
-			break
-		}
-		last := found[len(found)-1]
-		page.Before = &api.NoteMark{At: last.At, ID: last.ID}
-	}
-	if got, want := strings.Join(read, ", "), "note 4 by ada, note 3 by ada, note 2 by ada, note 1 by ada, note 0 by ada"; got != want {
+	if got, want := notesOf(t, inbox, key), "note 4 by ada, note 3 by ada, note 2 by ada, note 1 by ada, note 0 by ada"; got != want {
 		t.Errorf("read %s, want %s", got, want)
 	}
 	if found, err := inbox.Notes(t.Context(), tenant, longest, api.NotePage{Limit: 9}); err != nil || len(found) != 1 {
@@ -78,10 +87,10 @@ func TestNotesBelongToOneIssue(t *testing.T) {
 	if found, err := inbox.Notes(t.Context(), tenant, key, api.NotePage{Limit: 9}); err != nil || len(found) != 5 {
 		t.Errorf("after the alerts: %d notes, %v", len(found), err)
 	}
-	if _, err := inbox.WriteNote(t.Context(), tenant, key, api.IssueNoteRecord{ID: noteID(9), Author: "ada", Text: "x"}); fault.KindOf(err) != fault.NotFound {
+	if _, err := inbox.WriteNote(t.Context(), tenant, key, api.NoteRecord{ID: noteID(9), Author: "ada", Text: "x"}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("on an issue without alerts: %v", err)
 	}
-	if _, err := inbox.WriteNote(t.Context(), "another", other, api.IssueNoteRecord{ID: noteID(9), Author: "ada", Text: "x"}); fault.KindOf(err) != fault.NotFound {
+	if _, err := inbox.WriteNote(t.Context(), "another", other, api.NoteRecord{ID: noteID(9), Author: "ada", Text: "x"}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("on an issue of another tenant: %v", err)
 	}
 }
@@ -92,10 +101,10 @@ func TestANoteIsWrittenOnceByItsID(t *testing.T) {
 		raised{id: "1", severity: "WARNING", application: "orders", route: "import", error: "Refused", ago: time.Hour},
 		raised{id: "2", severity: "WARNING", application: "billing", route: "import", error: "Refused", ago: time.Hour},
 	)
-	inbox, key := db.Inbox(), api.IssueKey{Application: "orders", Route: "import", Signature: "Refused"}
-	note := api.IssueNoteRecord{ID: noteID(1), Author: "ada", Text: "Ask the ERP team."}
+	inbox, key := db.Inbox(), issue("orders", "import", "Refused")
+	note := api.NoteRecord{ID: noteID(1), Author: "ada", Text: "Ask the ERP team."}
 	var wait sync.WaitGroup
-	written := make([]api.IssueNoteRecord, 8)
+	written := make([]api.NoteRecord, 8)
 	for i := range written {
 		wait.Go(func() {
 			var err error
@@ -114,12 +123,12 @@ func TestANoteIsWrittenOnceByItsID(t *testing.T) {
 		t.Errorf("%d notes, %v", len(found), err)
 	}
 	for name, try := range map[string]struct {
-		key  api.IssueKey
-		note api.IssueNoteRecord
+		key  api.NoteSubject
+		note api.NoteRecord
 	}{
-		"text":   {key, api.IssueNoteRecord{ID: note.ID, Author: note.Author, Text: "Ask somebody else."}},
-		"author": {key, api.IssueNoteRecord{ID: note.ID, Author: "bo", Text: note.Text}},
-		"issue":  {api.IssueKey{Application: "billing", Route: "import", Signature: "Refused"}, note},
+		"text":   {key, api.NoteRecord{ID: note.ID, Author: note.Author, Text: "Ask somebody else."}},
+		"author": {key, api.NoteRecord{ID: note.ID, Author: "bo", Text: note.Text}},
+		"issue":  {issue("billing", "import", "Refused"), note},
 	} {
 		if _, err := inbox.WriteNote(t.Context(), tenant, try.key, try.note); fault.KindOf(err) != fault.Conflict {
 			t.Errorf("another %s by the same id: %v", name, err)

@@ -30,7 +30,7 @@ func (q *Queries) IssueNoteDelete(ctx context.Context, arg IssueNoteDeleteParams
 }
 
 const issueNoteGet = `-- name: IssueNoteGet :one
-select tenant_id, note_id, application, route, signature, author, text, written_at from issue_note where tenant_id = $1 and note_id = $2
+select tenant_id, note_id, application, route, signature, author, text, written_at, rule_id, group_key from issue_note where tenant_id = $1 and note_id = $2
 `
 
 type IssueNoteGetParams struct {
@@ -50,16 +50,18 @@ func (q *Queries) IssueNoteGet(ctx context.Context, arg IssueNoteGetParams) (Iss
 		&i.Author,
 		&i.Text,
 		&i.WrittenAt,
+		&i.RuleID,
+		&i.GroupKey,
 	)
 	return i, err
 }
 
 const issueNoteInsert = `-- name: IssueNoteInsert :one
 insert into issue_note (tenant_id, note_id, application, route, signature, author, text)
-select $1, $2, $3, $4, $5, $6, $7
+select $1, $2, $3::text, $4::text, $5::text, $6, $7
 where exists (
     select from alert a
-    where a.tenant_id = $1 and a.state <> 'PENDING' and a.signature = $5 and a.execution_id is not null
+    where a.tenant_id = $1 and a.state <> 'PENDING' and a.signature = $5::text and a.execution_id is not null
       and hashtext(a.application) = hashtext($3::text) and a.application = $3
       and hashtext(a.route) = hashtext($4::text) and a.route = $4
 )
@@ -94,12 +96,11 @@ func (q *Queries) IssueNoteInsert(ctx context.Context, arg IssueNoteInsertParams
 }
 
 const issueNoteList = `-- name: IssueNoteList :many
-select note_id, author, text, written_at
-from issue_note
+select tenant_id, note_id, application, route, signature, author, text, written_at, rule_id, group_key from issue_note
 where tenant_id = $1
   and hashtext(application) = hashtext($2::text) and application = $2
   and hashtext(route) = hashtext($3::text) and route = $3
-  and signature = $4
+  and signature = $4::text
   and ($5::timestamptz is null or (written_at, note_id) < ($5, $6::uuid))
 order by written_at desc, note_id desc
 limit $7
@@ -115,15 +116,8 @@ type IssueNoteListParams struct {
 	Most        int32
 }
 
-type IssueNoteListRow struct {
-	NoteID    uuid.UUID
-	Author    string
-	Text      string
-	WrittenAt time.Time
-}
-
 // Returns the notes of an issue before a place in the list, newest first.
-func (q *Queries) IssueNoteList(ctx context.Context, arg IssueNoteListParams) ([]IssueNoteListRow, error) {
+func (q *Queries) IssueNoteList(ctx context.Context, arg IssueNoteListParams) ([]IssueNote, error) {
 	rows, err := q.db.Query(ctx, issueNoteList,
 		arg.TenantID,
 		arg.Application,
@@ -137,14 +131,111 @@ func (q *Queries) IssueNoteList(ctx context.Context, arg IssueNoteListParams) ([
 		return nil, err
 	}
 	defer rows.Close()
-	items := []IssueNoteListRow{}
+	items := []IssueNote{}
 	for rows.Next() {
-		var i IssueNoteListRow
+		var i IssueNote
 		if err := rows.Scan(
+			&i.TenantID,
 			&i.NoteID,
+			&i.Application,
+			&i.Route,
+			&i.Signature,
 			&i.Author,
 			&i.Text,
 			&i.WrittenAt,
+			&i.RuleID,
+			&i.GroupKey,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ruleNoteInsert = `-- name: RuleNoteInsert :one
+insert into issue_note (tenant_id, note_id, rule_id, group_key, author, text)
+select r.tenant_id, $1, r.rule_id, $2::text, $3, $4
+from rule r
+where r.tenant_id = $5 and r.rule_id = $6 and r.deleted_at is null
+for share
+on conflict (tenant_id, note_id) do nothing
+returning written_at
+`
+
+type RuleNoteInsertParams struct {
+	NoteID   uuid.UUID
+	GroupKey string
+	Author   string
+	Text     string
+	TenantID string
+	RuleID   uuid.UUID
+}
+
+// Writes a note on a group of a rule, once for each id. A deletion of the rule waits, and deletes the
+// note.
+func (q *Queries) RuleNoteInsert(ctx context.Context, arg RuleNoteInsertParams) (time.Time, error) {
+	row := q.db.QueryRow(ctx, ruleNoteInsert,
+		arg.NoteID,
+		arg.GroupKey,
+		arg.Author,
+		arg.Text,
+		arg.TenantID,
+		arg.RuleID,
+	)
+	var written_at time.Time
+	err := row.Scan(&written_at)
+	return written_at, err
+}
+
+const ruleNoteList = `-- name: RuleNoteList :many
+select tenant_id, note_id, application, route, signature, author, text, written_at, rule_id, group_key from issue_note
+where tenant_id = $1 and rule_id = $2::uuid and group_key = $3::text
+  and ($4::timestamptz is null or (written_at, note_id) < ($4, $5::uuid))
+order by written_at desc, note_id desc
+limit $6
+`
+
+type RuleNoteListParams struct {
+	TenantID string
+	RuleID   uuid.UUID
+	GroupKey string
+	BeforeAt *time.Time
+	BeforeID uuid.UUID
+	Most     int32
+}
+
+// Returns the notes of a group of a rule, as IssueNoteList does.
+func (q *Queries) RuleNoteList(ctx context.Context, arg RuleNoteListParams) ([]IssueNote, error) {
+	rows, err := q.db.Query(ctx, ruleNoteList,
+		arg.TenantID,
+		arg.RuleID,
+		arg.GroupKey,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []IssueNote{}
+	for rows.Next() {
+		var i IssueNote
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.NoteID,
+			&i.Application,
+			&i.Route,
+			&i.Signature,
+			&i.Author,
+			&i.Text,
+			&i.WrittenAt,
+			&i.RuleID,
+			&i.GroupKey,
 		); err != nil {
 			return nil, err
 		}

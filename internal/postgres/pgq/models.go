@@ -244,12 +244,14 @@ type IncidentCount struct {
 type IssueNote struct {
 	TenantID    string
 	NoteID      uuid.UUID
-	Application string
-	Route       string
-	Signature   string
+	Application *string
+	Route       *string
+	Signature   *string
 	Author      string
 	Text        string
 	WrittenAt   time.Time
+	RuleID      *uuid.UUID
+	GroupKey    *string
 }
 
 type LateDropped struct {

@@ -23,7 +23,7 @@ const kinds = [
   { value: "replay", label: "Replays" },
   { value: "alert", label: "Alerts" },
   { value: "silence", label: "Silences" },
-  { value: "note", label: "Notes on issues" },
+  { value: "note", label: "Notes" },
   { value: "view", label: "Saved views" },
   { value: "notification", label: "Deliveries" },
   { value: "user", label: "Users" },

@@ -102,7 +102,9 @@ export function deed(entry: AuditEntry): string {
     return `${snoozedUntil === null ? "ended the snooze of" : "snoozed"} ${which}`;
   }
   if (objectKind === "note") {
-    return `${action === "delete" ? "deleted" : "wrote"} a note on ${objectName ? `issue “${objectName}”` : "an issue"}`;
+    const { rule_id: rule } = (entry.after ?? entry.before ?? {}) as { rule_id?: string | null };
+    const on = rule ? `rule “${objectName ?? ""}”` : objectName ? `issue “${objectName}”` : "an issue";
+    return `${action === "delete" ? "deleted" : "wrote"} a note on ${on}`;
   }
   if (operation === "endSilence" && action === "update") return `ended silence “${objectName ?? ""}”`;
   if (objectKind === "teams") return "changed the teams";

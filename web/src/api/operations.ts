@@ -38,6 +38,7 @@ export const leastRole = {
   snoozeAlert: "operator",
   unsnoozeAlert: "operator",
   createIssueNote: "operator",
+  createAlertNote: "operator",
   deleteIssueNote: "operator",
   retryNotifications: "operator",
   discardNotification: "operator",

@@ -91,6 +91,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/{id}/notes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the notes of an alert, newest first
+         * @description For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+         *     group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
+         */
+        get: operations["listAlertNotes"];
+        put?: never;
+        /**
+         * Write a note on what an alert is about
+         * @description The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
+         *     note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+         *     409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
+         *     Delete a note with `DELETE /alerts/issue/notes/{id}`.
+         */
+        post: operations["createAlertNote"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/{id}/notifications": {
         parameters: {
             query?: never;
@@ -407,8 +437,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete a note on an issue
-         * @description Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
+         * Delete a note
+         * @description Whatever it is about. Possible for its author and for administrators. The audit log records who wrote it and who deleted it, not its text.
          */
         delete: operations["deleteIssueNote"];
         options?: never;
@@ -2201,6 +2231,14 @@ export interface components {
             scope?: components["schemas"]["Scope"];
             severities?: ("CRITICAL" | "WARNING" | "INFO")[];
         };
+        AlertNoteText: {
+            /**
+             * Format: uuid
+             * @description Chosen by the client; made by Tocsin if absent.
+             */
+            noteId?: string;
+            text: string;
+        };
         AlertPage: {
             /**
              * Format: date-time
@@ -2786,7 +2824,7 @@ export interface components {
             /** @description How many alerts fired in each hour of the last 24, the oldest first. */
             trend: number[];
         };
-        /** @description What somebody wrote about an issue. */
+        /** @description What somebody wrote about an issue, or about a rule over a window and one of its groups. */
         IssueNote: {
             /** @description The e-mail address of a user, or `token` and the name of a token. */
             author: string;
@@ -5261,6 +5299,61 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listAlertNotes: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the previous page, unchanged. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The maximum number of entries. */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of notes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssueNotePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createAlertNote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AlertNoteText"];
+            };
+        };
+        responses: {
+            /** @description The note. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IssueNote"];
                 };
             };
             default: components["responses"]["Problem"];

@@ -26,6 +26,7 @@ import { countWords, share, thresholdWords } from "./headline";
 import { issueSearch } from "./issue";
 import { LongText } from "./LongText";
 import { latenessSentence } from "./lateness";
+import { Notes } from "./Notes";
 import { Owner } from "./Owner";
 import { ResolveFor } from "./ResolveFor";
 import { reopenWord, useReopen, useReopenable } from "./reopen";
@@ -183,6 +184,11 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
         {count && <Count count={count} />}
       </div>
       <About alert={alert} />
+      {count && (
+        <Section title="Notes">
+          <Notes key={alert.id} of={{ alertId: alert.id }} readers={noteReaders(count)} />
+        </Section>
+      )}
       {exchange && (
         <ErrorOf alert={alert} exchange={exchange} title={count ? "Newest error" : "Error"} complete={complete} />
       )}
@@ -251,6 +257,11 @@ function About({ alert }: { alert: Alert }) {
       </Fields>
     </Section>
   );
+}
+
+/** Notes on a window alert are on its rule and group. The alert of one exchange has those of its issue, which it links to. */
+function noteReaders({ groupBy }: WindowCount): string {
+  return `Shown whenever this rule fires${groupBy ? " for this group" : ""}, to everyone who can see the alert.`;
 }
 
 const groupNames: Record<Exclude<GroupBy, "ATTRIBUTE">, string> = {

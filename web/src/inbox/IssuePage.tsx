@@ -22,9 +22,9 @@ import { useSelf } from "./Assignee";
 import { useBulkAction } from "./bulk";
 import { toFilter, toSearch } from "./filter";
 import { headline } from "./headline";
-import { IssueNotes } from "./IssueNotes";
 import styles from "./IssuePage.module.css";
 import { issueKey, issueSearch, statesOf } from "./issue";
+import { Notes } from "./Notes";
 
 /** An issue: all alerts with the same failure in one place. */
 export function IssuePage() {
@@ -161,7 +161,9 @@ function Overview({ issue, of }: { issue: Issue; of: IssueKey }) {
         />
       </div>
       <div className={overview.columns}>
-        <IssueNotes of={of} />
+        <Section title="Notes" inset>
+          <Notes of={of} readers="Everyone who can see this issue can read it." />
+        </Section>
         <Places issue={issue} of={of} />
         <Regressions issue={issue} />
         <Rules issue={issue} />

@@ -132,6 +132,7 @@ export function startWorld() {
     }),
     http.get(api("/alerts/assignees"), () => HttpResponse.json({ items: ["ada@example.com", "bo@example.com"] })),
     http.get(api("/alerts/issue/notes"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/alerts/:id/notes"), () => HttpResponse.json({ items: [] })),
     http.get(api("/alerts/counts"), () => HttpResponse.json(countsOf(world.alerts))),
     http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),
     http.post(api("/alerts/read"), () => HttpResponse.json({ changed: 1 })),

@@ -4,8 +4,7 @@ import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-quer
 import { useRef, useState } from "react";
 import { actorOf, type Me, me } from "../api/access";
 import type { IssueNote } from "../api/client";
-import { deleteNote, issueNotes, writeNote } from "../api/issueNotes";
-import type { IssueKey } from "../api/issues";
+import { deleteNote, type Noted, notesOf, writeNote } from "../api/notes";
 import { useMay } from "../api/operations";
 import { randomId } from "../api/uuid";
 import { Button } from "../ui/Button";
@@ -13,26 +12,31 @@ import { When } from "../ui/Instant";
 import { IconTrash } from "../ui/icons";
 import { LeaveGuard } from "../ui/LeaveGuard";
 import { useLastError } from "../ui/lastError";
-import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useServerForm } from "../ui/useServerForm";
-import styles from "./IssueNotes.module.css";
+import styles from "./Notes.module.css";
 
 const longest = 4000;
 
-/** The notes on an issue, and a field to write one. */
-export function IssueNotes({ of }: { of: IssueKey }) {
+interface Props {
+  of: Noted;
+  /** Who can read a note, and where. */
+  readers: string;
+}
+
+/** Notes, and a field to write one. */
+export function Notes({ of, readers }: Props) {
   const may = useMay();
   const { data: who } = useQuery(me());
-  const notes = useInfiniteQuery(issueNotes(of));
+  const notes = useInfiniteQuery(notesOf(of));
   const failure = useLastError(notes);
   const [doomed, setDoomed] = useState<IssueNote>();
   const items = notes.data?.pages.flatMap((page) => page.items);
   return (
-    <Section title="Notes" inset>
-      {may("createIssueNote") && <Write of={of} />}
+    <>
+      {may("alertId" in of ? "createAlertNote" : "createIssueNote") && <Write of={of} readers={readers} />}
       {items === undefined ? (
         failure ? (
           <Failed error={failure} onRetry={notes.refetch} />
@@ -75,13 +79,13 @@ export function IssueNotes({ of }: { of: IssueKey }) {
           action="Delete the note"
           remove={() => deleteNote(doomed.id)}
           done="Note deleted."
-          stale={issueNotes(of).queryKey}
+          stale={notesOf(of).queryKey}
           onClose={() => setDoomed(undefined)}
         >
           <p>The audit log records who wrote it and who deleted it, but not the text.</p>
         </RemoveDialog>
       )}
-    </Section>
+    </>
   );
 }
 
@@ -91,7 +95,7 @@ function mayDelete(who: Me | undefined, { author }: IssueNote): boolean {
   return who.role === "admin" || author === actorOf(who);
 }
 
-function Write({ of }: { of: IssueKey }) {
+function Write({ of, readers }: Props) {
   const cache = useQueryClient();
   const form = useForm({ initialValues: { text: "" } });
   // If the same text is sent again because its answer was lost, it is the same note.
@@ -107,7 +111,7 @@ function Write({ of }: { of: IssueKey }) {
       sent.current = { text: "", noteId: "" };
       form.reset();
     },
-    onSettled: () => cache.invalidateQueries({ queryKey: issueNotes(of).queryKey }),
+    onSettled: () => cache.invalidateQueries({ queryKey: notesOf(of).queryKey }),
   });
   const text = form.values.text.trim();
   return (
@@ -118,12 +122,12 @@ function Write({ of }: { of: IssueKey }) {
         if (text && !write.busy) write.submit(text);
       }}
     >
-      <LeaveGuard dirty={() => text !== ""} whole>
+      <LeaveGuard dirty={() => text !== ""} whole={!("alertId" in of)}>
         <p>Your note is not saved.</p>
       </LeaveGuard>
       <Textarea
         label="New note"
-        description="Everyone who can see this issue can read it."
+        description={readers}
         rows={3}
         maxLength={longest}
         {...form.getInputProps("text")}
