@@ -154,7 +154,8 @@ func (w *Window) Reached(v Value) bool {
 //
 // If an alert is older than the arming, a partial window does not show whether things got better,
 // because the exchanges that the alert was about are not counted. Only a whole window resolves such
-// an alert. A hold that is older than the arming ends.
+// an alert. A hold that is older than the arming ends. A pending alert that is older than the
+// arming is dropped, because it waited for another condition.
 //
 // An absence that is inconclusive, or at a time at which nothing is expected, raises no alert and
 // sends no reminder. A pending alert is dropped when that time begins.
@@ -185,7 +186,7 @@ func (w *Window) Next(open *Open, v Value, now time.Time) Step {
 	switch open.State {
 	case Pending:
 		switch {
-		case !reached:
+		case !reached || older:
 			return Drop
 		case now.Sub(open.Since) >= w.For:
 			return Fire
