@@ -136,9 +136,9 @@ func (t *truth) presentIn(r *ruleTruth, group string, questions []asked, watched
 
 // checkAbsence holds that exchanges were absent where an alert says so: few were seen, no more had
 // ended than come later than any did within the last hour, and the source was watched for as long as
-// the window. Where the alert ends, enough were seen. A hold may also end with the arming of its rule. Of
+// the window. Where the alert ends, enough were seen. A hold, and the wait of a pending alert, may also end with the arming of its rule. Of
 // instants that the source's clock passed twice, nobody knows when they were watched.
-func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTruth, questions []asked) {
+func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTruth, questions []asked, was model.Alert) {
 	a, e := &c.Instance, r.present()
 	least, most := t.held(r, a.Count.Group, questions)
 	threshold, watch := int64(e.def.Threshold), t.watches[uint32(partitionOf(r.tenant))]
@@ -148,7 +148,7 @@ func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTru
 	case c.Step.Lessens() && !must && a.Count.Observed == 0: // nothing is expected of it any more
 	case a.Count.Observed < least || a.Count.Observed > most:
 		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and the servers show %d to %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, least, most)
-	case c.Step.Lessens() && c.Step != alerts.Release && a.Count.Observed < threshold:
+	case c.Step.Lessens() && c.Step != alerts.Release && a.Count.Observed < threshold && !rearmed(c.Step, &was, e.armedNS):
 		t.w.violate("P4", "rule %s makes the step %s for %q, although %d exchanges are fewer than %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
 	case c.Step.Lessens():
 	case a.Count.Observed >= threshold:

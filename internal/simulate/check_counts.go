@@ -82,7 +82,7 @@ func (t *truth) stepped(p *process, b *evaluator.Batch, made []uuid.UUID, before
 		t.w.stats.Steps++
 		switch r.present().def.FireMode { //nolint:exhaustive // the others are measured
 		case rules.AbsentInWindow:
-			t.checkAbsence(b, c, r, questions)
+			t.checkAbsence(b, c, r, questions, before[a.ID])
 		case rules.CountInWindow:
 			t.checkStep(c, r, questions, before[a.ID])
 		default:
@@ -100,11 +100,17 @@ func (t *truth) checkStep(c *evaluator.Change, r *ruleTruth, questions []asked, 
 	switch {
 	case !c.Step.Lessens() && (most < threshold || a.Count.Observed < threshold || a.Count.Observed > most):
 		t.w.violate("P1", "rule %s makes the step %s for %q by a count of %d, and no server shows more than %d of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, most, threshold)
-	case c.Step.Lessens() && least >= threshold && (c.Step != alerts.Release || was.ResolvedAt.UnixNano() >= e.armedNS):
+	case c.Step.Lessens() && least >= threshold && !rearmed(c.Step, &was, e.armedNS):
 		t.w.violate("P4", "rule %s makes the step %s for %q, although every server shows %d of %d", short(r.id), c.Step, a.Count.Group, least, threshold)
 	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
 		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))
 	}
+}
+
+// rearmed reports whether a step ends what began under another condition: a hold, or the wait of a
+// pending alert.
+func rearmed(step alerts.Step, was *model.Alert, armedNS int64) bool {
+	return step == alerts.Release && was.ResolvedAt.UnixNano() < armedNS || step == alerts.Drop && was.FiredAt.UnixNano() < armedNS
 }
 
 // checkMeasured holds that the share or the percentile of a step is made up of exchanges that a
@@ -118,7 +124,7 @@ func (t *truth) checkMeasured(c *evaluator.Change, r *ruleTruth, questions []ask
 		t.w.violate("P1", "rule %s makes the step %s for %q by %d of %d, which no server shows", short(r.id), c.Step, a.Count.Group, a.Count.Observed, a.Count.Volume)
 	case !c.Step.Lessens() && !fires:
 		t.w.violate("P1", "rule %s makes the step %s for %q by %d of %d, which is too few", short(r.id), c.Step, a.Count.Group, a.Count.Observed, a.Count.Volume)
-	case c.Step.Lessens() && fires && (c.Step != alerts.Release || was.ResolvedAt.UnixNano() >= e.armedNS):
+	case c.Step.Lessens() && fires && !rearmed(c.Step, &was, e.armedNS):
 		t.w.violate("P4", "rule %s makes the step %s for %q, although %d of %d are enough", short(r.id), c.Step, a.Count.Group, a.Count.Observed, a.Count.Volume)
 	case c.Step == alerts.Clear && was.FiredAt.UnixNano() < e.armedNS && questions[0].toNS-int64(e.def.WindowSeconds)*int64(time.Second) < e.armedNS:
 		t.w.violate("P4", "rule %s resolves alert %s, which is older than its condition, by a window that began before that", short(r.id), short(a.ID))
