@@ -72,7 +72,7 @@ func Removals() []Removal {
 	edit := func(name, file string, edits ...[2]string) {
 		list = append(list, Removal{Name: name, File: file, Edits: edits})
 	}
-	edit("memory-of-another-revision", "evaluator/partition.go", [2]string{"p.backlog, p.rules, p.extra = nil, nil, extra{}", "_ = c.Revision"})
+	edit("memory-of-another-revision", "evaluator/partition.go", [2]string{"c.RulesRevision < p.at.RulesRevision {\n\t\tp.forget()\n", "c.RulesRevision < p.at.RulesRevision {\n"})
 	edit("same-server", "evaluator/read.go", [2]string{"if page.Server == server {", "if page.Server != \"\" {"})
 	edit("backfill-mark", "evaluator/commit.go", [2]string{"b.Backfill = p.backlog.Mark(next.judged, next.server)", "b.Backfill = nil"})
 	edit("changes-behind-the-cursor", "evaluator/backlog/backlog.go", [2]string{"b.left[at] = unjudged{seen: now, server: server, seenNS: watermarkNS}", "b.judged[at] = now"})
