@@ -18,7 +18,7 @@ import (
 // counted turns an alert into one of a window rule about a group.
 const counted = `update alert set execution_id = null, group_key = $2, count = '{"observed": 5, "threshold": 3, "windowSeconds": 600}' where alert_id = $1`
 
-var inboxRule = uuid.MustParse("00000000-0000-7000-8001-000000000001")
+func inboxRule() uuid.UUID { return uuid.MustParse("00000000-0000-7000-8001-000000000001") }
 
 func TestNotesBelongToOneGroupOfARule(t *testing.T) {
 	db, conn := inboxOf(t)
@@ -38,8 +38,11 @@ select $1::text::uuid, tenant_id, 'another', enabled, fire_mode, severity, scope
 	insert(t, conn, raised{id: "2", severity: "WARNING", ago: time.Hour})
 	inbox := db.Inbox()
 	subjects := []api.NoteSubject{
-		{RuleID: inboxRule, Group: "import"}, {RuleID: inboxRule, Group: "export"}, {RuleID: inboxRule},
-		{RuleID: uuid.MustParse(another), Group: "import"}, issue("", "", ""),
+		{RuleID: inboxRule(), Group: "import"},
+		{RuleID: inboxRule(), Group: "export"},
+		{RuleID: inboxRule()},
+		{RuleID: uuid.MustParse(another), Group: "import"},
+		issue("", "", ""),
 	}
 	for n := range 25 {
 		note := api.NoteRecord{ID: noteID(n), Author: "ada", Text: fmt.Sprint("note ", n)}
@@ -73,11 +76,11 @@ select $1::text::uuid, tenant_id, 'another', enabled, fire_mode, severity, scope
 	}
 
 	// A rule takes its notes with it, and no other rule's.
-	if err := db.Rules().Delete(t.Context(), tenant, inboxRule); err != nil {
+	if err := db.Rules().Delete(t.Context(), tenant, inboxRule()); err != nil {
 		t.Fatal(err)
 	}
 	for n, on := range subjects {
-		if got := notesOf(t, inbox, on); (got == "") != (on.RuleID == inboxRule) {
+		if got := notesOf(t, inbox, on); (got == "") != (on.RuleID == inboxRule()) {
 			t.Errorf("of %+v, %d, after the rule: %s", on, n, got)
 		}
 	}
@@ -89,7 +92,7 @@ select $1::text::uuid, tenant_id, 'another', enabled, fire_mode, severity, scope
 func TestANoteOnARuleIsWrittenOnceByItsID(t *testing.T) {
 	db, conn := inboxOf(t)
 	insert(t, conn, raised{id: "1", severity: "WARNING", application: "orders", route: "import", error: "Refused", ago: time.Hour})
-	inbox, on := db.Inbox(), api.NoteSubject{RuleID: inboxRule, Group: "import"}
+	inbox, on := db.Inbox(), api.NoteSubject{RuleID: inboxRule(), Group: "import"}
 	note := api.NoteRecord{ID: noteID(1), Author: "ada", Text: "It peaks every Monday at 8."}
 	var wait sync.WaitGroup
 	written := make([]api.NoteRecord, 8)
@@ -116,7 +119,7 @@ func TestANoteOnARuleIsWrittenOnceByItsID(t *testing.T) {
 	}{
 		"text":   {on, api.NoteRecord{ID: note.ID, Author: note.Author, Text: "Ask somebody else."}},
 		"author": {on, api.NoteRecord{ID: note.ID, Author: "bo", Text: note.Text}},
-		"group":  {api.NoteSubject{RuleID: inboxRule, Group: "export"}, note},
+		"group":  {api.NoteSubject{RuleID: inboxRule(), Group: "export"}, note},
 		"issue":  {issue("orders", "import", "Refused"), note},
 	} {
 		if _, err := inbox.WriteNote(t.Context(), tenant, try.on, try.note); fault.KindOf(err) != fault.Conflict {
@@ -138,7 +141,7 @@ func TestANoteOnARuleIsWrittenOnceByItsID(t *testing.T) {
 // somebody the rule.
 func TestTheAuditLogNamesTheRuleOfANote(t *testing.T) {
 	db, conn := inboxOf(t)
-	inbox, on := db.Inbox(), api.NoteSubject{RuleID: inboxRule, Group: "import"}
+	inbox, on := db.Inbox(), api.NoteSubject{RuleID: inboxRule(), Group: "import"}
 	as := func(name string) context.Context {
 		return access.As(t.Context(), access.Actor{Tenant: tenant, Kind: "user", Name: name})
 	}
@@ -150,7 +153,7 @@ func TestTheAuditLogNamesTheRuleOfANote(t *testing.T) {
 	if err := inbox.DeleteNote(as("bo"), tenant, noteID(0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Rules().Delete(as("eve"), tenant, inboxRule); err != nil {
+	if err := db.Rules().Delete(as("eve"), tenant, inboxRule()); err != nil {
 		t.Fatal(err)
 	}
 	got := column(t, conn, `
@@ -178,7 +181,7 @@ func TestANoteWaitsForTheDeletionOfItsRule(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := db.Inbox().WriteNote(context.Background(), tenant, api.NoteSubject{RuleID: inboxRule}, api.NoteRecord{ID: noteID(1), Author: "ada", Text: "x"})
+		_, err := db.Inbox().WriteNote(context.Background(), tenant, api.NoteSubject{RuleID: inboxRule()}, api.NoteRecord{ID: noteID(1), Author: "ada", Text: "x"})
 		ended <- err
 	}()
 	for waits := false; !waits; {

@@ -125,13 +125,7 @@ function Write({ of, readers }: Props) {
       <LeaveGuard dirty={() => text !== ""} whole={!("alertId" in of)}>
         <p>Your note is not saved.</p>
       </LeaveGuard>
-      <Textarea
-        label="New note"
-        description={readers}
-        rows={3}
-        maxLength={longest}
-        {...form.getInputProps("text")}
-      />
+      <Textarea label="New note" description={readers} rows={3} maxLength={longest} {...form.getInputProps("text")} />
       {write.problem && <p role="alert">{write.problem}</p>}
       <Button type="submit" disabled={!text || write.busy}>
         Add the note
