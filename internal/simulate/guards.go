@@ -23,6 +23,9 @@ type Removal struct {
 	// Routed says that nothing but seeds with routing policies needs it, Quiet that nothing but seeds with quiet
 	// hours does, Resolves that nothing but seeds whose rules resolve alerts does.
 	Routed, Quiet, Resolves bool
+	// Tests is the package whose tests notice, because the simulation seldom needs the guard; empty for
+	// none.
+	Tests string
 	// File is a source file of the product, Edits what is replaced in it, each found once.
 	File  string
 	Edits [][2]string
@@ -90,18 +93,20 @@ func Removals() []Removal {
 	edit("panic-is-behind-nobody", "evaluator/commit.go", [2]string{"return f.panicked[r.ID] })", "return false })"})
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
-	edit("replay-keeps-messages", "evaluator/replay.go", [2]string{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("})
 	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !m.Handled"})
 	edit("quiet-handled", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !fires"})
 	edit("quiet-untold", "notify/quiet.go", [2]string{"send[i] = notified", "send[i] = true"})
 	edit("steps-in-order", "alerts/routing.go", [2]string{"return a.AfterMinutes - b.AfterMinutes", "return b.AfterMinutes - a.AfterMinutes"})
 	edit("evidence-began-later", "evaluator/resolution/resolution.go", [2]string{"c == nil || c.StartTimeNS <= a.EndedNS ||", "c == nil ||"})
 	edit("evidence-behind-the-mark", "evaluator/resolution/resolution.go", [2]string{"r.Searched.ToNS-min(max(r.LookBack, leastBehind), mostBehind).Nanoseconds())", "r.Searched.ToNS)"})
-	edit("check-before-the-call", "notify/attempt.go", [2]string{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"})
 	edit("lease-kept", "notify/leases.go", [2]string{"			k.renewAll(ctx)\n", ""})
 	edit("claim-asked-about", "notify/attempt.go", [2]string{"	delivery.Claim = func() error { return d.leases.stands(delivery.held()) }\n", ""})
 	edit("known-to-have-arrived", "notify/attempt.go", [2]string{"	case arrived:\n", "	case arrived && delivery == nil:\n"})
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
+	list = append(list,
+		Removal{Name: "replay-keeps-messages", Tests: "tocsin/evaluator", File: "evaluator/replay.go", Edits: [][2]string{{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("}}},
+		Removal{Name: "check-before-the-call", Tests: "tocsin/notify", File: "notify/attempt.go", Edits: [][2]string{{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"}}},
+	)
 	return list
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 // TestGuardsOfTheProduct takes one guard after the other away from a copy of the product's
-// source, and holds that the simulation notices within a bounded number of seeds.
+// source, and holds that the simulation notices within a bounded number of seeds, or the tests of its package
+// do.
 func TestGuardsOfTheProduct(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -31,6 +32,17 @@ func TestGuardsOfTheProduct(t *testing.T) {
 			overlay, err := r.Overlay(root, t.TempDir())
 			if err != nil {
 				t.Fatal(err)
+			}
+			if r.Tests != "" {
+				tests := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-overlay", overlay, r.Tests)
+				said, err := tests.CombinedOutput()
+				found := regexp.MustCompile(`--- FAIL: Test\S+`).Find(said)
+				if err == nil || found == nil {
+					t.Errorf("the tests of %s do not notice: %v, %s", r.Tests, err, said[:min(len(said), 2000)])
+					return
+				}
+				t.Logf("%s", found)
+				return
 			}
 			binary := filepath.Join(filepath.Dir(overlay), "simulation")
 			build := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".")
