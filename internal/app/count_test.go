@@ -214,7 +214,8 @@ func TestCountByGroup(t *testing.T) {
 func TestCountWaitsForItsDuration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.counting(rules.Definition{ForDurationSeconds: 30, WebhookIDs: webhooks(w.webhook("ops"))})
+	rule := w.counting(rules.Definition{ForDurationSeconds: 30, WebhookIDs: webhooks(w.webhook("ops"))})
+	w.armed(rule, w.ch.Now(t)-time.Minute.Nanoseconds()) // what waits did so for this condition
 	w.failIn("r", "a", "b", "c")
 	w.pass()
 	w.wantColumn("at first", counts, "PENDING  3 c")

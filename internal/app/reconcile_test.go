@@ -80,7 +80,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if got := w.reconcile(rule); got.Matching != 0 {
 		t.Errorf("before the first run: %+v", got)
 	}
-	if out, code := w.command("reconcile"); code != 0 || !strings.Contains(out, "nothing was compared") {
+	if out, code := w.command("reconcile"); code != 0 || !strings.Contains(out, "Nothing was compared") {
 		t.Errorf("before the first run: exit %d, %s", code, out)
 	}
 	w.ch.Insert(t,

@@ -144,6 +144,9 @@ func (t *truth) planDigests(id uuid.UUID, is *silenceTruth) {
 // up to one of its ends, and keeps it.
 func (w *world) checkListed(m *model.Message, fresh bool) {
 	t := &w.truth
+	if fresh {
+		delete(t.suppressed, m.ID) // a failover may have taken it away, and it is written again
+	}
 	if by := m.SuppressedBy(); fresh && by != uuid.Nil {
 		at := m.Settlement.SettledAt
 		t.suppressed[m.ID] = &suppressedTruth{silence: by, webhook: m.WebhookID, atNS: at.UnixNano(), unsure: at.Before(t.latest.Truncate(time.Microsecond))}
