@@ -71,8 +71,9 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
 
-// forget drops what is remembered: the next pass reads the rules, and judges the look-back again.
-func (p *partition) forget() { p.backlog, p.rules, p.extra = nil, nil, extra{} }
+// forget drops what is remembered: the next pass reads the rules, and judges the look-back again. What
+// confirmed the rules may be lost as well, and more may be lost before the next commit.
+func (p *partition) forget() { p.backlog, p.rules, p.extra, p.confirmed = nil, nil, extra{}, 0 }
 
 // sourceError says that the source could not be read, or not from where the partition
 // stands.

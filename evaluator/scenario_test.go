@@ -120,6 +120,37 @@ func TestFailoverBringsAlertsBack(t *testing.T) {
 	}
 }
 
+// The first failover takes away the commits by which a process knows a new rule, the second one the
+// rule itself. The process must not go on with it when other rules change.
+func TestRuleThatASecondFailoverTakesAway(t *testing.T) {
+	s := newScene(t, time.Hour)
+	s.tick()
+	before, commits := s.state.copy(), len(s.states)
+	gone := uuid.UUID{15: 2}
+	s.rule(gone, "tenant-0", time.Hour)
+	s.tick()
+	s.tick()
+	s.failover(len(s.states) - commits)
+	s.committing = func(evaluator.Batch) error {
+		s.state, s.committing = before, nil
+		return nil
+	}
+	s.now += second
+	if _, err := s.e.Tick(t.Context()); !errors.Is(err, evaluator.ErrStale) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.rule(uuid.UUID{15: 3}, "tenant-0", time.Hour)
+	}
+	s.fail("tenant-0", "a", 0)
+	s.tick()
+	s.tick()
+	s.wants(2)
+	if s.has(gone, "a") {
+		t.Error("a rule that is not there any more has raised an alert")
+	}
+}
+
 // What a replica judged while it held the partition is nothing that another one may
 // remember for it.
 func TestPartitionThatComesBackIsLookedAtAgain(t *testing.T) {
