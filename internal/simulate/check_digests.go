@@ -120,6 +120,9 @@ func (t *truth) planDigests(id uuid.UUID, is *silenceTruth) {
 		if d.on = is.digest; !plan.From.IsZero() {
 			d.fromNS = plan.From.UnixNano()
 		}
+		if _, to := is.window(d.fromNS); plan.At != nil && plan.At.UnixNano() != to {
+			d.endAt(plan.At.UnixNano()) // an edit ended a window that the silence has no longer
+		}
 		return
 	}
 	was := t.silences[id]

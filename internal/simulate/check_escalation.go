@@ -198,7 +198,8 @@ func (w *world) checkTaken(a *model.Alert, known *alertTruth, step *stepTruth, f
 	if got := webhooksOf(fresh); !slices.Equal(got, step.webhooks) {
 		w.violate("P2", "the step of alert %s after %d min notifies the webhooks %v, want %v", short(a.ID), step.minutes, got, step.webhooks)
 	}
-	if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) {
+	// A step that was void was due then, and Postgres's clock may have been put back since.
+	if at := a.FiredAt.Add(step.after()); at.After(w.pgNow()) && !step.resumed {
 		w.violate("P2", "the step of alert %s after %d min is taken before its time", short(a.ID), step.minutes)
 	}
 	if w.holds(a.ID) {
