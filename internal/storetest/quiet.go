@@ -99,7 +99,7 @@ func quietHandled(l *law) {
 	l.sent(justNow)
 }
 
-// quietSnoozed has somebody snooze an alert shortly before quiet hours end: if that is undone, nobody is reminded.
+// quietSnoozed has somebody snooze an alert shortly before quiet hours end: if the snooze is undone, no reminder is sent.
 func quietSnoozed(l *law) {
 	l.quietWebhook()
 	id, message := l.raiseQuiet(rules.Warning, 0)

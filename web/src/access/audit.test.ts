@@ -37,7 +37,7 @@ test("changes of the routing policy and replays are told", () => {
   );
 });
 
-test("a note is told by its issue or its rule", () => {
+test("a note is named by its issue or its rule", () => {
   const note = { objectKind: "note", objectName: "java.net.ConnectException" };
   expect(deed(entry({ ...note, action: "create" }))).toBe("wrote a note on issue “java.net.ConnectException”");
   expect(deed(entry({ ...note, action: "delete", objectName: "" }))).toBe("deleted a note on an issue");
