@@ -106,6 +106,7 @@ func writeFollowing(ctx context.Context, q *pgq.Queries, actor string, list []fo
 	}
 	for _, row := range rows {
 		switch {
+		case !row.Written:
 		case row.Suppressed:
 			done.suppressed++
 		case row.Quiet:

@@ -228,8 +228,11 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 	if a.State != alerts.Pending {
 		want[notify.ReasonFired], want[notify.ReasonReminder] = 1, a.Reminders
 	}
-	if known.cleared && d.NotifyOnResolve {
-		want[notify.ReasonResolved] = 1
+	switch {
+	case !known.cleared:
+		known.heard = nil
+	case known.heard == nil:
+		known.heard = w.heard(a.ID)
 	}
 	type place struct {
 		webhook uuid.UUID
@@ -241,11 +244,14 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 	}
 	webhooks := w.routedTo(a, known, d)
 	for at := range got {
-		if want[at.reason] > 0 && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
+		if (want[at.reason] > 0 || known.cleared && at.reason == notify.ReasonResolved) && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
 			w.violate("P2", "alert %s notifies webhook %s, which neither its rule nor its route names", short(a.ID), short(at.webhook))
 		}
 	}
 	for _, webhook := range webhooks {
+		if want[notify.ReasonResolved] = 0; known.heard[webhook] && d.NotifyOnResolve {
+			want[notify.ReasonResolved] = 1
+		}
 		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved} {
 			if n := got[place{webhook, reason}]; n != want[reason] {
 				w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, reason, short(webhook), want[reason])

@@ -92,7 +92,7 @@ func (w *world) checkSilenced(m *model.Message) {
 	for _, s := range w.truth.silences {
 		want = want || s.suppresses(e, at) && a.Severity == silencedSeverity
 	}
-	if last := w.unheard(m); m.Reason == notify.ReasonResolved && last != uuid.Nil && !want {
+	if _, last := w.hasHeard(m.AlertID, m.WebhookID, m.ID); m.Reason == notify.ReasonResolved && last != uuid.Nil && !want {
 		if by != last {
 			w.violate("P3", "message %s says that alert %s is resolved, of which silence %s kept everything", short(m.ID), short(m.AlertID), short(last))
 		}
@@ -108,19 +108,25 @@ func (w *world) checkSilenced(m *model.Message) {
 	}
 }
 
-// unheard returns the silence that suppressed the last earlier message about an alert for a webhook, if silences
-// suppressed all of them.
-func (w *world) unheard(m *model.Message) (last uuid.UUID) {
-	for _, n := range w.db.NotificationsOf(m.AlertID) {
-		if n.WebhookID != m.WebhookID || n.About != uuid.Nil || n.ID == m.ID {
+// hasHeard reports whether a webhook has heard of an alert, or will hear, by messages other than one: whether any of
+// them was not given up before it was attempted. If silences suppressed all of these, it also returns the last silence.
+func (w *world) hasHeard(alert, webhook, other uuid.UUID) (heard bool, last uuid.UUID) {
+	all := true
+	for _, n := range w.db.NotificationsOf(alert) {
+		if n.WebhookID != webhook || n.About != uuid.Nil || n.ID == other {
 			continue
 		}
-		earlier, _ := w.db.Message(n.ID)
-		if last = earlier.SuppressedBy(); last == uuid.Nil {
-			return uuid.Nil
+		m, _ := w.db.Message(n.ID)
+		if s := m.Settlement; s != nil && s.Status == notify.Discarded && !w.truth.messages[n.ID].discarded && s.Attempt.Number == 1 {
+			continue
 		}
+		heard, last = true, m.SuppressedBy()
+		all = all && last != uuid.Nil
 	}
-	return last
+	if !all {
+		last = uuid.Nil
+	}
+	return heard, last
 }
 
 // hasArrived reports whether a receiver has said that it took a message.

@@ -48,18 +48,12 @@ func (w *world) checkResolved(a *model.Alert, known *alertTruth) {
 	}
 }
 
-// heard returns the webhooks that were to be notified that an alert fires, but for those from which quiet hours
-// kept that until it was of no use. A step of an escalation that was given up may have arrived by an attempt.
+// heard returns the webhooks that have heard that an alert fires, or will hear. A silence may have suppressed it.
 func (w *world) heard(alert uuid.UUID) map[uuid.UUID]bool {
 	webhooks := map[uuid.UUID]bool{}
 	for _, n := range w.db.NotificationsOf(alert) {
-		if n.About != uuid.Nil || n.Reason != notify.ReasonFired && n.Reason != notify.ReasonEscalated {
-			continue
-		}
-		m, _ := w.db.Message(n.ID)
-		needless := m.Settlement != nil && m.Settlement.Status == notify.Discarded && !w.truth.messages[n.ID].discarded
-		if attempted := n.Reason == notify.ReasonEscalated && needless && m.Settlement.Attempt.Number > 1; !needless || attempted {
-			webhooks[n.WebhookID] = true
+		if n.About == uuid.Nil && n.Reason != notify.ReasonResolved {
+			webhooks[n.WebhookID], _ = w.hasHeard(alert, n.WebhookID, notify.ID(alert, n.WebhookID, notify.ReasonResolved, 0))
 		}
 	}
 	return webhooks

@@ -411,6 +411,8 @@ type alertTruth struct {
 	// it did once it had fired, and how often it reminded.
 	dropped, cleared bool
 	reminders        int
+	// heard are the webhooks that had heard of it when it was cleared.
+	heard map[uuid.UUID]bool
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where
 	// it was not routed.
 	routed []uuid.UUID

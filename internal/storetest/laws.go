@@ -370,6 +370,8 @@ func laws() map[string]func(l *law) {
 		"quiet hours end just after a snooze":                                    quietSnoozed,
 		"a snooze that ends within quiet hours has its reminder after them":      quietReminded,
 		"quiet hours end in one message about an alert":                          quietOnce,
+		"messages that were given up tell a webhook nothing":                     quietUnheard,
+		"a count resolves what quiet hours kept":                                 quietWindow,
 		"a webhook that was not notified of an alert is not notified of its end": quietEnds,
 		"an edit of quiet hours moves their end":                                 quietEdited,
 		"quiet hours hold nothing about Tocsin itself":                           quietHealth,

@@ -126,6 +126,58 @@ func quietReminded(l *law) {
 	l.sent(notify.ID(id, l.webhook, notify.ReasonSnoozeEnded, 0))
 }
 
+// quietUnheard has an alert whose first message a silence suppressed, and whose second one was of no use any more when
+// quiet hours ended: the webhook is not notified of its end. Of one that fires on after the second
+// message, it is.
+func quietUnheard(l *law) {
+	l.quietWebhook()
+	l.must(l.EditQuietHours(l.webhook, nil))
+	l.resolves(byCorrelation())
+	silence := l.silence("one", 0, orders())
+	unheard, _ := l.raiseQuiet(rules.Warning, 0)
+	l.must(l.EndSilence(silence))
+	heard, first := l.raiseQuiet(rules.Warning, 1)
+	l.sent(first)
+	l.must(l.EditQuietHours(l.webhook, l.quietFor(time.Hour)))
+	l.must(l.Snooze(unheard, 20*time.Minute))
+	l.remind("within the hours", 21*time.Minute, 0)
+	l.act(alerts.Acknowledge, unheard)
+	held, message := l.raiseQuiet(rules.Warning, 0)
+	l.must(l.Snooze(held, 2*time.Hour))
+	l.Advance(61 * time.Minute)
+	l.endQuiet("after the hours", 0)
+	l.is(notify.ID(unheard, l.webhook, notify.ReasonSnoozeEnded, 0), notify.Discarded, "NOT_MADE")
+	l.is(message, notify.Discarded, "NOT_MADE")
+	l.must(l.EditQuietHours(l.webhook, nil))
+	l.hold("a")
+	l.remind("of what was given up", 2*time.Hour, 1)
+	l.sent(notify.ID(held, l.webhook, notify.ReasonSnoozeEnded, 0))
+	l.equal("resolved", l.proven(l.take(), unheard, held, heard), 3)
+	l.equal("suppressed by", l.SuppressedBy(l.end(unheard)), silence)
+	l.is(l.end(held), notify.Pending)
+	l.is(l.end(heard), notify.Pending)
+	l.equal("claimed", len(l.claim("a", 9)), 2)
+}
+
+// quietWindow has an alert of a window rule be acknowledged for long when quiet hours end, and be resolved by its
+// count afterwards: a webhook that was not notified of it is not notified of its end.
+func quietWindow(l *law) {
+	l.quietWebhook()
+	r := l.windowRule()
+	id := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}
+	made, _ := l.step(&r, alerts.Raise, id, notify.ReasonFired)
+	l.equal("it fires", made, true)
+	l.act(alerts.Acknowledge, id)
+	l.Advance(61 * time.Minute)
+	l.hold("a")
+	l.endQuiet("after the hours", 0)
+	l.must(l.EditQuietHours(l.webhook, nil))
+	made, notified := l.step(&r, alerts.Clear, id, notify.ReasonResolved)
+	l.equal("it is resolved", made, true)
+	l.equal("notified of the end", notified, 0)
+	l.equal("claimed", len(l.claim("a", 9)), 0)
+}
+
 // quietOnce has quiet hours hold several messages about one alert.
 func quietOnce(l *law) {
 	l.quietWebhook()

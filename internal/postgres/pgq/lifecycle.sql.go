@@ -17,9 +17,6 @@ select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null
   and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
-  and not exists (select from settlement s
-                  where s.notification_id = n.notification_id and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin'
-                  and (n.reason = 'FIRED' or n.reason = 'ESCALATED' and s.verdict = 'NOT_MADE' and s.attempt = 1))
 `
 
 type EventTargetsParams struct {
@@ -32,9 +29,8 @@ type EventTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Returns which of some alerts each of these webhooks was notified of when they were raised or
-// escalated. It leaves out messages that were of no use any more when quiet hours ended, and steps of
-// an escalation that were given up before an attempt was made.
+// Returns for which of some alerts each of these webhooks had a message when they were raised or
+// escalated. [NotificationFollow] leaves out those that have not heard of the alert after all.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
 	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
 	if err != nil {
@@ -143,17 +139,20 @@ func (q *Queries) FollowingFree(ctx context.Context) ([]uuid.UUID, error) {
 const notificationFollow = `-- name: NotificationFollow :many
 with held as materialized (
     select from webhook where webhook_id = any($1::uuid[]) and deleted_at is null order by webhook_id for key share
-), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
-           case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until,
-           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
+), asked as (
+    select i.alert_id, i.webhook_id, i.reason, i.event, a.tenant_id, a.rule_id, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), k.silence_id) as silence_id,
+           case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until, coalesce(k.messages > 0, true) as written,
+           case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest($2::uuid[]) as alert_id, unnest($3::uuid[]) as webhook_id,
                  unnest($4::text[]) as reason, unnest($5::integer[]) as step, unnest($6::boolean[]) as event, unnest($7::uuid[]) as silence_id,
                  unnest($8::timestamptz[]) as quiet_until) i
     join alert a on a.alert_id = i.alert_id
+    left join lateral heard(i.alert_id, i.webhook_id) k on i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED')
     where (select count(*) from held) = cardinality($1::uuid[])
+), wanted as (
+    select alert_id, webhook_id, reason, event, tenant_id, rule_id, silence_id, quiet_until, written, generation from asked where written
 ), open as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
     from wanted t
@@ -182,7 +181,7 @@ with held as materialized (
     from wanted t join webhook w on w.webhook_id = t.webhook_id join rule r on r.rule_id = t.rule_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
     where t.silence_id is null
 )
-select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed, (silence_id is null and quiet_until is not null)::boolean as quiet from wanted
+select webhook_id::uuid as webhook_id, written::boolean as written, (silence_id is not null)::boolean as suppressed, (silence_id is null and quiet_until is not null)::boolean as quiet from asked
 `
 
 type NotificationFollowParams struct {
@@ -200,17 +199,18 @@ type NotificationFollowParams struct {
 
 type NotificationFollowRow struct {
 	WebhookID  uuid.UUID
+	Written    bool
 	Suppressed bool
 	Quiet      bool
 }
 
 // Writes notifications about alerts that the transaction holds, behind the open ones of the
 // same alert and webhook. The generation of a reminder is its number, that of a step of an escalation its
-// minutes, that of another reason how many there were. Nothing is written where a webhook is deleted. What a silence
-// suppresses (no silence is the nil id) is settled at once. So is what follows when all
-// earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
-// of an alert is not notified of its end. What quiet hours hold (the past is none) waits outside of the queue
-// until they are over, and its age counts from there.
+// minutes, that of another reason how many there were. No row is returned where a webhook is deleted. What a silence
+// suppresses (no silence is the nil id) is settled at once. Unless a message says that the alert fires, it depends on
+// the earlier ones: it is suppressed if all of them were, and not written if all of them were given up, because
+// a webhook that has not heard of an alert is not notified of its end. What quiet hours hold (the past is none) waits
+// outside of the queue until they are over, and its age counts from there.
 func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollowParams) ([]NotificationFollowRow, error) {
 	rows, err := q.db.Query(ctx, notificationFollow,
 		arg.HeldIds,
@@ -231,7 +231,12 @@ func (q *Queries) NotificationFollow(ctx context.Context, arg NotificationFollow
 	items := []NotificationFollowRow{}
 	for rows.Next() {
 		var i NotificationFollowRow
-		if err := rows.Scan(&i.WebhookID, &i.Suppressed, &i.Quiet); err != nil {
+		if err := rows.Scan(
+			&i.WebhookID,
+			&i.Written,
+			&i.Suppressed,
+			&i.Quiet,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

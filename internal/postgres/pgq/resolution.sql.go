@@ -287,9 +287,6 @@ from (
     select distinct n.alert_id, n.webhook_id, n.rule_id
     from notification n
     where n.alert_id = any($1::uuid[]) and n.about is null and n.reason = any($2::text[])
-      and not exists (select from settlement s
-                      where s.notification_id = n.notification_id and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin'
-                      and (n.reason = 'FIRED' or n.reason = 'ESCALATED' and s.verdict = 'NOT_MADE' and s.attempt = 1))
 ) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id
@@ -308,10 +305,9 @@ type ResolutionTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Returns whom to notify that some alerts are resolved: each webhook that was notified of one when
-// it was raised or escalated, if the rule wants that. It leaves out messages that were of no use any
-// more when quiet hours ended, and steps of an escalation that were given up before an attempt was
-// made. None can be deleted before the transaction ends.
+// Returns whom to notify that some alerts are resolved: each webhook that had a message when one
+// was raised or escalated, if the rule wants that. [NotificationFollow] leaves out those that have not heard
+// of the alert after all. None can be deleted before the transaction ends.
 func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
 	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)
 	if err != nil {

@@ -6,16 +6,12 @@ order by webhook_id
 for key share;
 
 -- name: EventTargets :many
--- Returns which of some alerts each of these webhooks was notified of when they were raised or
--- escalated. It leaves out messages that were of no use any more when quiet hours ended, and steps of
--- an escalation that were given up before an attempt was made.
+-- Returns for which of some alerts each of these webhooks had a message when they were raised or
+-- escalated. [NotificationFollow] leaves out those that have not heard of the alert after all.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null
-  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
-  and not exists (select from settlement s
-                  where s.notification_id = n.notification_id and s.status = 'DISCARDED' and s.discarded_by = 'Tocsin'
-                  and (n.reason = 'FIRED' or n.reason = 'ESCALATED' and s.verdict = 'NOT_MADE' and s.attempt = 1));
+  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
 
 -- name: FollowedLock :exec
 -- Locks the open messages of some alerts for some webhooks, so that none is gathered into a digest
@@ -30,24 +26,27 @@ for no key update of o;
 -- name: NotificationFollow :many
 -- Writes notifications about alerts that the transaction holds, behind the open ones of the
 -- same alert and webhook. The generation of a reminder is its number, that of a step of an escalation its
--- minutes, that of another reason how many there were. Nothing is written where a webhook is deleted. What a silence
--- suppresses (no silence is the nil id) is settled at once. So is what follows when all
--- earlier ones were suppressed, unless it tells that the alert fires: whoever has not heard
--- of an alert is not notified of its end. What quiet hours hold (the past is none) waits outside of the queue
--- until they are over, and its age counts from there.
+-- minutes, that of another reason how many there were. No row is returned where a webhook is deleted. What a silence
+-- suppresses (no silence is the nil id) is settled at once. Unless a message says that the alert fires, it depends on
+-- the earlier ones: it is suppressed if all of them were, and not written if all of them were given up, because
+-- a webhook that has not heard of an alert is not notified of its end. What quiet hours hold (the past is none) waits
+-- outside of the queue until they are over, and its age counts from there.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
-), wanted as (
-    select i.alert_id, i.webhook_id, i.reason, i.event, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), case when i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED') then unheard(i.alert_id, i.webhook_id) end) as silence_id,
-           case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until,
-           a.tenant_id, a.rule_id, case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
+), asked as (
+    select i.alert_id, i.webhook_id, i.reason, i.event, a.tenant_id, a.rule_id, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), k.silence_id) as silence_id,
+           case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until, coalesce(k.messages > 0, true) as written,
+           case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
                select count(*) from notification e
                where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
     from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id,
                  unnest(@reasons::text[]) as reason, unnest(@steps::integer[]) as step, unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id,
                  unnest(@quiet_untils::timestamptz[]) as quiet_until) i
     join alert a on a.alert_id = i.alert_id
+    left join lateral heard(i.alert_id, i.webhook_id) k on i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED')
     where (select count(*) from held) = cardinality(@held_ids::uuid[])
+), wanted as (
+    select * from asked where written
 ), open as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
     from wanted t
@@ -76,7 +75,7 @@ with held as materialized (
     from wanted t join webhook w on w.webhook_id = t.webhook_id join rule r on r.rule_id = t.rule_id left join last l on l.alert_id = t.alert_id and l.webhook_id = t.webhook_id
     where t.silence_id is null
 )
-select webhook_id::uuid as webhook_id, (silence_id is not null)::boolean as suppressed, (silence_id is null and quiet_until is not null)::boolean as quiet from wanted;
+select webhook_id::uuid as webhook_id, written::boolean as written, (silence_id is not null)::boolean as suppressed, (silence_id is null and quiet_until is not null)::boolean as quiet from asked;
 
 -- name: FollowingFree :many
 -- Makes messages due that wait for a message that is not in the outbox any more, or for a replay

@@ -229,8 +229,14 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.
 			ID: notify.ID(a.ID, webhook, f.reason, generation), Generation: generation, AlertID: a.ID, RuleID: a.RuleID, WebhookID: webhook, Reason: f.reason,
 		}
 		by, suppressed := by, silenced
-		if !suppressed && f.reason == notify.ReasonResolved {
-			by, suppressed = db.unheard(a.ID, webhook)
+		if f.reason == notify.ReasonResolved && db.has(EndsHeard) {
+			heard, last := db.heard(a.ID, webhook)
+			if !heard {
+				continue
+			}
+			if !suppressed && last != uuid.Nil {
+				by, suppressed = last, true
+			}
 		}
 		if err := db.notify(n, now); err != nil {
 			return err
@@ -246,23 +252,22 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.
 	return nil
 }
 
-// unheard returns the silence that suppressed the last message about an alert for a webhook, if all of
-// them were suppressed: whoever has not heard of an alert is not notified of its end.
-func (db *Postgres) unheard(alert, webhook uuid.UUID) (by uuid.UUID, is bool) {
-	if !db.has(EndsHeard) {
-		return uuid.Nil, false
-	}
+// heard reports whether a webhook has heard of an alert, or will: whether there is a message that counts. It also
+// returns the silence of the last one, if silences suppressed all of them. Messages that were given up before
+// the first attempt do not count.
+func (db *Postgres) heard(alert, webhook uuid.UUID) (heard bool, by uuid.UUID) {
+	all := true
 	for _, n := range db.NotificationsOf(alert) {
-		if n.WebhookID != webhook || n.About != uuid.Nil {
+		s, ended := db.settlements.get(n.ID)
+		if n.WebhookID != webhook || n.About != uuid.Nil || s.Status == discarded && s.Attempt.Verdict == notify.VerdictNotMade && s.Attempt.Number == 1 {
 			continue
 		}
-		s, ended := db.settlements.get(n.ID)
-		if !ended || s.Silence == uuid.Nil {
-			return uuid.Nil, false
-		}
-		by, is = s.Silence, true
+		heard, by, all = true, s.Silence, all && ended && s.Silence != uuid.Nil
 	}
-	return by, is
+	if !all {
+		by = uuid.Nil
+	}
+	return heard, by
 }
 
 // escalatesStill reports whether a claimed message is to be sent: not one of an escalation whose alert

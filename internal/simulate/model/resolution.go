@@ -167,7 +167,7 @@ func (s Resolution) resolve(r *resolution.Rule, list func(rule *Rule, now time.T
 			if n++; !rule.NotifyOnResolve {
 				continue
 			}
-			if err := db.follow(&a, db.notifiedOf(a.ID), follower{reason: notify.ReasonResolved}, now, due); err != nil {
+			if err := db.follow(&a, db.reminded(a.ID), follower{reason: notify.ReasonResolved}, now, due); err != nil {
 				return err
 			}
 		}
@@ -180,18 +180,6 @@ func (s Resolution) resolve(r *resolution.Rule, list func(rule *Rule, now time.T
 		s.Notified(due)
 	}
 	return n, nil
-}
-
-// notifiedOf returns the webhooks that were notified of an alert when it was raised or escalated, but for those
-// from which quiet hours kept that until it was of no use.
-func (db *Postgres) notifiedOf(alert uuid.UUID) []uuid.UUID {
-	return slices.DeleteFunc(db.reminded(alert), func(webhook uuid.UUID) bool {
-		return db.has(EndsHeard) && !slices.ContainsFunc(db.NotificationsOf(alert), func(n Notification) bool {
-			s := db.settlements.rows[n.ID]
-			needless := s.Status == discarded && s.Attempt.Verdict == notify.VerdictNotMade && (n.Reason == notify.ReasonFired || s.Attempt.Number == 1)
-			return n.WebhookID == webhook && (n.Reason == notify.ReasonFired || n.Reason == notify.ReasonEscalated) && !needless
-		})
-	})
 }
 
 // Now returns the clock of the server that answers.

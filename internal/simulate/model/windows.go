@@ -114,6 +114,9 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			if n.Reason == notify.ReasonReminder {
 				generation = db.alerts.rows[n.AlertID].Reminders - 1
 			}
+			if heard, _ := db.heard(n.AlertID, n.WebhookID); n.Reason == notify.ReasonResolved && !heard && db.has(EndsHeard) {
+				continue
+			}
 			if err := db.notify(Notification{
 				ID: notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), Generation: generation,
 				AlertID: n.AlertID, RuleID: n.RuleID, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: n.Reason,
