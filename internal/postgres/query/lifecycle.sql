@@ -37,38 +37,32 @@ with held as materialized (
     select i.alert_id, i.webhook_id, i.reason, i.event, a.tenant_id, a.rule_id, coalesce(nullif(i.silence_id, '00000000-0000-0000-0000-000000000000'), k.silence_id) as silence_id,
            case when i.quiet_until > clock_timestamp() then i.quiet_until end as quiet_until, coalesce(k.messages > 0, true) as written,
            case when i.reason = 'REMINDER' then a.reminders - 1 when i.step > 0 then i.step else (
-               select count(*) from notification e
-               where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
-    from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id,
-                 unnest(@reasons::text[]) as reason, unnest(@steps::integer[]) as step, unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id,
-                 unnest(@quiet_untils::timestamptz[]) as quiet_until) i
-    join alert a on a.alert_id = i.alert_id
+               select count(*) from notification e where e.alert_id = i.alert_id and e.webhook_id = i.webhook_id and e.reason = i.reason and e.about is null) end as generation
+    from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@reasons::text[]) as reason, unnest(@steps::integer[]) as step,
+                 unnest(@events::boolean[]) as event, unnest(@silence_ids::uuid[]) as silence_id, unnest(@quiet_untils::timestamptz[]) as quiet_until) i
+    join alert a using (alert_id)
     left join lateral heard(i.alert_id, i.webhook_id) k on i.reason not in ('FIRED', 'REMINDER', 'SNOOZE_ENDED', 'ESCALATED')
     where (select count(*) from held) = cardinality(@held_ids::uuid[])
 ), wanted as (
-    select * from asked where written
+    select *, notification_id(alert_id, webhook_id, reason, generation) as id from asked where written
 ), open as materialized (
     select p.alert_id, p.webhook_id, p.created_at, p.notification_id as own, o.notification_id
-    from wanted t
-    join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
+    from wanted t join notification p on p.alert_id = t.alert_id and p.webhook_id = t.webhook_id and p.about is null
     left join digest_member m on m.notification_id = p.notification_id
-    join outbox o on o.notification_id = coalesce(m.digest_id, p.notification_id)
-    order by o.notification_id for no key update of o
+    join outbox o on o.notification_id = coalesce(m.digest_id, p.notification_id) order by o.notification_id for no key update of o
 ), last as (select distinct on (alert_id, webhook_id) * from open order by alert_id, webhook_id, created_at desc, own desc
 ), marked as (
     update outbox o set followed = true
     where not o.followed and o.notification_id in (select l.notification_id from last l join wanted t using (alert_id, webhook_id) where t.silence_id is null)
 ), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, actor, created_at)
-    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, t.alert_id, t.rule_id, t.webhook_id, t.reason,
-           t.generation, @actor::text, clock_timestamp() from wanted t
+    select id, tenant_id, alert_id, rule_id, webhook_id, reason, generation, @actor::text, clock_timestamp() from wanted
 ), suppressed as (
     insert into settlement (notification_id, tenant_id, status, settled_at, trail, silence_id)
-    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.tenant_id, 'SUPPRESSED', coalesce(sqlc.narg(decided_at)::timestamptz, clock_timestamp()), false, t.silence_id
-    from wanted t where t.silence_id is not null returning notification_id
+    select id, tenant_id, 'SUPPRESSED', coalesce(sqlc.narg(decided_at)::timestamptz, clock_timestamp()), false, silence_id from wanted where silence_id is not null
 ), sent as (
     insert into outbox (notification_id, webhook_id, after_id, quiet_until, ready_at, due_at, expires_at)
-    select notification_id(t.alert_id, t.webhook_id, t.reason, t.generation), t.webhook_id, l.notification_id, t.quiet_until,
+    select t.id, t.webhook_id, l.notification_id, t.quiet_until,
            case when l.notification_id is null and t.quiet_until is null then now() end,
            case when l.notification_id is null and t.quiet_until is null then now() end,
            coalesce(t.quiet_until, now()) + case when t.event then w.event_age_seconds * interval '1 s' when t.reason = 'REMINDER' then r.re_notify_minutes * interval '1 min' end
