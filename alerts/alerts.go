@@ -19,9 +19,9 @@
 //
 // An alert that a person resolves is held: its group raises no other alert until the value has been
 // below the threshold once, until the time that the person chose is over, or until the rule is
-// armed anew. So a person who resolves an alert about a continuing problem is not disturbed again.
+// armed again. So a person who resolves an alert about a continuing problem is not disturbed again.
 //
-// An edit of the condition arms the rule anew, and counting begins with the edit. Open alerts stay
+// An edit of the condition arms the rule again, and counting begins with the edit. Open alerts stay
 // until the new condition has been below the threshold for a whole window. If the rule then groups
 // by something else, or does not count any more, the edit resolves them, because nothing can show
 // any more whether their groups are below the threshold.

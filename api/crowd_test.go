@@ -94,7 +94,7 @@ func TestAThousandPages(t *testing.T) {
 						return
 					}
 				}
-				t.Errorf("page %d was never told of %s", i, id)
+				t.Errorf("page %d was never notified of %s", i, id)
 			})
 		}
 		told.Wait()

@@ -25,7 +25,7 @@ type SystemStatus struct {
 	// FailingRules is the number of enabled rules whose last evaluation failed.
 	FailingRules int64
 	// Backfilling is the number of enabled rules with a backfill behind their cursors. BackfillFrom
-	// is the earliest start time to be judged; nil if there is none.
+	// is the earliest start time to be evaluated; nil if there is none.
 	Backfilling  int64
 	BackfillFrom *time.Time
 	// Partitions are the partitions of all tenants.
@@ -49,7 +49,7 @@ type PartitionRecord struct {
 	// behind the present, by Postgres's clock.
 	CursorAt *time.Time
 	Lag      *time.Duration
-	// BackfillFrom is the earliest start time behind the cursor that is still to be judged; nil if
+	// BackfillFrom is the earliest start time behind the cursor that is still to be evaluated; nil if
 	// there is none.
 	BackfillFrom *time.Time
 	// Owner is the replica that holds the partition; empty if none does.

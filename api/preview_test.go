@@ -211,7 +211,7 @@ func TestTemplatesArePreviewed(t *testing.T) {
 	ours := into[api.TemplatePreview](b.do("POST", "/api/v1/templates/preview",
 		`{"fireMode":"COUNT_IN_WINDOW","threshold":40,"windowSeconds":300,"titleTemplate":"{{count.observed}} of {{count.threshold}} in {{count.window}}"}`).want(200))
 	if ours.Title != "42 of 40 in 5 min" {
-		t.Errorf("the count of the rule's own numbers is told as %q", ours.Title)
+		t.Errorf("the count of the rule's own numbers is shown as %q", ours.Title)
 	}
 	if len(b.sender.sent) != 0 {
 		t.Error("a preview was sent")

@@ -15,7 +15,7 @@ import (
 	"tocsin/rules"
 )
 
-// Replayer makes rules judge ranges of the past again.
+// Replayer makes rules evaluate ranges of the past again.
 type Replayer interface {
 	// StartReplay begins a replay. If nothing can be replayed now, it returns a fault of kind
 	// Conflict; if the range cannot be replayed, a fault of kind Invalid.
@@ -56,7 +56,7 @@ const (
 type Replay struct {
 	ID    uuid.UUID
 	State ReplayState
-	// AtNS is the start time before which everything is judged.
+	// AtNS is the start time before which everything is evaluated.
 	FromNS, ToNS, AtNS int64
 	Messages           evaluator.ReplayMessages
 	// Matched is how many exchanges matched, Alerts how many alerts were raised about them.

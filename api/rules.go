@@ -77,7 +77,7 @@ type EvaluationHealth struct {
 	// Lag is how far the cursor is behind the present, by Postgres's clock; nil if there is no
 	// cursor.
 	Lag *time.Duration
-	// BackfillFrom is the earliest start time behind the cursor that is still to be judged; nil if
+	// BackfillFrom is the earliest start time behind the cursor that is still to be evaluated; nil if
 	// there is none.
 	BackfillFrom *time.Time
 	// Failing says that the rule cannot be evaluated, and is skipped until it can.

@@ -84,7 +84,7 @@ type Options struct {
 	Keys          Keys
 	Reconciler    Reconciler
 	InboxStates   InboxStates
-	// Missed finds what reconnecting pages have missed. Without it, they are not told.
+	// Missed finds what reconnecting pages have missed. Without it, they are not notified.
 	Missed Missed
 	// Receivers are the receivers that webhooks can be for; nil means none.
 	Receivers *preset.Set

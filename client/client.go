@@ -71,7 +71,7 @@ func Check(answer Answer, err error) error {
 		p.Status = status
 		return p
 	}
-	// What stands before the server may answer in a form of its own.
+	// A proxy before the server may answer in another form.
 	_ = json.Unmarshal(answer.GetBody(), p)
 	p.Status = status
 	return p

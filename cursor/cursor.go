@@ -1,8 +1,8 @@
-// Package cursor defines how far the exchanges of a source have been judged.
+// Package cursor defines how far the exchanges of a source have been evaluated.
 //
 // A [Position] is the composite (start time, execution id) of an exchange. The cursor of a
-// partition is a position with one meaning: every exchange at or before it has been judged, or is
-// named as left to judge. Positions are totally ordered, first by start time in nanoseconds, then
+// partition is a position with one meaning: every exchange at or before it has been evaluated, or is
+// named as left to evaluate. Positions are totally ordered, first by start time in nanoseconds, then
 // by the bytes of the execution id, exactly as ClickHouse orders a DateTime64(9) and a String. So
 // two exchanges that start in the same nanosecond are still distinct, and "strictly after the
 // cursor" neither repeats nor skips one of them.
@@ -34,7 +34,7 @@ const (
 	MaxStartTimeNS int64 = 1<<63 - 1
 )
 
-// Position is the place of an exchange in judging order.
+// Position is the place of an exchange in evaluation order.
 type Position struct {
 	// StartTimeNS is the start time in nanoseconds since the Unix epoch.
 	StartTimeNS int64

@@ -18,7 +18,7 @@ import (
 type step struct {
 	// cursor is nil for a partition without rules.
 	cursor *cursor.Position
-	// judged is the range that is judged as a server showed it, empty for none.
+	// judged is the range that is evaluated as a server showed it, empty for none.
 	judged cursor.Range
 	server string
 	// behind are rules with progress of their own, which come to a position. Own is the range
@@ -111,7 +111,7 @@ func (p *pass) write(ctx context.Context, f findings, next step) error {
 	if p.backlog != nil {
 		p.backlog.Conclude(next.judged, next.server)
 		if len(next.behind) > 0 && p.backlog.Several() {
-			// What one server showed was judged without these rules, and they may have read by
+			// What one server showed was evaluated without these rules, and they may have read by
 			// another one that lags: the one that this pass has observed.
 			p.backlog.Forget(next.own)
 		}

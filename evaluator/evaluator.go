@@ -1,15 +1,15 @@
-// Package evaluator judges exchanges by rules and raises alerts, each once.
+// Package evaluator evaluates exchanges by rules and raises alerts, each once.
 //
 // Progress is stored per partition. A partition is a share of the tenants. Its checkpoint is
 // one row in Postgres that holds the lease, the fencing token and the cursor. Postgres is
 // authoritative: what no commit wrote did not happen, and the next pass does the same work
 // again.
 //
-//	hold ──▶ rules ──▶ observe ──▶ plan ──▶ ┌ read ──▶ judge ──▶ commit ┐ ──▶ the next range
-//	                                         └───────────────────────────┘
+//	hold ──▶ rules ──▶ observe ──▶ plan ──▶ ┌ read ──▶ evaluate ──▶ commit ┐ ──▶ the next range
+//	                                         └──────────────────────────────┘
 //
 // A pass observes the source's clock and the fingerprints of recent seconds, and plans what
-// to read (see package backlog). Each range goes through the same loop: read a page, judge
+// to read (see package backlog). Each range goes through the same loop: read a page, evaluate
 // it by every rule of the partition, and commit the alerts together with the new progress.
 // The order within a pass is:
 //
@@ -21,16 +21,16 @@
 // The guarantees, and what they rest on:
 //
 //   - No exchange is alerted twice. An alert is unique by rule and execution id in the
-//     database, and its id is derived from both. Judging an exchange again changes nothing,
+//     database, and its id is derived from both. Evaluating an exchange again changes nothing,
 //     and an alert that a failover took away comes back with the same id.
 //
 //   - No exchange is skipped. The cursor moves only in a transaction that also writes what
 //     was raised up to it, and the backfill mark: the start time from which exchanges behind
-//     the cursor are left to judge. Pages end at positions, never within one.
+//     the cursor are left to evaluate. Pages end at positions, never within one.
 //
 //   - Late exchanges are found. An exchange that becomes visible behind the cursor changes
-//     the fingerprint of its second or minute, which is then judged again (see package
-//     backlog). This covers the look-back of the rules. A fingerprint counts as judged only
+//     the fingerprint of its second or minute, which is then evaluated again (see package
+//     backlog). This covers the look-back of the rules. A fingerprint counts as evaluated only
 //     if the server that gave it also answered the scan: a server that lags may delay an
 //     alert, but never hides one.
 //
@@ -39,7 +39,7 @@
 //     revision, so no commit uses rules that have changed.
 //
 //   - Memory is valid only for the revision that the process committed last. After another
-//     holder, a failover that lost commits, or a restored backup, the process judges the
+//     holder, a failover that lost commits, or a restored backup, the process evaluates the
 //     look-back again.
 //
 //   - No cursor follows a clock of the source that is more than a minute ahead of Postgres's.
@@ -119,7 +119,7 @@ type Result struct {
 	// more than their share.
 	Failed, Deferred int
 	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
-	// at its end, Backlog how much start time behind the cursor is left to judge; both
+	// at its end, Backlog how much start time behind the cursor is left to evaluate; both
 	// are measured by each pass that observed, also by one that failed afterwards.
 	Took, Lag, Backlog time.Duration
 }

@@ -17,10 +17,10 @@ import (
 // A rule has progress of its own only while it is an exception:
 //
 //   - It is new, or enabled again: what it wants behind the partition's cursor is its
-//     own to read, up to where the partition's judging of the rule begins.
+//     own to read, up to where the partition's evaluation of the rule begins.
 //   - It fails: the database refuses what it raises, or it does not compile. The
 //     partition leaves it out, and tries it alone from time to time. Once that
-//     succeeds, the partition judges it again, and the rule reads what lies between.
+//     succeeds, the partition evaluates it again, and the rule reads what lies between.
 //   - Its tenant took more than its share of a pass: what was deferred is read here.
 //
 // All of them are read in the time that a pass has left, a page at least.
@@ -105,8 +105,8 @@ const (
 	retryFirst, retryMost = 5 * time.Second, 5 * time.Minute
 )
 
-// fail leaves a rule out of the partition's judging, and has the next commit record that,
-// with all that it may have to judge behind the cursor, and the range of what the database
+// fail leaves a rule out of the partition's evaluation, and has the next commit record that,
+// with all that it may have to evaluate behind the cursor, and the range of what the database
 // refused; nil is nothing.
 func (p *pass) fail(r *rule, why error, refused *cursor.Range) {
 	problem := rules.CleanText(why.Error(), maxProblemBytes)
@@ -126,7 +126,7 @@ func (p *pass) fail(r *rule, why error, refused *cursor.Range) {
 	}
 }
 
-// judgedBy returns a position up to which a rule has certainly judged everything.
+// judgedBy returns a position up to which a rule has certainly evaluated everything.
 func (p *pass) judgedBy(r *rule) cursor.Position {
 	baseNS := r.ArmedSinceNS
 	switch {
@@ -199,10 +199,10 @@ func (p *pass) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// catchUpWith reads and judges one page for rules that are behind, and commits how far
+// catchUpWith reads and evaluates one page for rules that are behind, and commits how far
 // they have come. Where another server answers than the one that the pass has observed,
 // they come no further: it may lag, and not show what that one has shown to the
-// partition, which does not judge it again.
+// partition, which does not evaluate it again.
 func (p *pass) catchUpWith(ctx context.Context, list []*rule) (advanced bool, err error) {
 	end := *p.at.Cursor
 	if !list[0].failing {
@@ -263,7 +263,7 @@ func (p *pass) advanced(next step) extra {
 		// What was refused is accepted.
 		b.Refused = nil
 		if b.Failing {
-			// The partition judges it again from its cursor on.
+			// The partition evaluates it again from its cursor on.
 			b.Failing, b.Until = false, next.cursor
 			if r.failing {
 				x.record(r.ID, Health{})

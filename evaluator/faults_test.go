@@ -55,7 +55,7 @@ func TestFailureThatIsNotWrittenIsFoundAgain(t *testing.T) {
 }
 
 // What a rule reads for itself may be answered by a server that lags behind the one by
-// which the partition has judged.
+// which the partition has evaluated.
 func TestCatchUpByAServerThatLags(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
@@ -314,8 +314,8 @@ func TestWindowStepsThatAreNotWritten(t *testing.T) {
 	}
 }
 
-// A partition without rules that judge exchanges has nothing to judge behind its cursor,
-// however long it stood still.
+// A partition without rules that evaluate exchanges has nothing to evaluate behind its cursor,
+// however long it was paused.
 func TestWindowRulesAloneHaveNoBacklog(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.change(rules.Rule{ID: uuid.UUID{15: 9}, TenantID: "tenant-0", ArmedSinceNS: s.now, Version: 1, Definition: rules.Definition{
@@ -336,7 +336,7 @@ func TestWindowRulesAloneHaveNoBacklog(t *testing.T) {
 	}
 }
 
-// How far a partition lags is told by passes that fail as well.
+// How far a partition lags is reported by passes that fail as well.
 func TestFailedPassReportsItsLag(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.mute = true
@@ -353,7 +353,7 @@ func TestFailedPassReportsItsLag(t *testing.T) {
 		last = s.attempt()
 	}
 	if last.Lag != 0 || last.Backlog != 0 {
-		t.Errorf("lag %v and backlog %v although everything is judged", last.Lag, last.Backlog)
+		t.Errorf("lag %v and backlog %v although everything is evaluated", last.Lag, last.Backlog)
 	}
 	s.deaf = true
 	for range 20 {
@@ -402,7 +402,7 @@ func TestAnnouncementThatHangs(t *testing.T) {
 }
 
 // A rule that looks back further than before reaches as far while anything else is left
-// to judge.
+// to evaluate.
 func TestLongerLookBackDuringABacklog(t *testing.T) {
 	s := newScene(t, time.Hour)
 	for range 70 {

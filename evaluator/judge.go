@@ -29,7 +29,7 @@ type findings struct {
 	panicked map[uuid.UUID]bool
 }
 
-// reaches reports whether a rule judges an exchange that begins at an instant, where the
+// reaches reports whether a rule evaluates an exchange that begins at an instant, where the
 // look-back is counted from baseNS.
 func (r *rule) reaches(startNS, baseNS int64) bool {
 	return startNS >= baseNS || startNS >= baseNS-r.reachNS()
@@ -39,14 +39,14 @@ func (r *rule) reaches(startNS, baseNS int64) bool {
 // may want each exchange of a page.
 const mostRaised = 5000
 
-// full reports whether no more exchanges of a page are to be judged before a commit. No
+// full reports whether no more exchanges of a page are to be evaluated before a commit. No
 // position is cut in two.
 func (f *findings) full(page []rules.Exchange, next int) bool {
 	return len(f.instances) >= mostRaised && page[next].Position() != page[next-1].Position()
 }
 
 // judge returns what a page raises, by all rules of the partition that do not fail, and how
-// many of its exchanges it has judged. What is known to have its alert is left out.
+// many of its exchanges it has evaluated. What is known to have its alert is left out.
 func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 	for i := range page {
 		if f.full(page, i) {
@@ -67,7 +67,7 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 	return f, len(page)
 }
 
-// judgeFor is judge by rules that read a page for themselves.
+// judgeFor is judge for rules that read a page for themselves.
 func (p *pass) judgeFor(list []*rule, page []rules.Exchange) (f findings, judged int) {
 	for i := range page {
 		if f.full(page, i) {
@@ -119,7 +119,7 @@ func (p *pass) guarded(e *rules.Exchange, do func()) (err error) {
 func (p *pass) raise(f *findings, r *rule, e *rules.Exchange, late bool) {
 	id := alerts.ID(r.ID, e)
 	if p.backlog.HasRaised(id) || f.ids[id] {
-		return // its row is stored twice, or its second is judged again
+		return // its row is stored twice, or its second is evaluated again
 	}
 	if f.ids == nil {
 		f.ids = map[uuid.UUID]bool{}

@@ -10,7 +10,7 @@ import (
 	"tocsin/rules"
 )
 
-// results keeps what the last pass over each partition told.
+// results keeps the result of the last pass over each partition.
 type results map[int]evaluator.Result
 
 func (r results) Passed(partition int, result evaluator.Result) { r[partition] = result }
@@ -30,9 +30,9 @@ func TestFailedPassReportsHowFarBehindItIs(t *testing.T) {
 		s.tick()
 	}
 	if r := told[0]; r.Lag != 0 || r.Backlog != 0 || !r.Observed || r.Resting {
-		t.Fatalf("a pass that is done told %+v", r)
+		t.Fatalf("a pass that is done returned %+v", r)
 	}
-	// Scans fail, and what is new cannot be judged.
+	// Scans fail, and what is new cannot be evaluated.
 	s.mute = true
 	const passes = 20
 	for i := range passes {
@@ -42,7 +42,7 @@ func TestFailedPassReportsHowFarBehindItIs(t *testing.T) {
 			t.Fatal("the pass did not fail")
 		}
 		if r := told[0]; !r.Observed || r.Lag != time.Duration(i+1)*time.Second {
-			t.Fatalf("after %d s without a commit a pass told %+v", i+1, r)
+			t.Fatalf("after %d s without a commit a pass returned %+v", i+1, r)
 		}
 	}
 	if told[0].Backlog == 0 {
@@ -53,15 +53,15 @@ func TestFailedPassReportsHowFarBehindItIs(t *testing.T) {
 		s.tick()
 	}
 	if r := told[0]; r.Lag != 0 || r.Backlog != 0 {
-		t.Errorf("after the repair a pass told %+v", r)
+		t.Errorf("after the repair a pass returned %+v", r)
 	}
 	s.wants(passes)
 	if r := told[1]; !r.Resting || r.Observed {
-		t.Errorf("of a partition without rules a pass told %+v", r)
+		t.Errorf("of a partition without rules a pass returned %+v", r)
 	}
 	s.change(rules.Rule{ID: theRule(), TenantID: "tenant-0", Version: 2, Definition: rules.Definition{FireMode: rules.PerExchange}}, false)
 	s.tick()
 	if r := told[0]; !r.Resting || r.Observed {
-		t.Errorf("after its only rule was disabled a pass told %+v", r)
+		t.Errorf("after its only rule was disabled a pass returned %+v", r)
 	}
 }

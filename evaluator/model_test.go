@@ -29,7 +29,7 @@ var (
 	errRefused = fmt.Errorf("the store refuses an alert: %w", evaluator.ErrRefused)
 )
 
-// model is a source of several servers, and a store, in memory, for scenarios that are told step by step. What
+// model is a source of several servers, and a store, in memory, for scenarios that are written step by step. What
 // happens in any order internal/simulate has happen, on models that pass the law of the real stores.
 type model struct {
 	// now is the instant of source and store.

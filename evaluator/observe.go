@@ -88,7 +88,7 @@ func (p *pass) tenants() Tenants {
 }
 
 // splitNS returns the start time from which on nothing was passed by the cursor. Where
-// the cursor stands at an exchange, others of the same instant may lie before it.
+// the cursor is at an exchange, others of the same instant may lie before it.
 func (p *pass) splitNS() int64 {
 	if p.at.Cursor.ExecutionID != "" {
 		return p.at.Cursor.StartTimeNS + 1
@@ -124,7 +124,7 @@ func (p *pass) begin() {
 	}
 	for _, r := range p.rules.exceptions {
 		if b := r.backfill; b.Until == nil && !r.failing {
-			b.Until = &at // from here on the partition judges the rule
+			b.Until = &at // from here on the partition evaluates the rule
 			p.extra.backfill(*b)
 		}
 	}
@@ -134,7 +134,7 @@ func (p *pass) begin() {
 // One that fails is taken again later, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
 	if len(p.rules.narrow.Statuses) == 0 {
-		return // no rule judges what is behind the cursor
+		return // no rule evaluates what is behind the cursor
 	}
 	looks := p.backlog.Looks(p.recentFromNS, p.watermarkNS)
 	if len(looks) == 0 {
@@ -233,7 +233,7 @@ func (p *pass) readOlder(ctx context.Context) error {
 func (p *pass) queryTimeout() time.Duration { return p.LeaseFor / 4 }
 
 // putOff says that the source did not answer a question about anything but what is new: it
-// is asked again, and what is new is judged meanwhile. Where the time of the pass went into
+// is asked again, and what is new is evaluated meanwhile. Where the time of the pass went into
 // it, the next pass goes on.
 func (p *pass) putOff(ctx context.Context, what string, err error) {
 	p.spent = p.spent || p.over()

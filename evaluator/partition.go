@@ -63,7 +63,7 @@ type partition struct {
 }
 
 // adopt takes over a checkpoint that was read. The backlog of another revision is dropped:
-// somebody else has judged meanwhile, or a failover took commits away.
+// somebody else has evaluated meanwhile, or a failover took commits away.
 func (p *partition) adopt(c Checkpoint, now time.Time) {
 	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
 		p.forget()
@@ -71,7 +71,7 @@ func (p *partition) adopt(c Checkpoint, now time.Time) {
 	p.at, p.heldAt, p.adoptedAt = c, now, p.Clock()
 }
 
-// forget drops what is remembered: the next pass reads the rules, and judges the look-back again. What
+// forget drops what is remembered: the next pass reads the rules, and evaluates the look-back again. What
 // confirmed the rules may be lost as well, and more may be lost before the next commit.
 func (p *partition) forget() { p.backlog, p.rules, p.extra, p.confirmed = nil, nil, extra{}, 0 }
 
@@ -115,7 +115,7 @@ func (p *partition) run(stop context.Context) (result Result, err error) {
 	return s.result, s.run(ctx)
 }
 
-// run is the pass: observe, judge what is recent and new, then window rules, then with
+// run is the pass: observe, evaluate what is recent and new, then window rules, then with
 // what is left of the interval the older look-back, the rules that are behind, and replays. After a
 // pass that had no time for window rules they come first, in every other pass at most.
 func (p *pass) run(ctx context.Context) error {
@@ -248,7 +248,7 @@ func (p *pass) loadRules(ctx context.Context) error {
 // clockWithin by how much it may differ from what is stored.
 const clockEvery, clockWithin = time.Minute, 100 * time.Millisecond
 
-// rest gives up the cursor of a partition without rules: the next rule begins anew, by the
+// rest gives up the cursor of a partition without rules: the next rule starts again, by the
 // source's clock.
 func (p *pass) rest(ctx context.Context) error {
 	p.backlog, p.result.Resting = nil, true

@@ -140,7 +140,7 @@ func TestRefusalThatWasNotRecordedIsForgotten(t *testing.T) {
 		return nil
 	}
 	s.wants(2)
-	// Somebody had the rule judge again what lies behind.
+	// Somebody had the rule evaluate again what lies behind.
 	c := s.state.checkpoints[0]
 	c.RulesRevision++
 	s.state.checkpoints[0] = c

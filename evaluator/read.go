@@ -72,7 +72,7 @@ func (p *pass) page(ctx context.Context, r reading) (page []rules.Exchange, at c
 // for itself is several times what a page of rows costs.
 const bulk = 10
 
-// read judges a stretch page by page. What it raises and how far it has come is one
+// read evaluates a stretch page by page. What it raises and how far it has come is one
 // commit for each page that raises anything, and one at the end.
 func (p *pass) read(ctx context.Context, s backlog.Stretch) error {
 	q := reading{Scan: p.rules.narrow.scan(p.at), end: cursor.Position{StartTimeNS: s.ToNS}, server: s.Server}

@@ -12,11 +12,11 @@ import (
 	"tocsin/rules"
 )
 
-// A replay judges a range of the past again by one rule, because a person asked for it. It
+// A replay evaluates a range of the past again by one rule, because a person asked for it. It
 // is read like everything else, a page after the other, and each commit stores how far it
 // has come. What differs:
 //
-//   - It judges by the present condition alone, whenever the rule was armed and however far
+//   - It evaluates by the present condition alone, whenever the rule was armed and however far
 //     it looks back.
 //
 //   - What the rule may still raise by itself is raised as it would be then, with its
@@ -90,7 +90,7 @@ func (p *pass) nextReplay() *rule {
 	return first
 }
 
-// replay reads what people asked to be judged again, as far as there is time.
+// replay reads what people asked to be evaluated again, as far as there is time.
 func (p *pass) replay(ctx context.Context) error {
 	for first := true; first || !p.over(); first = false {
 		r := p.nextReplay()
@@ -105,7 +105,7 @@ func (p *pass) replay(ctx context.Context) error {
 	return nil
 }
 
-// replayPage reads and judges one page of a replay, and commits how far that takes it.
+// replayPage reads and evaluates one page of a replay, and commits how far that takes it.
 func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	at := r.replay
 	end := cursor.Position{StartTimeNS: min(at.ToNS, at.toNS(at.At), p.watermarkNS)}
@@ -151,7 +151,7 @@ func (p *pass) replayPage(ctx context.Context, r *rule) error {
 	return err
 }
 
-// replayFails ends a replay that cannot be judged, or whose alerts the database refuses.
+// replayFails ends a replay that cannot be evaluated, or whose alerts the database refuses.
 func (p *pass) replayFails(ctx context.Context, r *rule, why error) error {
 	next := p.stay()
 	next.replay = &ReplayStep{Replay: r.replay.Replay, Problem: rules.CleanText(why.Error(), maxProblemBytes), Failed: true}

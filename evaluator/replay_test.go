@@ -25,7 +25,7 @@ func (s *scene) past(n int) (fromNS, toNS int64) {
 	return fromNS, toNS
 }
 
-// again has a rule judge a range again.
+// again has a rule evaluate a range again.
 func (s *scene) again(rule uuid.UUID, fromNS, toNS int64, messages evaluator.ReplayMessages) uuid.UUID {
 	s.t.Helper()
 	s.replays++
@@ -101,7 +101,7 @@ func TestReplayHasBounds(t *testing.T) {
 	s.wants(23)
 }
 
-// What the rule may still raise by itself keeps its messages, whoever comes first.
+// What the rule may still raise by itself keeps its messages, whichever comes first.
 func TestReplayKeepsMessages(t *testing.T) {
 	s := newScene(t, time.Hour)
 	for range 30 {

@@ -14,7 +14,7 @@ import (
 	"tocsin/rules"
 )
 
-// rule is a rule of a partition as this process judges by it.
+// rule is a rule of a partition as this process evaluates by it.
 type rule struct {
 	rules.Rule
 	*rules.Judge
@@ -30,14 +30,14 @@ type rule struct {
 	// read at once.
 	backfill *Backfill
 	span     span
-	// replay is what a person asked to be judged again; nil is nothing.
+	// replay is what a person asked to be evaluated again; nil is nothing.
 	replay *replay
 	// evaluatedNS is the watermark at which a window rule was evaluated last, notedNS that of
 	// which a commit has noted it.
 	evaluatedNS, notedNS int64
 }
 
-// reachNS returns how far behind the cursor the rule judges, 0 when it does not look back.
+// reachNS returns how far behind the cursor the rule evaluates, 0 when it does not look back.
 func (r *rule) reachNS() int64 {
 	back := int64(r.LookBackSeconds) * secondNS
 	return back + backlog.WaitNS(back)
@@ -109,7 +109,7 @@ func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
 		s.byID[r.ID] = r
 	}
 	// What was remembered may never have been written: a rule of which nothing is stored
-	// that says that it fails is judged, and fails again.
+	// that says that it fails is evaluated, and fails again.
 	s.exceptions = map[uuid.UUID]*rule{}
 	for _, r := range s.byID {
 		r.backfill = nil

@@ -93,7 +93,7 @@ func (s *scene) wants(n int) {
 	}
 }
 
-// A process that remembers seconds as judged must not trust that when a failover took the
+// A process that remembers seconds as evaluated must not trust that when a failover took the
 // alerts away: they come back, with the ids that they had.
 func TestFailoverBringsAlertsBack(t *testing.T) {
 	s := newScene(t, time.Hour)
@@ -151,7 +151,7 @@ func TestRuleThatASecondFailoverTakesAway(t *testing.T) {
 	}
 }
 
-// What a replica judged while it held the partition is nothing that another one may
+// What a replica evaluated while it held the partition is nothing that another one may
 // remember for it.
 func TestPartitionThatComesBackIsLookedAtAgain(t *testing.T) {
 	s := newScene(t, time.Hour)
@@ -365,7 +365,7 @@ func TestRuleThatGoesBeforeItsCommit(t *testing.T) {
 	}
 }
 
-// Two rules fail and are tried together by a new process. One is repaired: it comes back, and nobody is told that
+// Two rules fail and are tried together by a new process. One is repaired: it comes back, and nobody is notified that
 // the other one has.
 func TestOneOfTwoRefusedRulesComesBack(t *testing.T) {
 	s := newScene(t, time.Hour)
@@ -441,7 +441,7 @@ func TestRefusedRuleFailsAlone(t *testing.T) {
 }
 
 // A pass that takes longer than its interval reads larger pages. Otherwise it could be cut off in the
-// middle of an instant of very many exchanges, each time, because the next pass begins there anew.
+// middle of an instant of very many exchanges, each time, because the next pass begins there again.
 func TestAnInstantOfVeryManyIsReadInTheEnd(t *testing.T) {
 	for name, ago := range map[string]time.Duration{"new": 0, "visible late": 20 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -84,7 +84,7 @@ type Scan struct {
 	// BeforeNS is the start time before which the range ends, exclusive, in
 	// nanoseconds since the Unix epoch.
 	BeforeNS int64
-	// Statuses narrows to what any of the judging rules can match; never empty.
+	// Statuses narrows to what any of the rules can match; never empty.
 	Statuses []rules.Status
 	// Applications narrows to the exchanges of the applications of these very
 	// names; none narrows nothing.

@@ -48,7 +48,7 @@ var (
 // HoldRequest says who wants to hold partitions.
 type HoldRequest struct {
 	Replica string
-	// LeaseFor is how long a lease stands without renewal.
+	// LeaseFor is how long a lease is valid without renewal.
 	LeaseFor time.Duration
 	// Busy are the partitions with a pass under way in this process.
 	Busy []int
@@ -77,7 +77,7 @@ type Checkpoint struct {
 	Revision, RulesRevision int64
 	// Cursor is nil before the first pass, and while the partition has no enabled rule.
 	Cursor *cursor.Position
-	// Backfill is what lies behind the cursor and is not judged yet, beside the
+	// Backfill is what lies behind the cursor and is not evaluated yet, beside the
 	// look-back of the cursor itself; nil is nothing.
 	Backfill *backlog.Mark
 	// Watch is how the source was watched for rules on absence.
@@ -101,7 +101,7 @@ type Watch struct {
 	// Shown is how many exchanges ended within the five minutes before UntilNS, by the server
 	// that showed the most of them. Who takes over knows by it which server is behind.
 	Shown int64
-	// JudgedNS is where the latest window ends of which the absence was judged. Later
+	// JudgedNS is where the latest window ends of which the absence was evaluated. Later
 	// ones never end before it.
 	JudgedNS int64
 }
@@ -122,9 +122,9 @@ type RuleSet struct {
 // StoredRule is a rule as it was read, or why it cannot be.
 type StoredRule struct {
 	Rule rules.Rule
-	// Router is the tenant's routing policy as it stood at the rules revision, where the rule
-	// uses it; else nil. A policy that cannot be read is an Err: whoever would not be notified
-	// by it is notified once it is repaired, when the rule catches up.
+	// Router is the tenant's routing policy as of the rules revision, where the rule
+	// uses it; else nil. A policy that cannot be read is an Err: those whom it would notify
+	// are notified once it is repaired, when the rule catches up.
 	Router *routing.Router
 	// Problem is what is recorded on the rule.
 	Problem string
@@ -137,8 +137,8 @@ type Backfill struct {
 	RuleID uuid.UUID
 	// At is how far the rule has come.
 	At cursor.Position
-	// Until is where the partition's own judging of the rule begins; nil until the
-	// partition judges the rule.
+	// Until is where the partition's own evaluation of the rule begins; nil until the
+	// partition evaluates the rule.
 	Until *cursor.Position
 	// Failing says that the rule cannot be evaluated: the partition leaves it out.
 	Failing bool
@@ -146,14 +146,14 @@ type Backfill struct {
 	// rule that fails: it has recovered once it gets past them. Nil where nothing was refused.
 	Refused *cursor.Range
 	// Err tells why the stored position cannot be read. Nobody knows how far the rule has
-	// come: it fails until a person arms it anew, and what is stored stays.
+	// come: it fails until a person arms it again, and what is stored stays.
 	Err error
 }
 
 // Done reports whether the rule has caught up.
 func (b *Backfill) Done() bool { return !b.Failing && b.Until != nil && !b.Until.After(b.At) }
 
-// Replay is a range of start times that a person asked to be judged again by a rule. The
+// Replay is a range of start times that a person asked to be evaluated again by a rule. The
 // store ends it where the rule is disabled, deleted, or given another condition, and where a
 // person cancels it; each is a change of the rule.
 type Replay struct {

@@ -57,7 +57,7 @@ func TestOneHourThatCannotBeLookedAt(t *testing.T) {
 	s.wants(3)
 }
 
-// What changed in some older minutes cannot be read. What changed elsewhere is judged.
+// What changed in some older minutes cannot be read. What changed elsewhere is evaluated.
 func TestOlderChangesThatCannotBeRead(t *testing.T) {
 	s := newScene(t, time.Hour)
 	bad := s.now - 40*60*second
@@ -84,7 +84,7 @@ func TestOlderChangesThatCannotBeRead(t *testing.T) {
 	s.wants(2)
 }
 
-// The cursor stands at an exchange when the source goes away. When it is back, what is new
+// The cursor is at an exchange when the source goes away. When it is back, what is new
 // does not wait for what began meanwhile.
 func TestCursorWithinAnOutage(t *testing.T) {
 	s := newScene(t, time.Hour)
@@ -152,7 +152,7 @@ func TestCatchUpTakesShorterSpans(t *testing.T) {
 	s.calm()
 }
 
-// A rule that failed is judged again after it has read by a server that lags, while the
+// A rule that failed is evaluated again after it has read by a server that lags, while the
 // partition remembers what another one showed.
 func TestRecoveryByAServerThatLags(t *testing.T) {
 	s := newScene(t, time.Hour)
@@ -306,7 +306,7 @@ func TestTenantThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 }
 
 // Where only one server shows anything, none lags, and a rule that recovers costs nobody the
-// memory of what was judged.
+// memory of what was evaluated.
 func TestRecoveryBesideOneServer(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.rule(uuid.UUID{15: 2}, "tenant-0", time.Hour)
@@ -328,7 +328,7 @@ func TestRecoveryBesideOneServer(t *testing.T) {
 	}
 	s.wants(2)
 	if older > 0 {
-		t.Errorf("the look-back was judged again, in %d scans", older)
+		t.Errorf("the look-back was evaluated again, in %d scans", older)
 	}
 }
 

@@ -25,7 +25,7 @@ func (w *punctual) Evaluate(_ context.Context, request evaluator.WindowRequest) 
 	return out
 }
 
-// Where every pass takes longer than it may, what is new is judged all the same, and window
+// Where every pass takes longer than it may, what is new is evaluated all the same, and window
 // rules are evaluated in every other pass.
 func TestWindowRulesDoNotStarve(t *testing.T) {
 	s := &scene{model: newModel(), t: t}

@@ -79,7 +79,7 @@ func (d *Dispatcher) attempt(ctx context.Context, a *attempt, refused string) {
 	case refused != "":
 		s.Outcome = NotMade(refused)
 	case d.Clock().Sub(a.claimedAt) > min(d.Lease, d.DeadAfter)/2:
-		// The process has stood still, or Postgres has: others may have the claim.
+		// The process was paused, or Postgres was: others may have the claim.
 		s.Outcome = NotMade("Not sent: beginning the attempt took so long that the lease of the message may have expired")
 	default:
 		calling, done := d.leases.calling(ctx, delivery.held())

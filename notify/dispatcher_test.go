@@ -327,7 +327,7 @@ func TestARendererThatPanicsHarmsNoOther(t *testing.T) {
 		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Due{WebhookID: id, MaxConcurrent: 3}}
 		d := dispatcher(t, o, &calls{}, func(o *notify.Options) { o.Renderer = panics{} })
 		if _, err := d.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), "index out of range") {
-			t.Errorf("Tick = %v, want the store to be told why", err)
+			t.Errorf("Tick = %v, want the store to get the reason", err)
 		}
 	})
 }

@@ -102,8 +102,8 @@ func TestACallEndsWithItsClaim(t *testing.T) {
 		"renewals fail for shorter than the lease": {away: [2]time.Duration{15 * time.Second, 29 * time.Second}, made: 100, verdict: notify.VerdictDelivered},
 		"renewals fail from the first on":          {away: [2]time.Duration{0, ever}, made: 43, verdict: notify.VerdictNotMade, ended: true},
 		"renewals fail later":                      {away: [2]time.Duration{15 * time.Second, ever}, made: 58, verdict: notify.VerdictNotMade, ended: true},
-		"the process stands still":                 {stand: 31 * time.Second, made: 1, verdict: notify.VerdictNotMade},
-		"the process stands still for a while":     {stand: 19 * time.Second, made: 100, verdict: notify.VerdictDelivered},
+		"the process is paused":                    {stand: 31 * time.Second, made: 1, verdict: notify.VerdictNotMade},
+		"the process is paused for a while":        {stand: 19 * time.Second, made: 100, verdict: notify.VerdictDelivered},
 		"the process is taken for dead":            {stand: 9 * time.Second, deadAfter: 12 * time.Second, made: 1, verdict: notify.VerdictNotMade},
 	} {
 		t.Run(name, func(t *testing.T) {

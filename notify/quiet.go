@@ -76,7 +76,7 @@ const NeedlessAfterQuiet = "Not sent: the quiet hours of the webhook held the me
 // QuietMessage is a message about an alert that quiet hours have held.
 type QuietMessage struct {
 	Reason Reason
-	// Handled says that somebody looks after the alert by now, as far as it counts for the message: whoever
+	// Handled says that somebody looks after the alert by now, as far as it counts for the message: a person who
 	// acknowledged the alert and snoozed it wants the message at the end of the snooze.
 	Handled bool
 }
@@ -84,7 +84,7 @@ type QuietMessage struct {
 // AfterQuiet decides what is sent of the messages about one alert that the quiet hours of a webhook have
 // held, in the order in which they were written. Of those that tell that the alert fires, the first one that is
 // not handled is sent. What else happened to the alert is sent where
-// the webhook was notified of the alert before, or is by that message: whoever has not heard of an alert is not
+// the webhook was notified of the alert before, or is by that message: a webhook that was not notified of an alert is not
 // notified of its end, and a receiver that opens an incident for it can close that.
 func AfterQuiet(notified bool, held []QuietMessage) []bool {
 	send, fires := make([]bool, len(held)), false

@@ -39,7 +39,7 @@ type Exchange struct {
 	Attributes    map[string]string `json:"attributes,omitempty"`
 }
 
-// Position returns the place of e in judging order.
+// Position returns the place of e in evaluation order.
 func (e *Exchange) Position() cursor.Position {
 	return cursor.Position{StartTimeNS: e.StartTimeNS, ExecutionID: e.ExecutionID}
 }

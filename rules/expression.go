@@ -12,7 +12,7 @@ import (
 const (
 	// maxInstructions bounds an expression, as counted by [instructions]. ClickHouse compiles about
 	// a million, because of its memory limit, and refuses more. Go would run such an expression: a
-	// rule could then be judged, but neither counted nor previewed.
+	// rule could then be evaluated, but neither counted nor previewed.
 	maxInstructions = 500_000
 	// maxRanges bounds the ranges in all classes of an expression. ClickHouse gets them written
 	// out, with about twenty characters each, and accepts 64 KiB.

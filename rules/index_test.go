@@ -119,7 +119,7 @@ func TestApplicationsAreThoseOfAllConditions(t *testing.T) {
 	}
 }
 
-// TestIndexLeavesOutWhoExcludes checks that an exclusion makes judging unnecessary.
+// TestIndexLeavesOutWhoExcludes checks that an exclusion makes evaluation unnecessary.
 func TestIndexLeavesOutWhoExcludes(t *testing.T) {
 	var judges []*rules.Judge
 	for _, scope := range []rules.Scope{

@@ -210,7 +210,7 @@ func (r *Rule) Readable() error {
 
 // Era is a condition and the time during which it was in force: it decides about the exchanges that
 // ended in that time, whenever they become visible. So an edit neither loses a failure of the
-// moment before it nor judges the failure again.
+// moment before it nor evaluates the failure again.
 type Era struct {
 	Scope  Scope  `json:"scope"`
 	Filter Filter `json:"filter"`

@@ -93,7 +93,7 @@ func TestHandlerNamesWhatAPageNeeds(t *testing.T) {
 		"more segments":                    {"/rules/new/more", nil, nil},
 		"a page without code of its own":   {"/inbox", nil, nil},
 		"a file":                           {"/theme.js", []string{"Cookie", "a=b"}, nil},
-		"whoever may be signed in":         {"/inbox", []string{"Cookie", "a=b"}, []string{firstAnswers}},
+		"a browser that may be signed in":  {"/inbox", []string{"Cookie", "a=b"}, []string{firstAnswers}},
 		"a page that the browser has kept": {"/rules/new", []string{"If-None-Match", tag}, []string{"<new>, <form>"}},
 	}
 	for name, tt := range tests {

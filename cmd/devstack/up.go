@@ -12,7 +12,7 @@ import (
 
 type upCommand struct {
 	Data            string   `type:"path" default:".devstack" placeholder:"DIR" help:"Directory that keeps everything from one start to the next (${default})."`
-	Reset           bool     `help:"Delete what the directory holds, and begin anew."`
+	Reset           bool     `help:"Delete what the directory holds, and start again."`
 	Port            int      `placeholder:"PORT" help:"Port of the page, on 127.0.0.1. Without it, that of the last start, or any free one."`
 	Tocsin          string   `type:"path" placeholder:"PATH" help:"Program to run; without it, cmd/tocsin of the checkout is built."`
 	NoTraffic       bool     `help:"Produce no demo exchanges."`

@@ -17,7 +17,7 @@ func TestALinkWithoutAnAddressIsExplained(t *testing.T) {
 			t.Errorf("printed %q, want %q", out.String(), want)
 		}
 		if told := person.String(); (told == "") != (says == "") || !strings.Contains(told, says) || strings.Contains(told, "secret") {
-			t.Errorf("%q: a person is told %q, want %q", public, told, says)
+			t.Errorf("%q: the message is %q, want %q", public, told, says)
 		}
 	}
 }

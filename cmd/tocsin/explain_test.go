@@ -38,7 +38,7 @@ func TestExplainListsEachRule(t *testing.T) {
 	}
 	for _, part := range []string{"a/b: orders · in in live, FAILED", "Orders  ALERTED           It has an alert. Alert 6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00.", "Too late.", "2026-11-21T07:02:00.123456789Z", "conditions of 4 other rules; --all"} {
 		if !strings.Contains(out.String(), part) {
-			t.Errorf("not told: %q in\n%s", part, out.String())
+			t.Errorf("missing: %q in\n%s", part, out.String())
 		}
 	}
 	if strings.Contains(out.String(), "Billing") {

@@ -28,7 +28,7 @@ type reconcile struct {
 const (
 	// maxReconcileHours is ten years.
 	maxReconcileHours = 10 * 365 * 24
-	// unjudgedNamed is how many of the rules that have judged nothing are named.
+	// unjudgedNamed is how many of the rules that have evaluated nothing are named.
 	unjudgedNamed = 10
 )
 

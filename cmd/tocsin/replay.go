@@ -13,7 +13,7 @@ import (
 	api "tocsin/client"
 )
 
-// replay is the command that makes a rule judge a range of the past again.
+// replay is the command that makes a rule evaluate a range of the past again.
 type replay struct {
 	serverFlags
 

@@ -74,7 +74,7 @@ func TestReplayIsFollowed(t *testing.T) {
 	}
 	for _, part := range []string{"3 exchanges match, of which 1 have an alert: 2 alerts to raise.", "x-1  ERP refused", "It waits: ClickHouse is away", "3 exchanges matched, 2 alerts were raised."} {
 		if !strings.Contains(out.String(), part) {
-			t.Errorf("not told: %q in\n%s", part, out.String())
+			t.Errorf("missing: %q in\n%s", part, out.String())
 		}
 	}
 	s.looks, s.state = 1, "STOPPED"

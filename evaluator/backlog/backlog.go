@@ -1,16 +1,16 @@
-// Package backlog keeps what is left to judge behind the cursor of a partition.
+// Package backlog keeps what is left to evaluate behind the cursor of a partition.
 //
 // A [Backlog] is the memory of one process. It answers one question: what has changed behind the
-// cursor since it was judged? For each second of the last hour, and for each minute before, it
-// stores the fingerprint of what was judged. If the fingerprint of a bucket changes, the bucket is
-// left to judge until it was judged again.
+// cursor since it was evaluated? For each second of the last hour, and for each minute before, it
+// stores the fingerprint of what was evaluated. If the fingerprint of a bucket changes, the bucket is
+// left to evaluate until it was evaluated again.
 //
-// A fingerprint counts as judged only if the scan was answered by the server that gave the
+// A fingerprint counts as evaluated only if the scan was answered by the server that gave the
 // fingerprint, after it gave it. Then that scan saw everything that the fingerprint counts. So a
 // server that lags never hides what another one showed.
 //
 // A Backlog is valid only while the checkpoint has the revision that the process committed last.
-// Otherwise a process begins with a new Backlog, and the whole look-back is left to judge. A [Mark]
+// Otherwise a process begins with a new Backlog, and the whole look-back is left to evaluate. A [Mark]
 // is the part of it that is stored.
 //
 // A pass makes these calls, in this order:
@@ -25,7 +25,7 @@
 //   - at the end, [Backlog.Skip].
 //
 // The look-back of each rule is counted from the base. The base is the position of the cursor when
-// last nothing was left to judge or to look at, and nothing was skipped. Otherwise the base does
+// last nothing was left to evaluate or to look at, and nothing was skipped. Otherwise the base does
 // not move, and nothing drops out of the look-back.
 //
 // Everything in this package is pure. Instants are start times of exchanges, or watermarks of the
@@ -83,12 +83,12 @@ type Fingerprint struct {
 	Count, Checksum uint64
 }
 
-// Mark says which range behind its cursor a partition still has to judge.
+// Mark says which range behind its cursor a partition still has to evaluate.
 type Mark struct {
-	// FromNS is the start time from which exchanges may not be judged yet.
+	// FromNS is the start time from which exchanges may not be evaluated yet.
 	FromNS int64
 	// CursorNS is the start time of the cursor from which the look-back of each rule is counted: in
-	// this range, a rule judges nothing that starts before CursorNS minus its look-back.
+	// this range, a rule evaluates nothing that starts before CursorNS minus its look-back.
 	CursorNS int64
 }
 
@@ -122,7 +122,7 @@ type lastLook struct {
 type Backlog struct {
 	// fromNS is the beginning of the look-back. baseNS is the start time of the cursor from which
 	// the look-back of each rule is counted: the position of the cursor when last nothing was left
-	// to judge.
+	// to evaluate.
 	fromNS, baseNS int64
 	// fineFromNS separates the buckets: those before it are a minute long, those from it on a
 	// second.
@@ -162,7 +162,7 @@ func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	return b
 }
 
-// LookBack counts the look-back from a cursor, if nothing is left to judge. Otherwise the base does
+// LookBack counts the look-back from a cursor, if nothing is left to evaluate. Otherwise the base does
 // not change, and the look-back is extended if the rules look back further.
 func (b *Backlog) LookBack(cursorNS, reachNS int64) {
 	if b.empty() {
@@ -192,8 +192,8 @@ func (b *Backlog) HasRaised(id uuid.UUID) bool {
 // Several reports whether more than one server has shown what is in memory.
 func (b *Backlog) Several() bool { return b.several }
 
-// Forget forgets what was judged in a range behind the cursor, except for what the server of the
-// last observation showed of it. The rest is judged again.
+// Forget forgets what was evaluated in a range behind the cursor, except for what the server of the
+// last observation showed of it. The rest is evaluated again.
 func (b *Backlog) Forget(r cursor.Range) {
 	r.FromNS = max(r.FromNS, b.fromNS)
 	for at, judged := range b.judged {
@@ -228,7 +228,7 @@ func subtract(ranges []cursor.Range, r cursor.Range) []cursor.Range {
 	return out
 }
 
-// empty reports whether nothing behind the cursor is left to judge or to look at.
+// empty reports whether nothing behind the cursor is left to evaluate or to look at.
 func (b *Backlog) empty() bool {
 	return len(b.left) == 0 && len(b.unlooked) == 0 && len(b.skipped) == 0
 }
@@ -275,7 +275,7 @@ func (b *Backlog) Advance(watermarkNS int64) {
 	}
 }
 
-// coarsen merges the seconds of a minute into one bucket. If one of them is left to judge, the
+// coarsen merges the seconds of a minute into one bucket. If one of them is left to evaluate, the
 // minute must be observed again.
 func (b *Backlog) coarsen(minute int64) {
 	var whole fingerprint
@@ -317,7 +317,7 @@ func (b *Backlog) Observe(server string, prints []Fingerprint, fromNS, forwardNS
 // NothingAfter reports whether the last observation showed no exchange after the cursor.
 func (b *Backlog) NothingAfter() bool { return len(b.after) == 0 }
 
-// compare notes which buckets of a range are unjudged, by their fingerprints. The range begins at
+// compare notes which buckets of a range are not evaluated, by their fingerprints. The range begins at
 // the beginning of a bucket; it may end within one.
 func (b *Backlog) compare(server string, list []Fingerprint, r cursor.Range, watermarkNS int64) {
 	b.several = b.several || b.server != "" && b.server != server
@@ -373,8 +373,8 @@ func (b *Backlog) filled(prints map[int64]fingerprint, r cursor.Range) []int64 {
 }
 
 // Read notes that a range was read up to an instant. conclusive says that the server that showed
-// the range answered every scan. Read returns the range that is judged once this is committed. What
-// the cursor passes outside this range is left to judge again.
+// the range answered every scan. Read returns the range that is evaluated once this is committed. What
+// the cursor passes outside this range is left to evaluate again.
 func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int64) (judged cursor.Range) {
 	judged = cursor.Range{FromNS: s.FromNS, ToNS: min(s.ToNS, b.Bucket(endNS))}
 	if endNS >= s.ToNS {
@@ -391,7 +391,7 @@ func (b *Backlog) Read(s Stretch, endNS int64, conclusive bool, watermarkNS int6
 	return judged
 }
 
-// Conclude remembers that a range was judged in the state in which a server showed it.
+// Conclude remembers that a range was evaluated in the state in which a server showed it.
 func (b *Backlog) Conclude(r cursor.Range, server string) {
 	for at, u := range b.left {
 		if at >= r.FromNS && at < r.ToNS && u.server == server {
@@ -412,7 +412,7 @@ func (b *Backlog) Conclude(r cursor.Range, server string) {
 	}
 }
 
-// Mark returns what is left to judge behind the cursor once a range that a server showed is judged;
+// Mark returns what is left to evaluate behind the cursor once a range that a server showed is evaluated;
 // nil if nothing is.
 func (b *Backlog) Mark(judged cursor.Range, server string) *Mark {
 	fromNS, left := int64(0), false
@@ -437,7 +437,7 @@ func (b *Backlog) Mark(judged cursor.Range, server string) *Mark {
 	return &Mark{FromNS: max(fromNS, b.fromNS), CursorNS: b.baseNS}
 }
 
-// LengthNS returns the length of the start times that are left to judge, in nanoseconds.
+// LengthNS returns the length of the start times that are left to evaluate, in nanoseconds.
 func (b *Backlog) LengthNS() int64 {
 	sum := int64(0)
 	for at := range b.left {

@@ -70,7 +70,7 @@ func (t *table) count(server int, r cursor.Range) (n uint64) {
 	return n
 }
 
-// read judges what a server shows of a range, up to its end or to an instant within it.
+// read evaluates what a server shows of a range, up to its end or to an instant within it.
 func (t *table) read(s Stretch, calm bool) {
 	server, end := t.IntN(2), s.ToNS
 	if calm {
@@ -143,7 +143,7 @@ func (t *table) pass(calm bool) {
 	}
 }
 
-// shown returns what a server shows of the last two minutes and has not been judged.
+// shown returns what a server shows of the last two minutes and has not been evaluated.
 func (t *table) shown(server int) (list []*row) {
 	for _, row := range t.rows {
 		if row.startNS >= RecentFromNS(t.nowNS) && row.startNS < t.nowNS && row.visibleNS[server] <= t.nowNS && !row.judged {
@@ -153,7 +153,7 @@ func (t *table) shown(server int) (list []*row) {
 	return list
 }
 
-// holds checks that everything shown has been judged, or is ahead of the stored cursor, within the
+// holds checks that everything shown has been evaluated, or is ahead of the stored cursor, within the
 // look-back of the stored cursor, or behind the stored mark.
 func (t *table) holds(shown []*row) {
 	for _, row := range shown {
@@ -165,15 +165,15 @@ func (t *table) holds(shown []*row) {
 			if t.mark != nil {
 				mark = fmt.Sprintf("the mark begins %v after it", time.Duration(t.mark.FromNS-row.startNS))
 			}
-			t.Fatalf("seed %d: a row that began %v before the cursor was shown to the pass at %v, is not judged, and no later pass reads it: %s",
+			t.Fatalf("seed %d: a row that began %v before the cursor was shown to the pass at %v, is not evaluated, and no later pass reads it: %s",
 				t.seed, time.Duration(t.cursorNS-row.startNS), time.Unix(0, t.nowNS).UTC().Format(time.TimeOnly), mark)
 		}
 	}
 }
 
-// forget marks a range to be judged for a rule that re-reads what was judged without it: of the
+// forget marks a range to be evaluated for a rule that re-reads what was evaluated without it: of the
 // last pass's observation, by the server that answered. What that server did not show, and what is
-// older, has not been judged for the rule.
+// older, has not been evaluated for the rule.
 func (t *table) forget() {
 	if t.b == nil {
 		return
@@ -189,9 +189,9 @@ func (t *table) forget() {
 	}
 }
 
-// Whatever servers show, and wherever a process dies: every row shown has been judged, or is ahead
+// Whatever servers show, and wherever a process dies: every row shown has been evaluated, or is ahead
 // of the stored cursor, or is behind the stored mark. Once both servers show the same and nothing
-// dies, everything is judged and no mark is left.
+// dies, everything is evaluated and no mark is left.
 func TestNothingShownIsForgotten(t *testing.T) {
 	for seed := range uint64(16) {
 		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
@@ -228,7 +228,7 @@ func TestNothingShownIsForgotten(t *testing.T) {
 		}
 		for i, r := range s.rows {
 			if !r.judged {
-				t.Fatalf("seed %d: row %d, which began %v before the end, was never judged", seed, i, time.Duration(s.nowNS-r.startNS))
+				t.Fatalf("seed %d: row %d, which began %v before the end, was never evaluated", seed, i, time.Duration(s.nowNS-r.startNS))
 			}
 		}
 	}

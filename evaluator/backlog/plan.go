@@ -32,7 +32,7 @@ const (
 	fineLook = int64(-1)
 )
 
-// Stretch is a range of start times to read and to judge.
+// Stretch is a range of start times to read and to evaluate.
 type Stretch struct {
 	cursor.Range
 	// Server is the server that showed the changes of the range. Only its answers can conclude
@@ -176,5 +176,5 @@ func (b *Backlog) Skip(recentFromNS, watermarkNS int64) {
 	}
 }
 
-// SkipAll notes that no rule judges what is behind the cursor, so there is nothing to look at.
+// SkipAll notes that no rule evaluates what is behind the cursor, so there is nothing to look at.
 func (b *Backlog) SkipAll() { b.unlooked, b.skipped = nil, nil }

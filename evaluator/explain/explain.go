@@ -1,6 +1,6 @@
 // Package explain says for one exchange, rule by rule, why there is an alert or why there is none.
 //
-// It judges by the same conditions as the evaluation. For each rule it knows what is stored: its
+// It evaluates by the same conditions as the evaluation. For each rule it knows what is stored: its
 // conditions with the times at which they were in force, its progress, and its alert. The
 // explanation is true at that moment. It changes nothing.
 package explain
@@ -28,7 +28,7 @@ const (
 	Alerted Verdict = "ALERTED"
 	// Counted means that the exchange matches a window rule, and counts while it is in the window.
 	Counted Verdict = "COUNTED"
-	// Waiting means that the exchange matches and is still to be judged.
+	// Waiting means that the exchange matches and is still to be evaluated.
 	Waiting Verdict = "WAITING"
 	// Failing means that the rule is skipped, because it cannot be evaluated.
 	Failing Verdict = "FAILING"
@@ -60,7 +60,7 @@ type Standing struct {
 	// Failing says that the rule is skipped; Problem says why.
 	Failing bool
 	Problem string
-	// JudgedNS is the start time before which the rule has judged everything except in its
+	// JudgedNS is the start time before which the rule has evaluated everything except in its
 	// look-back; nil before its first pass. CursorNS is the base of the look-back.
 	JudgedNS, CursorNS *int64
 	// Alert is the alert about the exchange, if there is one.
@@ -75,7 +75,7 @@ type Alert struct {
 	Messages, Suppressed int
 }
 
-// detail says what became of an alert. Whoever asks why no message came learns that it was silenced.
+// detail says what became of an alert. If no message was sent because of a silence, it says so.
 func (a *Alert) detail() string {
 	text := "It has an alert, which is " + strings.ToLower(string(a.State)) + "."
 	switch {

@@ -27,7 +27,7 @@ func exchange() *rules.Exchange {
 	}
 }
 
-// standing is the state of a rule that has judged everything up to a minute later, and has no
+// standing is the state of a rule that has evaluated everything up to a minute later, and has no
 // alert.
 func standing(change func(*explain.Standing)) *explain.Standing {
 	s := &explain.Standing{

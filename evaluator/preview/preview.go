@@ -1,7 +1,7 @@
 // Package preview computes what a rule would have raised in a range of the past, if it had been
 // armed at its beginning. It writes nothing.
 //
-// It reads with the scans of the evaluator, narrowed to what the rule matches. Exchanges are judged
+// It reads with the scans of the evaluator, narrowed to what the rule matches. Exchanges are evaluated
 // by [rules.Judge], and alerts get the evaluator's texts. Window rules take the steps that they
 // would have taken (windows.go).
 //
@@ -207,7 +207,7 @@ type routedMinute struct {
 	minute  int64
 }
 
-// perExchange judges the range, and as far before it as the rule looks back.
+// perExchange evaluates the range, and as far before it as the rule looks back.
 func (p *run) perExchange(ctx context.Context) error {
 	reach := int64(p.rule.LookBackSeconds) * secondNS
 	seen := map[string]bool{}

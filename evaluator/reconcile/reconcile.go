@@ -1,11 +1,11 @@
 // Package reconcile compares alerts with exchanges: every exchange that matches a rule has an alert
 // of it, and the alerts of a window rule agree with the exchanges (windows.go). It shares no state
-// with the evaluation, and finds the exchanges in another way: ClickHouse judges, by the predicate
+// with the evaluation, and finds the exchanges in another way: ClickHouse evaluates, by the predicate
 // of each condition of the rule.
 //
 // A comparison covers what ended between the rule's arming (or a number of hours ago) and a margin
-// before the rule's position, and before everything behind it that is still to be judged: what is
-// only not judged yet is not missing. An exchange that ran for longer than its rule looks back
+// before the rule's position, and before everything behind it that is still to be evaluated: what is
+// only not evaluated yet is not missing. An exchange that ran for longer than its rule looks back
 // became visible beyond the look-back and is late-dropped: it is counted, but not missing.
 package reconcile
 
@@ -68,7 +68,7 @@ type AlertSet interface {
 type Progress struct {
 	// At is the rule's own position or the cursor of its partition, at most the present.
 	At cursor.Position
-	// BackfillFromNS is the earliest start time behind At that is still to be judged; nil if there
+	// BackfillFromNS is the earliest start time behind At that is still to be evaluated; nil if there
 	// is none.
 	BackfillFromNS *int64
 }
@@ -96,7 +96,7 @@ type Reconciler struct {
 type Reconciliation struct {
 	RuleID   uuid.UUID
 	RuleName string
-	// FromNS and ToNS are the range of ends that was compared; empty if the rule has judged nothing
+	// FromNS and ToNS are the range of ends that was compared; empty if the rule has evaluated nothing
 	// yet.
 	FromNS, ToNS int64
 	// Matching is the number of matching exchanges. Alerted is how many of them have their alert,
@@ -161,7 +161,7 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	}
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
 	if result.ToNS <= eras[0].FromNS {
-		// Everything that ended since the rule was armed is still to be judged.
+		// Everything that ended since the rule was armed is still to be evaluated.
 		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, nil
 	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)

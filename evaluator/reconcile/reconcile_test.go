@@ -144,7 +144,7 @@ func TestWhatMayStillBeJudgedIsNotMissing(t *testing.T) {
 	}
 	d.progress = nil
 	if got := d.reconcile(t, 0, 0); got.ToNS != 0 || d.pages != 0 {
-		t.Errorf("a rule that has judged nothing was compared: %+v", got)
+		t.Errorf("a rule that has evaluated nothing was compared: %+v", got)
 	}
 }
 

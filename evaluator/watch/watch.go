@@ -7,7 +7,7 @@
 // windows of these rules end by the most of an hour before the watermark, so that an
 // exchange that is late again delays an alert, and raises none.
 //
-// Where a bucket holds less than it did, whoever answered is behind whoever answered
+// Where a bucket holds less than it did, the server that answered is behind the one that answered
 // before. Only answers of servers that the same pass found not to be behind say that
 // something is absent. Servers that are asked in turn are watched one after the other, and
 // each is compared with the others as well. A process that remembers no counts concludes

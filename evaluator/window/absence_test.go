@@ -534,8 +534,8 @@ func TestServerThatLagsAfterAHandover(t *testing.T) {
 }
 
 // TestServerThatReceivesNothingIsBelievedInTheEnd leaves nothing but a server that receives
-// nothing any more. For ten minutes whoever takes over knows better, and for a quarter of an hour
-// who saw more; one window later what it lacks is absent.
+// nothing any more. For ten minutes the memory of the previous process contradicts it, and for a quarter of an
+// hour what that process saw; one window later, what the server lacks is absent.
 func TestServerThatReceivesNothingIsBelievedInTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		restarts        bool

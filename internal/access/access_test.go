@@ -145,7 +145,7 @@ func TestSubjects(t *testing.T) {
 		t.Error("one network of IPv6 is one address, and two are two")
 	}
 	if !same(access.AddressSubject("::ffff:192.0.2.1"), access.AddressSubject("192.0.2.1")) || same(access.AddressSubject("192.0.2.1"), access.AddressSubject("192.0.2.2")) {
-		t.Error("addresses of IPv4 are told apart")
+		t.Error("addresses of IPv4 differ")
 	}
 	if same(access.AccountSubject("x"), access.AddressSubject("x")) {
 		t.Error("an account is no address")

@@ -28,11 +28,11 @@ func (w *world) watchedUntil(seconds int64) (untilNS int64) {
 }
 
 // concludeAfter lets a process continue from a watch the given number of seconds ago, until it has
-// judged what is absent: from its second watch on.
+// evaluated what is absent: from its second watch on.
 func (w *world) concludeAfter(seconds int64) {
 	w.t.Helper()
 	untilNS, e := w.watchedUntil(seconds), w.newEvaluator(evaluator.Options{})
-	w.until("absence is judged", func() bool {
+	w.until("absence is evaluated", func() bool {
 		if _, err := w.tickWith(e); err != nil {
 			w.t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestAbsenceFiresAndClears(t *testing.T) {
 	w.endedAgo("silent", 25)
 	w.pass()
 	w.wantColumn("it is there again", absences, "RESOLVED silent 1 silent silent: no exchange within 1 min")
-	w.wantColumn("owed", owed, "FIRED 0", "RESOLVED 0")
+	w.wantColumn("open", owed, "FIRED 0", "RESOLVED 0")
 	w.deliverAll()
 	w.wantColumn("delivered", statuses, "DELIVERED 2")
 }

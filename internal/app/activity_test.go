@@ -109,7 +109,7 @@ func TestListShowsHowAttemptsEnded(t *testing.T) {
 		one, err := w.db.Record(nil).Get(t.Context(), tenant, list[0].ID)
 		title := w.column(`select title from alert`)[0]
 		if err != nil || list[0].AlertTitle != title || one.AlertTitle != title {
-			t.Errorf("%s: told of the alert %q and %q, %v, want %q", when, list[0].AlertTitle, one.AlertTitle, err, title)
+			t.Errorf("%s: named the alert %q and %q, %v, want %q", when, list[0].AlertTitle, one.AlertTitle, err, title)
 		}
 		for i, attempt := range list[0].History {
 			if attempt.Outcome.Verdict != want[i] || attempt.Number != i+1 {
@@ -122,7 +122,7 @@ func TestListShowsHowAttemptsEnded(t *testing.T) {
 	w.claim()
 	var unknown notify.Verdict
 	if n := wantVerdicts("under way", unknown); !n.History[0].UnderWay {
-		t.Error("the attempt under way is not told as such")
+		t.Error("the attempt in progress is not shown as such")
 	}
 	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has expired
 	second := w.claim()[0]

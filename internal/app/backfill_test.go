@@ -33,7 +33,7 @@ func (w *world) outage() (late int, present string) {
 }
 
 // TestKilledBeforeTheLookBackIsJudged kills replicas after an outage, the first one when its cursor
-// has reached the present but the look-back has not been judged: in the end there is one alert for
+// has reached the present but the look-back has not been evaluated: in the end there is one alert for
 // each exchange in it, and new exchanges have alerts meanwhile.
 func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	w.untilInside()
 	first.kill()
 	w.wantColumn("what is new", `select execution_id from alert where execution_id like 'new%'`, "new 0")
-	w.wantColumn("partitions at the present, with a look-back to judge",
+	w.wantColumn("partitions at the present, with a look-back to evaluate",
 		`select (cursor > '`+present+`' and backfill_from_ns is not null)::text from rule_progress`, "true")
 	goOn()
 	second := w.serve("TOCSIN_PAGE_SIZE=1")
@@ -57,14 +57,14 @@ func TestKilledBeforeTheLookBackIsJudged(t *testing.T) {
 	})
 	second.kill()
 	w.serve()
-	w.until("the look-back is judged", func() bool {
+	w.until("the look-back is evaluated", func() bool {
 		return len(w.column(`select cursor from rule_progress where backfill_from_ns is null`)) == 1
 	})
 	w.wantColumn("alerts", `select count(*) || ' ' || count(distinct execution_id) from alert`, fmt.Sprintf("%[1]d %[1]d", late+2))
 	w.wantColumn("notifications", `select count(*)::text from notification where reason = 'FIRED'`, fmt.Sprint(late+2))
 }
 
-// TestBackfillIsShownAndNotMissing has a partition with a look-back to judge: status and health
+// TestBackfillIsShownAndNotMissing has a partition with a look-back to evaluate: status and health
 // report it, and reconciliation does not count it as missing.
 func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	t.Parallel()
@@ -83,9 +83,9 @@ func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	}
 	w.wantLookingBack(true, made["a"].ID, made["b"].ID)
 	if got := w.reconcile(made["a"]); got.Missing != 0 || got.Matching == int64(late) {
-		t.Errorf("what is not judged yet is compared: %+v", got)
+		t.Errorf("what is not evaluated yet is compared: %+v", got)
 	}
-	w.until("the look-back is judged", func() bool {
+	w.until("the look-back is evaluated", func() bool {
 		w.tick()
 		return len(w.column(`select partition::text from checkpoint where backfill_from_ns is not null`)) == 0
 	})
@@ -96,7 +96,7 @@ func TestBackfillIsShownAndNotMissing(t *testing.T) {
 	}
 }
 
-// wantLookingBack checks whether status and health report rules with a look-back to judge.
+// wantLookingBack checks whether status and health report rules with a look-back to evaluate.
 func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	w.t.Helper()
 	status, err := w.db.Record(nil).Status(w.t.Context(), tenant)
@@ -121,7 +121,7 @@ func (w *world) wantLookingBack(want bool, ids ...uuid.UUID) {
 	}
 }
 
-// TestRetentionKeepsOffBackfills has a partition whose look-back, still to be judged, reaches to
+// TestRetentionKeepsOffBackfills has a partition whose look-back, still to be evaluated, reaches to
 // before old alerts: retention keeps these alerts, as the backfill would otherwise raise them
 // again.
 func TestRetentionKeepsOffBackfills(t *testing.T) {
@@ -131,10 +131,10 @@ func TestRetentionKeepsOffBackfills(t *testing.T) {
 	w.exec(resolvedLongAgo)
 	w.exec(`update checkpoint set backfill_from_ns = $1, backfill_cursor_ns = $1`, w.ch.Now(t)-41*24*time.Hour.Nanoseconds())
 	if got := w.sweep(); got.Alerts != 0 {
-		t.Errorf("swept %+v before they are judged", got)
+		t.Errorf("swept %+v before they are evaluated", got)
 	}
 	w.exec(`update checkpoint set backfill_from_ns = null, backfill_cursor_ns = null`)
 	if got := w.sweep(); got.Alerts != 2 {
-		t.Errorf("swept %+v of what is judged", got)
+		t.Errorf("swept %+v of what is evaluated", got)
 	}
 }

@@ -112,7 +112,7 @@ func TestOneProbeOnly(t *testing.T) {
 		won[0], won[1] = won[0]+claimed[0], won[1]+claimed[1]
 	}
 	t.Logf("probes by replica: %v", won)
-	w.wantColumn("each probe opened it anew", breakers, "28 failures, opening 21")
+	w.wantColumn("each probe opened it again", breakers, "28 failures, opening 21")
 	w.wantColumn("the pause is ten minutes, at most", `select (open_until - now() between interval '7 min' and interval '10 min')::text from webhook_state`, "true")
 	if got := len(w.receiver.received()); got != 8+rounds {
 		t.Errorf("received %d, want 8 and a probe of each round", got)

@@ -667,6 +667,6 @@ func TestWhatChangedSinceAnEventIsCounted(t *testing.T) {
 		want(odd, 0, false)
 	}
 	if n, _, err := inbox.ChangedSince(t.Context(), "other", "0-0", 7); err != nil || n != 0 {
-		t.Errorf("another tenant is told of %d, %v", n, err)
+		t.Errorf("another tenant sees %d, %v", n, err)
 	}
 }

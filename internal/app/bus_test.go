@@ -192,7 +192,7 @@ func TestBusIsAwayAndComesBack(t *testing.T) {
 			w.fail(w.ch.Now(t), "before")
 			w.untilDelivered(1)
 			server.stop()
-			w.until("the outage is told", func() bool { return strings.Contains(dispatcher.String(), "the wake-up bus does not work") })
+			w.until("the outage is logged", func() bool { return strings.Contains(dispatcher.String(), "the wake-up bus does not work") })
 			w.fail(w.ch.Now(t), "without")
 			w.untilDelivered(2)
 			server.start()
@@ -236,7 +236,7 @@ func TestAProcessWakesItself(t *testing.T) {
 	w.fail(w.ch.Now(t), "before")
 	w.untilDelivered(1)
 	server.stop()
-	w.until("the outage is told", func() bool { return strings.Contains(logged.String(), "the wake-up bus does not work") })
+	w.until("the outage is logged", func() bool { return strings.Contains(logged.String(), "the wake-up bus does not work") })
 	w.fail(w.ch.Now(t), "without")
 	w.untilDelivered(2)
 }
@@ -346,7 +346,7 @@ func TestAPersonsWorkWakesTheDispatcher(t *testing.T) {
 		t.Fatalf("disable: %d %v", status, answer)
 	}
 	w.fail(w.ch.Now(t), "b")
-	w.until("it is owed", func() bool { return len(w.column(`select notification_id::text from outbox`)) == 1 })
+	w.until("it is open", func() bool { return len(w.column(`select notification_id::text from outbox`)) == 1 })
 	if status, answer := call(t, http.MethodPost, hook+"/enable", nil); status != http.StatusOK {
 		t.Fatalf("enable: %d %v", status, answer)
 	}

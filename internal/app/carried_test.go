@@ -35,7 +35,7 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 	exec(`insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template, targets,
 			interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds, threshold, window_seconds)
 		values ($1, $2, 'every failure', true, 'PER_EXCHANGE', 'INFO', '{}', '{"statuses": ["FAILED"]}', '', '', '[]', 1, 60, 0, 0, 0, 0)`, rule, tenant)
-	// Its cursor is at 5 s ago, and the look-back is still to be judged from half an hour ago on.
+	// Its cursor is at 5 s ago, and the look-back is still to be evaluated from half an hour ago on.
 	at := cursor.Position{StartTimeNS: ago(5 * time.Second)}
 	exec(`insert into rule_state (rule_id, armed_since_ns, next_run_at, cursor, owed_from_ns) values ($1, $2, now(), $3, $4)`,
 		rule, ago(3*time.Hour), at.String(), ago(30*time.Minute))
@@ -43,8 +43,8 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 			application, route, exchange, signature)
 		values (gen_random_uuid(), $2, $1, 1, 'INFO', 'FIRING', '', '', 'raised before', $3, 'orders', 'order-to-erp', '{}', '')`,
 		rule, tenant, ago(20*time.Minute))
-	w.fail(ago(2*time.Hour), "long judged")
-	w.fail(ago(20*time.Minute), "raised before", "left to judge")
+	w.fail(ago(2*time.Hour), "long evaluated")
+	w.fail(ago(20*time.Minute), "raised before", "left to evaluate")
 	w.fail(ago(30*time.Second), "within the look-back")
 	w.fail(ago(time.Second), "new")
 
@@ -67,7 +67,7 @@ func TestUnfinishedLookBackIsCarriedOver(t *testing.T) {
 		}
 		return ids
 	}
-	want := []string{"left to judge", "new", "raised before", "within the look-back"}
+	want := []string{"left to evaluate", "new", "raised before", "within the look-back"}
 	// The first process dies with the commit of its first page, the second one continues.
 	for _, replica := range []string{"dies", "goes on"} {
 		store := evaluator.Store(db.Evaluation(time.Minute))

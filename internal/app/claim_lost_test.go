@@ -164,7 +164,7 @@ func TestAnOutageDuringASearch(t *testing.T) {
 	close(jira.open)
 	<-time.After(lease / 2)
 	store.away.Store(false)
-	w.until("all is recorded", func() bool { return len(w.column(`select 'owed' from outbox`)) == 0 })
+	w.until("all is recorded", func() bool { return len(w.column(`select 'open' from outbox`)) == 0 })
 	stop()
 	<-ended
 	if issues := jira.Issues(); len(issues) != 1 {

@@ -223,7 +223,7 @@ func (w *world) holdLoad(b *testing.B, l *load) {
 	}
 	slices.Sort(l.made)
 	if stands := w.column(`select name from rule where name like 'made %' order by name collate "C"`); !slices.Equal(stands, l.made) {
-		b.Errorf("%d rules stand, %d were said to be made", len(stands), len(l.made))
+		b.Errorf("%d rules exist, %d were reported as created", len(stands), len(l.made))
 	}
 	edits := map[string]int{}
 	for version, wins := range l.wins {

@@ -14,7 +14,7 @@ import (
 	"tocsin/rules"
 )
 
-// TestClockThatIsAheadPassesOverNothing sets ClickHouse's clock ahead: nothing is judged meanwhile,
+// TestClockThatIsAheadPassesOverNothing sets ClickHouse's clock ahead: nothing is evaluated meanwhile,
 // no cursor moves, and everything is found when the clock is right again. A clock that is ahead by
 // less than a minute changes nothing.
 func TestClockThatIsAheadPassesOverNothing(t *testing.T) {
@@ -101,7 +101,7 @@ func (w *world) aheadBy(d time.Duration) {
 	w.exec(`update checkpoint set cursor = $1 where cursor is not null`, cursor.Position{StartTimeNS: w.ch.Now(w.t) + d.Nanoseconds()}.String())
 }
 
-// TestCursorThatIsAheadGoesBack stores a cursor in the future: the partition judges from the
+// TestCursorThatIsAheadGoesBack stores a cursor in the future: the partition evaluates from the
 // present on, with its look-back.
 func TestCursorThatIsAheadGoesBack(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestCursorThatIsAheadGoesBack(t *testing.T) {
 	w.aheadBy(2 * time.Hour)
 	w.fail(w.ch.Now(t), "new")
 	w.fail(w.ch.Now(t)-10*time.Minute.Nanoseconds(), "late")
-	w.until("the look-back is judged", func() bool {
+	w.until("the look-back is evaluated", func() bool {
 		if result := w.tick(); result.Failed > 0 {
 			t.Fatalf("Tick = %+v", result)
 		}

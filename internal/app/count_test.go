@@ -90,11 +90,11 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.pass()
 	w.pass()
 	w.wantColumn("while it lasts", counts, "FIRING  3 c")
-	w.wantColumn("owed", owed, "FIRED 0")
+	w.wantColumn("open", owed, "FIRED 0")
 	w.empty()
 	w.pass()
 	w.wantColumn("below again", counts, "RESOLVED  0 c")
-	w.wantColumn("owed", owed, "FIRED 0", "RESOLVED 0")
+	w.wantColumn("open", owed, "FIRED 0", "RESOLVED 0")
 	w.failIn("r", "e", "f", "g")
 	w.pass()
 	w.wantColumn("and again", counts, "RESOLVED  0 c", "FIRING  3 g")
@@ -183,13 +183,13 @@ func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
 	w.pass()
 	w.wantColumn("problem", problems, "commit: write notifications: refused by the database: a webhook of the rule does not exist")
 	w.wantColumn("alerts", counts)
-	w.wantColumn("owed", owed)
+	w.wantColumn("open", owed)
 	w.exec(`delete from rule_webhook`)
 	w.exec(`update rule set version = version + 1`)
 	w.pass()
 	w.wantColumn("problem", problems, "")
 	w.wantColumn("alerts of the rule as it is now", counts, "FIRING  3 c")
-	w.wantColumn("still owed", owed)
+	w.wantColumn("still open", owed)
 }
 
 func TestCountByGroup(t *testing.T) {
@@ -203,7 +203,7 @@ func TestCountByGroup(t *testing.T) {
 	w.pass()
 	w.wantColumn("groups", counts, "FIRING busy 3 e", "FIRING hex:00ff2a 3 h")
 	w.pass()
-	w.wantColumn("owed", owed, "FIRED 0", "FIRED 0")
+	w.wantColumn("open", owed, "FIRED 0", "FIRED 0")
 	w.empty()
 	w.failIn("busy", "i", "j", "k")
 	w.pass()
@@ -219,7 +219,7 @@ func TestCountWaitsForItsDuration(t *testing.T) {
 	w.failIn("r", "a", "b", "c")
 	w.pass()
 	w.wantColumn("at first", counts, "PENDING  3 c")
-	w.wantColumn("owed", owed)
+	w.wantColumn("open", owed)
 	w.empty()
 	w.pass()
 	w.wantColumn("dropped", counts)
@@ -228,7 +228,7 @@ func TestCountWaitsForItsDuration(t *testing.T) {
 	w.exec(`update alert set fired_at = now() - interval '30 s'`)
 	w.pass()
 	w.wantColumn("fires", counts, "FIRING  3 f")
-	w.wantColumn("owed", owed, "FIRED 0")
+	w.wantColumn("open", owed, "FIRED 0")
 }
 
 func TestCountRemindsUntilAcknowledged(t *testing.T) {
@@ -242,7 +242,7 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 		w.pass()
 		w.pass()
 	}
-	w.wantColumn("owed", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
+	w.wantColumn("open", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
 	act := api.AlertAction{AlertID: w.firing()[0].ID, Action: alerts.Acknowledge, Actor: "anna"}
 	if _, err := w.db.Inbox().Act(t.Context(), tenant, act); err != nil {
 		t.Fatal(err)

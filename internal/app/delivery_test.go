@@ -244,7 +244,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	}
 	held := append(heldOf(owner), heldOf(stale)...)
 	if left, err := w.db.Outbox().Renew(t.Context(), held, time.Minute); err != nil || len(left) != 1 || left[held[0]] < time.Minute/2 || left[held[0]] > time.Minute {
-		t.Errorf("Renew = %+v, %v; want that the present claim alone stands", left, err)
+		t.Errorf("Renew = %+v, %v; want that only the present claim is valid", left, err)
 	}
 	for _, status := range []notify.Status{notify.Retrying, notify.Failed, notify.Exhausted} {
 		if err := w.settle(settlement(&stale, notify.VerdictRetry, status)); !errors.Is(err, notify.ErrFenced) {
@@ -293,7 +293,7 @@ func TestLateSuccessEndsTheNotification(t *testing.T) {
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 1")
 	if left, err := w.db.Outbox().Renew(t.Context(), heldOf(owner), time.Minute); err != nil || len(left) != 0 {
-		t.Errorf("Renew after the message has arrived = %+v, %v; want that nothing stands", left, err)
+		t.Errorf("Renew after the message has arrived = %+v, %v; want no valid claim", left, err)
 	}
 }
 

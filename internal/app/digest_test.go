@@ -116,7 +116,7 @@ const (
 // wantWhole checks that each notification is in exactly one message.
 func (w *world) wantWhole() {
 	w.t.Helper()
-	w.wantColumn("notifications told by none or two", loose)
+	w.wantColumn("notifications in no message or two", loose)
 	w.wantColumn("digests of another size than they say", wrongSizes)
 }
 
@@ -145,7 +145,7 @@ func TestTheBoundOfDigests(t *testing.T) {
 				}
 			}
 			w.wantColumn("digests", digestSizes, c.digests...)
-			w.wantColumn("owed", unsettledOutbox)
+			w.wantColumn("open", unsettledOutbox)
 			w.wantWhole()
 			if got := len(w.receiver.webhookIDs()); got != c.messages {
 				t.Errorf("%d messages, want %d", got, c.messages)
@@ -235,9 +235,9 @@ func TestManyGatherAtOnce(t *testing.T) {
 	}
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
-	w.wantColumn("owed", unsettledOutbox)
+	w.wantColumn("open", unsettledOutbox)
 	w.wantWhole()
-	w.wantColumn("statuses of the owed", `select distinct status from notification_status`, "DELIVERED")
+	w.wantColumn("statuses of the open ones", `select distinct status from notification_status`, "DELIVERED")
 }
 
 func TestDigestPayload(t *testing.T) {
@@ -306,7 +306,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	first.kill()
 	w.serve(settings...)
 	w.serve(settings...)
-	w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
+	w.until("nothing is open", func() bool { return len(w.column(stillOwed)) == 0 })
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
 	// The one message that may be repeated after the kill has an attempt of unknown outcome.
@@ -317,7 +317,7 @@ func TestStormBecomesDigests(t *testing.T) {
 		want += again
 	}
 	if sum := got(); sum.told > want || sum.told < n {
-		t.Errorf("%d notifications told of %d, with repeats at most %d", sum.told, n, want)
+		t.Errorf("%d notifications sent of %d, with repeats at most %d", sum.told, n, want)
 	}
 }
 
@@ -332,12 +332,12 @@ func BenchmarkStorm(b *testing.B) {
 		w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, notify.SlackRatePerSecond), n)
 		b.StartTimer()
 		w.serve("TOCSIN_ROLES=dispatch")
-		w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
+		w.until("nothing is open", func() bool { return len(w.column(stillOwed)) == 0 })
 		b.StopTimer()
 		w.wantWhole()
 		sum := got()
 		if sum.told != n {
-			b.Errorf("%d notifications told of %d", sum.told, n)
+			b.Errorf("%d notifications sent of %d", sum.told, n)
 		}
 		b.ReportMetric(float64(sum.digests+sum.singles), "messages")
 		b.StartTimer()
@@ -376,7 +376,7 @@ func TestKilledWhileGathering(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.serve("TOCSIN_ROLES=dispatch")
-			w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
+			w.until("nothing is open", func() bool { return len(w.column(stillOwed)) == 0 })
 			w.wantColumn("digests", digestSizes, "300")
 			w.wantColumn("statuses", statuses, "DELIVERED 301")
 			w.wantWhole()

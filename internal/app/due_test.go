@@ -28,7 +28,7 @@ func TestClaimReturnsWhatBecomesDueNext(t *testing.T) {
 			t.Errorf("%s: next is due in %v, want %v", what, got.Next, next)
 		}
 	}
-	want("nothing is owed", 0, 0)
+	want("nothing is open", 0, 0)
 	hook := w.webhook("ops")
 	w.owed(hook, "a", "b")
 	w.exec(`update outbox set due_at = now() + '5 min', ready_at = now() + '5 min' where notification_id = (select min(notification_id::text)::uuid from outbox)`)

@@ -140,11 +140,11 @@ func TestALongerLookBackReachesFormerConditions(t *testing.T) {
 	now := w.ch.Now(t)
 	edit("billing", 60, now-150*minute)
 	edit("shipping", 60, now-140*minute)
-	w.fail(now-145*minute, "while the second stood")
-	w.fail(now-160*minute, "while the first stood")
+	w.fail(now-145*minute, "during the second")
+	w.fail(now-160*minute, "during the first")
 	edit("shipping", 4*3600, now-140*minute)
 	w.tick()
-	w.wantColumn("alerts", alertIDs, "while the first stood")
+	w.wantColumn("alerts", alertIDs, "during the first")
 }
 
 // TestFormerConditionsAreKept edits a rule that had 150 other conditions before.
@@ -157,10 +157,10 @@ func TestFormerConditionsAreKept(t *testing.T) {
 		owed  bool
 		want  string
 	}{
-		"within the look-back":             {hour, false, "151"},
-		"within the longest look-back":     {day, false, "100"},
-		"before the longest look-back":     {8 * day, false, "1"},
-		"while their time is still judged": {8 * day, true, "151"},
+		"within the look-back":                {hour, false, "151"},
+		"within the longest look-back":        {day, false, "100"},
+		"before the longest look-back":        {8 * day, false, "1"},
+		"while their time is still evaluated": {8 * day, true, "151"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +234,7 @@ func TestAnotherFireModeArmsTheRuleAgain(t *testing.T) {
 }
 
 // TestAnEditThatWaitedArmsWhenItsTurnComes locks the checkpoint of a rule, as a commit does, while
-// its fire mode is edited: what the commit judged is not judged again.
+// its fire mode is edited: what the commit evaluated is not evaluated again.
 func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -265,6 +265,6 @@ func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if edited := <-done; edited.ArmedSinceNS < judged {
-		t.Errorf("armed since %d, before what was judged meanwhile, %d", edited.ArmedSinceNS, judged)
+		t.Errorf("armed since %d, before what was evaluated meanwhile, %d", edited.ArmedSinceNS, judged)
 	}
 }

@@ -86,7 +86,7 @@ func TestExplainAgreesWithEvaluation(t *testing.T) {
 	}
 }
 
-// explained returns how each rule judges the exchange with the given id.
+// explained returns how each rule evaluates the exchange with the given id.
 func (w *world) explained(id string) map[string]explain.Verdict {
 	w.t.Helper()
 	found, err := w.source().Search(w.t.Context(), rules.ExchangeQuery{

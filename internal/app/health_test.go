@@ -98,7 +98,7 @@ func TestSourceThatIsAwayIsAnnouncedOnce(t *testing.T) {
 	blind()
 	w.later(outage.Grace)
 	blind()
-	w.wantColumn("announced anew", announced, "SOURCE_FAILING 2", "SOURCE_RECOVERED 1")
+	w.wantColumn("announced again", announced, "SOURCE_FAILING 2", "SOURCE_RECOVERED 1")
 }
 
 // TestRecoveryOfManyRulesIsAHandfulOfStatements has 2,000 rules that fail and recover with their

@@ -107,8 +107,8 @@ func TestIdleLookBackOverManyAlerts(t *testing.T) {
 		}
 		return result
 	}
-	// A process that starts judges everything once.
-	w.until("everything is judged", func() bool { return tick().Scanned == 0 })
+	// A process that starts evaluates everything once.
+	w.until("everything is evaluated", func() bool { return tick().Scanned == 0 })
 	// From here on the rule matches all of them: it was armed before they failed.
 	w.exec(`update rule_state set armed_since_ns = $1`, begin)
 	w.changed()

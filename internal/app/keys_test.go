@@ -53,7 +53,7 @@ func TestKeysAreRotated(t *testing.T) {
 		t.Errorf("without the old key: %+v", got)
 	}
 	if done, err := open(first).Reseal(t.Context()); err != nil || done.Resealed != 0 || len(done.Unopened) != 120 {
-		t.Errorf("without the old key: %d sealed anew, %d not opened, %v", done.Resealed, len(done.Unopened), err)
+		t.Errorf("without the old key: %d sealed again, %d not opened, %v", done.Resealed, len(done.Unopened), err)
 	}
 	before := w.column(`select version || ' ' || updated_at::text from webhook order by name`)
 	if done, err := both.Reseal(t.Context()); err != nil || done.Resealed != 120 || len(done.Unopened) > 0 {

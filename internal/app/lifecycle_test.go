@@ -184,7 +184,7 @@ func TestEventsReachThoseWhoChoseThem(t *testing.T) {
 		states = append(states, e.Data.Alert.State+" by "+e.Data.By)
 	}
 	if want := []string{"ACKNOWLEDGED by ada", "FIRING by ada", "ACKNOWLEDGED by ada", "RESOLVED by ada"}; !slices.Equal(states, want) {
-		t.Errorf("told as %q, want %q", states, want)
+		t.Errorf("sent as %q, want %q", states, want)
 	}
 	var derived []string
 	for _, of := range []struct {

@@ -89,7 +89,7 @@ func TestMetricsTellWhatIsMissing(t *testing.T) {
 	w.fail(w.ch.Now(t)+2*int64(time.Second), "in time")
 	want("what is in time is raised", map[string]string{`tocsin_alerts_raised_total{late="false"}`: "1", "tocsin_rule_missing": "0"})
 	w.exec(`delete from alert where execution_id in ('a', 'b')`)
-	want("what is missing is told", map[string]string{"tocsin_rule_missing": "2", "tocsin_reconciled_rules": "1"})
+	want("what is missing is reported", map[string]string{"tocsin_rule_missing": "2", "tocsin_reconciled_rules": "1"})
 	w.wantColumn("the pass", `select rules || ' ' || missing || ' ' || next_after from reconciliation`, "1 2 00000000-0000-0000-0000-000000000000")
 }
 

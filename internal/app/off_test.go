@@ -41,7 +41,7 @@ func TestSwitchingOffNotifiesOperators(t *testing.T) {
 			}
 			w.wantColumn("inbox", healthAlerts, "FIRING")
 			// Reported once, and never to the webhook that is off.
-			w.wantColumn("told", `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'WEBHOOK_OFF'`, "operators")
+			w.wantColumn("notified", `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'WEBHOOK_OFF'`, "operators")
 			alert := w.firing()[slices.IndexFunc(w.firing(), func(a alerts.Instance) bool { return a.WebhookID == hook })]
 			if !alert.Health || alert.Title != "Webhook ops is switched off" || alert.Severity != "CRITICAL" {
 				t.Errorf("alert %+v", alert)

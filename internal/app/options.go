@@ -74,7 +74,7 @@ type Options struct {
 
 	// TickInterval is the time between ticks, 1 s by default.
 	TickInterval time.Duration
-	// Settle is how far behind ClickHouse's clock exchanges are judged.
+	// Settle is how far behind ClickHouse's clock exchanges are evaluated.
 	Settle time.Duration
 	// PageSize is how many exchanges are read at once, 1,000 by default.
 	PageSize int

@@ -64,7 +64,7 @@ func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 	close(answer)
 	<-time.After(3 * lease / 2)
 	store.away.Store(false)
-	w.until("all is recorded", func() bool { return len(w.column(`select 'owed' from outbox`)) == 0 })
+	w.until("all is recorded", func() bool { return len(w.column(`select 'open' from outbox`)) == 0 })
 	stop()
 	<-ended
 	if got := w.receiver.received(); len(got) != 3 {

@@ -150,10 +150,10 @@ func TestPartitionsAreSharedLikeAConsumerGroup(t *testing.T) {
 	four := w.serve(settings...)
 	w.wantShares("a new one gets its share", three, four)
 	three.stop(t)
-	w.wantShares("it takes over from one that stands still", four)
+	w.wantShares("it takes over from one that is paused", four)
 	everybodyCommits("all go on", 2)
 	three.goOn(t)
-	w.wantShares("the one that stood still gets its share again", three, four)
+	w.wantShares("the one that was paused gets its share again", three, four)
 	everybodyCommits("all go on", 2)
 
 	w.until("everything is alerted", alerted)
@@ -309,7 +309,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	t.Logf("%d exchanges of %d tenants, %d moves", len(failed), len(tenants), moves.Load())
 	w.exec(`delete from replica`)
 	last := w.newEvaluator(evaluator.Options{Replica: "last"})
-	w.until("everything is judged", func() bool {
+	w.until("everything is evaluated", func() bool {
 		if _, err := w.tickWith(last); err != nil {
 			t.Fatal(err)
 		}

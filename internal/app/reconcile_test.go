@@ -131,7 +131,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestReconciliationNamesWhatItDidNotCompare compares one rule that has been judged among twelve
+// TestReconciliationNamesWhatItDidNotCompare compares one rule that has been evaluated among twelve
 // that have not, and refuses more hours than there are.
 func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	if out, _ := w.command("reconcile", "--confirm=0s", "--rule="+rule.ID.String()); strings.Contains(out, "not compared") {
-		t.Errorf("of a rule that has judged: %s", out)
+		t.Errorf("of a rule that has evaluated: %s", out)
 	}
 	if out, code := w.command("reconcile", "--hours=3000000"); code == 0 || !strings.Contains(out, "--hours must be from 1 to 87600") {
 		t.Errorf("exit %d, %s", code, out)

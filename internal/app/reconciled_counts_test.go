@@ -181,7 +181,7 @@ func TestReconciliationOfWindowRules(t *testing.T) {
 	// Another condition applies from now on, and what the alert was about is not known.
 	w.exec(`update rule_state set armed_since_ns = $1, former = '[]' where `+of("duration"), ago(15*time.Minute))
 	if got := compare("duration"); got.Unchecked == 0 || got.Different+got.Late+got.Unexpected != 0 {
-		t.Errorf("armed anew: %+v", got)
+		t.Errorf("armed again: %+v", got)
 	}
 	// What the source has deleted is not reported as different.
 	if err := w.ch.Conn.Exec(t.Context(), "TRUNCATE TABLE exchanges"); err != nil {

@@ -18,7 +18,7 @@ import (
 	"tocsin/rules"
 )
 
-// replay lets a rule judge a range again.
+// replay lets a rule evaluate a range again.
 func (w *world) replay(r api.ReplayRequest) api.Replay {
 	w.t.Helper()
 	begun, err := w.db.Rules().StartReplay(w.t.Context(), tenant, "somebody", r)

@@ -73,7 +73,7 @@ func (p *process) stop(t *testing.T) {
 	}
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(p.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("the process does not stand still: %v, %v", status, err)
+		t.Fatalf("the process is not paused: %v, %v", status, err)
 	}
 }
 

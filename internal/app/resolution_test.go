@@ -94,7 +94,7 @@ func TestAlertsResolveByAge(t *testing.T) {
 	w.deliverAll()
 	for path, want := range map[string]int{"/plain": 2, "/chose": 3} {
 		if n := count(l.types(path), "resolved"); n != want {
-			t.Errorf("%s was told %d times that one is resolved, want %d", path, n, want)
+			t.Errorf("%s was notified %d times that one is resolved, want %d", path, n, want)
 		}
 	}
 	shown, err := w.db.Inbox().Get(t.Context(), tenant, of("open"))
@@ -164,11 +164,11 @@ func TestAlertsResolveByEvidence(t *testing.T) {
 				t.Errorf("%d messages", n)
 			}
 			// An exchange that fails again has an alert of its own.
-			w.ch.Insert(t, order("fails anew", rules.Failed, w.ch.Now(t)-2*second, "1"))
+			w.ch.Insert(t, order("fails again", rules.Failed, w.ch.Now(t)-2*second, "1"))
 			w.later(5 * time.Second)
 			w.tick()
 			w.resolve(r)
-			w.wantColumn("anew", `select state from alert where execution_id = 'fails anew'`, "FIRING")
+			w.wantColumn("again", `select state from alert where execution_id = 'fails again'`, "FIRING")
 			w.wantColumn("before", `select state from alert where execution_id = 'done'`, "RESOLVED")
 		})
 	}
@@ -257,8 +257,8 @@ func TestAlertsAreResolvedOnce(t *testing.T) {
 	w.wantColumn("states", alertStates, "RESOLVED 40")
 	w.wantColumn("resolved by a person or by Tocsin, never both", `select count(*)::text from alert where (resolution is null) = (resolved_by = '')`, "0")
 	w.deliverAll()
-	w.wantColumn("told more than once", `select count(*)::text from (select alert_id from notification where reason = 'RESOLVED' group by alert_id having count(*) > 1) t`, "0")
-	w.wantColumn("not told", `select count(*)::text from alert a where resolution is not null and not exists (select from notification n where n.alert_id = a.alert_id and reason = 'RESOLVED')`, "0")
+	w.wantColumn("notified more than once", `select count(*)::text from (select alert_id from notification where reason = 'RESOLVED' group by alert_id having count(*) > 1) t`, "0")
+	w.wantColumn("not notified", `select count(*)::text from alert a where resolution is not null and not exists (select from notification n where n.alert_id = a.alert_id and reason = 'RESOLVED')`, "0")
 	w.wantColumn("left", unsettledOutbox)
 }
 
@@ -363,7 +363,7 @@ func TestAnEditVoidsWhatWasFound(t *testing.T) {
 	}
 	w.exec(`update rule_resolution set at = at - interval '1 hour'`)
 	if taken, err = w.db.Resolution().Take(t.Context(), time.Minute); err != nil || taken == nil || taken.Searched != nil {
-		t.Errorf("other evidence begins anew: %+v, %v", taken, err)
+		t.Errorf("other evidence starts again: %+v, %v", taken, err)
 	}
 	d.Resolution = nil
 	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 2, Definition: d}); err != nil {

@@ -140,11 +140,11 @@ func TestSweepLeavesWhatIsOpen(t *testing.T) {
 		"resolved of late":            {`update alert set resolved_at = now() - interval '29 days'`, 1},
 		"firing":                      {`update alert set state = 'FIRING'`, 1},
 		"acknowledged":                {`update alert set state = 'ACKNOWLEDGED'`, 1},
-		"a message is owed":           {`with gone as (delete from settlement returning notification_id) insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from gone join notification using (notification_id)`, 1},
-		"a digest of it is owed":      {digested + `; insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from notification where reason = 'DIGEST'`, 1},
+		"a message is open":           {`with gone as (delete from settlement returning notification_id) insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from gone join notification using (notification_id)`, 1},
+		"a digest of it is open":      {digested + `; insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from notification where reason = 'DIGEST'`, 1},
 		"a digest of it is settled":   {digested + `; insert into settlement (notification_id, tenant_id, status, settled_at) select notification_id, tenant_id, 'DELIVERED', now() - interval '31 days' from notification where reason = 'DIGEST'`, 0},
 		"the rule still fails":        {`insert into rule_failing (rule_id, alert_id) select rule_id, alert_id from alert`, 1},
-		"the rule stands still":       {`update checkpoint set cursor = to_char(now() at time zone 'utc' - interval '69 days', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
+		"the rule makes no progress":  {`update checkpoint set cursor = to_char(now() at time zone 'utc' - interval '69 days', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
 		"the rule has not run":        {`update checkpoint set cursor = null`, 1},
 		"the cursor cannot be read":   {`update checkpoint set cursor = 'nonsense'`, 1},
 		"the look-back reaches there": {`update checkpoint set cursor = to_char(now() at time zone 'utc' - interval '9 days 23 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
@@ -237,7 +237,7 @@ func TestTwoReplicasSweep(t *testing.T) {
 	}
 	w.wantColumn("alerts", alertIDs)
 	if counted.alerts.Load() != 500 || counted.failures.Load() > 0 {
-		t.Errorf("told of %d alerts and %d failures", counted.alerts.Load(), counted.failures.Load())
+		t.Errorf("observed %d alerts and %d failures", counted.alerts.Load(), counted.failures.Load())
 	}
 }
 
@@ -255,7 +255,7 @@ func TestPoisonousAlertIsPassedOver(t *testing.T) {
 	}
 	w.wantColumn("alerts", alertIDs, "c")
 	if counted.failures.Load() != 1 || counted.alerts.Load() != 4 {
-		t.Errorf("told of %d alerts and %d failures", counted.alerts.Load(), counted.failures.Load())
+		t.Errorf("observed %d alerts and %d failures", counted.alerts.Load(), counted.failures.Load())
 	}
 }
 
@@ -289,7 +289,7 @@ func TestMessageRetriedDuringSweepSurvives(t *testing.T) {
 	}
 	w.sweep()
 	w.wantColumn("alerts", alertIDs, "a")
-	w.wantColumn("owed", `select count(*)::text from outbox`, "1")
+	w.wantColumn("open", `select count(*)::text from outbox`, "1")
 }
 
 // TestKilledWhileSweeping kills a replica inside the deletion.

@@ -254,7 +254,7 @@ func TestTwoPeopleRetryAtOnce(t *testing.T) {
 	}
 	w.wantColumn("each once", `select distinct generation::text from outbox`, "1")
 	w.wantColumn("retries", `select distinct generation::text from retry`, "1")
-	w.wantColumn("told by none or two", loose)
+	w.wantColumn("in no message or two", loose)
 	w.wantColumn("nothing is settled", `select notification_id::text from settlement`)
 }
 
@@ -283,7 +283,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 			t.Errorf("settlement of the former generation: %v", err)
 		}
 	}
-	w.wantColumn("still owed", `select generation::text from outbox`, "1")
+	w.wantColumn("still open", `select generation::text from outbox`, "1")
 	again := w.claim()[0]
 	if again.Generation != 1 || again.Attempt != 2 || again.CountedAttempts != 0 || again.MessageID() != id.String()+"-r1" {
 		t.Errorf("claimed %+v", again)
@@ -343,7 +343,7 @@ func TestRetriesAmongDeliveries(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.wantColumn("told by none or two", loose)
+	w.wantColumn("in no message or two", loose)
 	w.wantColumn("generations", `select o.notification_id::text from outbox o
 		where generation <> coalesce((select max(y.generation) from retry y where y.notification_id = o.notification_id), 0)`)
 	w.answers(http.StatusOK)
@@ -375,7 +375,7 @@ func TestRetryOfDigests(t *testing.T) {
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 1", "FAILED 30")
 	if !strings.Contains(bodies[1], `"alert.fired"`) || !strings.Contains(bodies[1], alert) {
-		t.Errorf("the member was told as %s", bodies[1])
+		t.Errorf("the member was sent as %s", bodies[1])
 	}
 
 	// Retried as a whole after a failure, the digest is rendered again, without the member that
@@ -391,12 +391,12 @@ func TestRetryOfDigests(t *testing.T) {
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 31")
 	if len(bodies) != 3 || strings.Contains(bodies[2], alert) || !strings.Contains(bodies[2], `"size":29`) {
-		t.Errorf("the digest was told as %.300s", bodies[len(bodies)-1])
+		t.Errorf("the digest was sent as %.300s", bodies[len(bodies)-1])
 	}
 	if ids := w.receiver.webhookIDs(); !slices.Equal(ids, []string{digest.String(), member.String() + "-r1", digest.String() + "-r1"}) {
 		t.Errorf("webhook-ids %q", ids)
 	}
-	w.wantColumn("told by none or two", loose)
+	w.wantColumn("in no message or two", loose)
 	got, err := w.db.Record(nil).OfAlert(t.Context(), tenant, uuid.MustParse(alert))
 	if err != nil || len(got) != 1 || got[0].DigestID != nil || got[0].Attempts != 1 || got[0].AlertTitle == "" {
 		t.Errorf("record of the one that left %+v, %v", got, err)

@@ -102,7 +102,7 @@ func TestRulesAsFiles(t *testing.T) {
 	f.want(1, []string{"+ rule Orders failed", "+ rule Many failed", "would be 2 created"}, "diff", "-f", path)
 	f.want(0, []string{"would be 2 created"}, "apply", "--dry-run", "-f", path)
 	if told := f.column(auditTail, before); len(told) > 0 {
-		t.Errorf("a dry run is told: %q", told)
+		t.Errorf("a dry run prints %q", told)
 	}
 	f.wantColumn("after a dry run", ruleRows)
 	f.want(0, []string{"+ rule Orders failed", "2 created, 0 updated, 0 deleted; 0 unchanged, 0 not in the files"}, "apply", "-f", path)
@@ -110,7 +110,7 @@ func TestRulesAsFiles(t *testing.T) {
 		t.Errorf("the audit log tells %q", told)
 	}
 	f.fail(f.ch.Now(t), "a")
-	f.until("the rules are judged", func() bool {
+	f.until("the rules are evaluated", func() bool {
 		return !slices.ContainsFunc(f.column(ruleRows), func(row string) bool { return strings.Contains(row, " none ") })
 	})
 
@@ -129,11 +129,11 @@ func TestRulesAsFiles(t *testing.T) {
 	f.want(0, []string{"0 created, 1 updated, 0 deleted; 1 unchanged"}, "apply", "-f", path)
 	f.wantColumn("one edited", versions, "Many failed v1", "Orders failed v2")
 	if got := f.column(armed); !slices.Equal(got, since) {
-		t.Errorf("another text arms anew: %v, was %v", got, since)
+		t.Errorf("another text arms again: %v, was %v", got, since)
 	}
 	f.wantColumn("the cursor", `select (p.cursor is not null)::text from rule_progress p join rule r using (rule_id) where r.name = 'Orders failed'`, "true")
 
-	// The plan says how an edit affects what a rule has judged.
+	// The plan says how an edit affects what a rule has evaluated.
 	for _, edit := range []struct{ from, to, says string }{
 		{"CRITICAL", "INFO", "~ rule Orders failed\n"},
 		{"applications: [orders]", "applications: [billing]", "~ rule Orders failed: the new condition applies to exchanges that end from then on\n"},

@@ -113,7 +113,7 @@ func TestQueriesDoNotGrowWithTenantsAndRules(t *testing.T) {
 				}
 				return result, source.queries(), sum(tap.counts()) - before
 			}
-			tick() // judges the look-back
+			tick() // evaluates the look-back
 			for _, rows := range []int{0, 1000, 100} {
 				if rows == 100 {
 					w.letCount(false)

@@ -75,10 +75,10 @@ func TestAWebhookWhoseKeyIsMissing(t *testing.T) {
 			t.Errorf("%s %s: %q", method, path, got.text("detail"))
 		}
 	}
-	anew := map[string]any{"name": "lost", "url": w.receiver.url + "/again", "headers": map[string]string{}, "signingSecret": ""}
+	again := map[string]any{"name": "lost", "url": w.receiver.url + "/again", "headers": map[string]string{}, "signingSecret": ""}
 	for _, missing := range []string{"url", "headers", "signingSecret"} {
 		part := map[string]any{}
-		for name, value := range anew {
+		for name, value := range again {
 			if name != missing {
 				part[name] = value
 			}
@@ -106,9 +106,9 @@ func TestAWebhookWhoseKeyIsMissing(t *testing.T) {
 		t.Errorf("by the other key: %+v, %v", list, err)
 	}
 
-	got := c.must(http.StatusOK, http.MethodPut, lost, anew, "If-Match", version(lost))
+	got := c.must(http.StatusOK, http.MethodPut, lost, again, "If-Match", version(lost))
 	if got.body["secretsProblem"] != nil || got.body["hasSigningSecret"] != false {
-		t.Errorf("given anew: %v", got.body)
+		t.Errorf("given again: %v", got.body)
 	}
 	c.must(http.StatusOK, http.MethodPut, bot, map[string]any{
 		"name": "lost bot", "slack": map[string]any{"channel": "C0123456789", "botToken": "xoxb-0123456789-second", "signingSecret": ""},

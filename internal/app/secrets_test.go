@@ -143,7 +143,7 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 	}
 }
 
-// addressed writes the presets of all services that are reached by HTTP, as an operator may, with the address of what stands in
+// addressed writes the presets of all services that are reached by HTTP, as an operator may, with the address of the stand-in
 // for those that have one of their own. It repeats soon, and gives up soon.
 func addressed(t *testing.T, base string) (folder string, services []*preset.Preset) {
 	t.Helper()
@@ -178,7 +178,7 @@ func addressed(t *testing.T, base string) (folder string, services []*preset.Pre
 	return folder, services
 }
 
-// entered is what a person enters for a service: secrets of its own, and the address of what stands in for it.
+// entered is what a person enters for a service: secrets of its own, and the address of the stand-in for it.
 func entered(p *preset.Preset, base string) map[string]string {
 	inputs := p.Examples()
 	for i := range p.Inputs {

@@ -201,7 +201,7 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 	// If no text can be shown to the user, Slack marks the press as failed.
 	h.slack.misbehave(refuses("chat.postEphemeral", "fatal_error"))
 	if status, _ := h.press(choice{user: "U3", action: "resolve", value: h.alert}); status != http.StatusInternalServerError {
-		t.Errorf("a refusal that nobody is told: %d", status)
+		t.Errorf("a refusal that nobody sees: %d", status)
 	}
 	h.slack.misbehave(nil)
 	h.wantColumn("the alert", handlings, "FIRING  - 0")

@@ -323,7 +323,7 @@ func TestMessageFollowsItsAlert(t *testing.T) {
 	w.act(alert, alerts.Resolve)
 	w.update()
 	w.wantShown(showsResolved)
-	w.wantColumn("owed", owedUpdates)
+	w.wantColumn("open", owedUpdates)
 	if got := w.slack.called(); !slices.Equal(got, []string{"chat.postMessage", "chat.update", "chat.update"}) {
 		t.Errorf("called %q", got)
 	}
@@ -366,7 +366,7 @@ func TestMessagesOfAnIssueShareAThread(t *testing.T) {
 	w.hasten()
 	w.deliver()
 	threads("", first, first, "", fourth, "")
-	w.wantColumn("threads anew", `select ts from slack_thread`, sixth)
+	w.wantColumn("threads again", `select ts from slack_thread`, sixth)
 	w.exec(`update webhook set slack_threads = false, version = version + 1`)
 	w.owed(w.hook, "g")
 	w.deliver()
@@ -397,7 +397,7 @@ func TestPostOfAnAcknowledgedAlertShowsIt(t *testing.T) {
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
 	w.deliver()
 	w.wantShown(showsAcknowledged)
-	w.wantColumn("owed", owedUpdates)
+	w.wantColumn("open", owedUpdates)
 }
 
 // TestAcknowledgedWhileItIsPosted acknowledges the alert during the call.
@@ -470,7 +470,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
 	w.slack.misbehave(refuses("chat.update", "internal_error"))
 	w.update()
-	w.wantColumn("owed", `select attempts || ' ' || (due_at > now()) from slack_update`, "1 true")
+	w.wantColumn("open", `select attempts || ' ' || (due_at > now()) from slack_update`, "1 true")
 	w.slack.misbehave(nil)
 	w.exec(`update slack_update set due_at = now()`)
 	claimed, err := w.db.Slack().Claim(t.Context(), time.Minute, func(uuid.UUID) bool { return true })
@@ -488,7 +488,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.update()
-	w.wantColumn("owed", owedUpdates)
+	w.wantColumn("open", owedUpdates)
 	if got := w.slack.called(); len(got) != 4 {
 		t.Errorf("called %q, want three updates", got)
 	}
@@ -510,7 +510,7 @@ func TestAlertThatChangesDuringItsUpdate(t *testing.T) {
 	w.wantShown(showsAcknowledged)
 	w.update()
 	w.wantShown(showsResolved)
-	w.wantColumn("owed", owedUpdates)
+	w.wantColumn("open", owedUpdates)
 }
 
 func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
@@ -525,7 +525,7 @@ func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
 	w.slack.misbehave(refuses("chat.update", "token_revoked"))
 	w.act(w.firing()[0].ID, alerts.Resolve)
 	w.update()
-	w.wantColumn("owed", owedUpdates)
+	w.wantColumn("open", owedUpdates)
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 	w.wantColumn("webhook", `select enabled::text from webhook`, "true")
 }
@@ -568,8 +568,8 @@ func TestLastChangeIsShownFirst(t *testing.T) {
 	if made := w.update(); made != 1 {
 		t.Fatalf("%d updates in one pass", made)
 	}
-	w.wantColumn("owed", `select count(*)::text from slack_update`, "3")
-	w.wantColumn("owed for the last change", `select count(*)::text from slack_update join slack_message using (message_id) where alert_id = '`+last.String()+`'`, "0")
+	w.wantColumn("open", `select count(*)::text from slack_update`, "3")
+	w.wantColumn("open for the last change", `select count(*)::text from slack_update join slack_message using (message_id) where alert_id = '`+last.String()+`'`, "0")
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 6")
 }
@@ -595,13 +595,13 @@ func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
 	w.exec(`insert into slack_message (webhook_id, alert_id, reason, channel, ts)
 		select webhook_id, alert_id, 'FIRED', 'C0123456', n::text from notification, generate_series(1, 3000) n`)
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
-	w.wantColumn("owed by one statement", `select count(*) || ' ' || min(ts::int) from slack_update join slack_message using (message_id)`, "500 2501")
+	w.wantColumn("written by one statement", `select count(*) || ' ' || min(ts::int) from slack_update join slack_message using (message_id)`, "500 2501")
 	w.exec(`delete from outbox`)
 	w.exec(`insert into slack_update (message_id, webhook_id) select message_id, webhook_id from slack_message on conflict do nothing`)
 	w.slack.misbehave(refuses("chat.update", "internal_error"))
 	w.later = time.Minute
 	w.update()
-	w.wantColumn("owed after a pass", `select count(*)::text from slack_update`, "500")
+	w.wantColumn("open after a pass", `select count(*)::text from slack_update`, "500")
 }
 
 func TestSlacksWordsAboutABot(t *testing.T) {
@@ -712,7 +712,7 @@ func TestPressedInSlack(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 	w.wantColumn("state", `select state || ' ' || resolved_by from alert`, "RESOLVED slack:ann")
-	w.until("nothing is owed", func() bool { return len(w.column(owedUpdates)) == 0 })
+	w.until("nothing is open", func() bool { return len(w.column(owedUpdates)) == 0 })
 	if len(w.slack.shown()) != 1 {
 		t.Errorf("Slack shows %d messages, want one", len(w.slack.shown()))
 	}

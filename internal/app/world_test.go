@@ -247,8 +247,8 @@ func (w *world) changed() {
 		update partition_rule p set changed = c.rules_revision from c where c.partition = p.partition`)
 }
 
-// armed sets the instant since which a rule is armed, and lets it judge from then on what it has
-// not judged yet.
+// armed sets the instant since which a rule is armed, and lets it evaluate from then on what it has
+// not evaluated yet.
 func (w *world) armed(rule rules.Rule, ns int64) {
 	w.t.Helper()
 	w.exec(`update rule_state set armed_since_ns = $1 where rule_id = $2`, ns, rule.ID)

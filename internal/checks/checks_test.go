@@ -60,7 +60,7 @@ func TestMigrationsAreOnlyAppended(t *testing.T) {
 			},
 			want: "runs before it",
 		},
-		"edited and recorded anew after it was published": {
+		"edited and recorded again after it was published": {
 			change: func(t *testing.T, dir string) {
 				t.Helper()
 				write(t, dir, "migrations/00002_second.sql", "SELECT 20;")

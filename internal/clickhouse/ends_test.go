@@ -156,6 +156,6 @@ func TestStartOutOfReachNamesTheRemedy(t *testing.T) {
 	})
 	_, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1e9}, base+10)))
 	if err == nil || !strings.Contains(err.Error(), "a row of the table jobs contains a time before 1677-09-21 or after 2262-04-11: correct it") {
-		t.Errorf("%v; want to be told what to do", err)
+		t.Errorf("%v; want an error that says what to do", err)
 	}
 }

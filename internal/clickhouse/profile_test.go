@@ -196,6 +196,6 @@ func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
 	s.Limit = rows
 	page, err := source.Scan(t.Context(), s)
 	if err == nil || errors.Is(err, evaluator.ErrTooMuch) || !strings.Contains(err.Error(), "code 159") {
-		t.Errorf("%d of %d exchanges, more %v, %v; want to be told that the time is up", len(page.Exchanges), rows, page.More, err)
+		t.Errorf("%d of %d exchanges, more %v, %v; want an error that says that the time is up", len(page.Exchanges), rows, page.More, err)
 	}
 }

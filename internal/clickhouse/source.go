@@ -3,7 +3,7 @@
 //
 // What a caller may rely on:
 //
-//   - ClickHouse decides what happened; the process only judges what is read here.
+//   - ClickHouse decides what happened; the process only evaluates what is read here.
 //   - Every query is read-only and has a bound on its time and its result. An answer that was cut
 //     short is an error (see settings).
 //   - A row may exist twice, or once as RUNNING and once as terminal, until parts are merged.
@@ -43,7 +43,7 @@ type Options struct {
 	// fractions are rounded up.
 	QueryTimeout time.Duration
 	// ScanBytes bounds what a scan holds, 64 MiB by default, unless the scan is for a single
-	// exchange: messages and attributes are judged whole, whatever their length.
+	// exchange: messages and attributes are evaluated whole, whatever their length.
 	ScanBytes int
 	// Version is the version of Tocsin, which ClickHouse's query log shows.
 	Version string

@@ -17,7 +17,7 @@ type CheckOptions struct {
 	Watch time.Duration
 	// Every is the pause between two reads, 200 ms by default.
 	Every time.Duration
-	// Settle is how far behind ClickHouse's clock exchanges are judged.
+	// Settle is how far behind ClickHouse's clock exchanges are evaluated.
 	Settle time.Duration
 	// Progress is called with how long the watch has lasted and how many rows it saw. It may be
 	// nil.

@@ -122,7 +122,7 @@ func TestABackupIsRestored(t *testing.T) {
 		}
 		for id, n := range messages {
 			if n > 2 {
-				t.Errorf("%s was told %d times by %s", key, n, id)
+				t.Errorf("%s was notified %d times by %s", key, n, id)
 			}
 			if n == 2 {
 				twice++
@@ -130,7 +130,7 @@ func TestABackupIsRestored(t *testing.T) {
 		}
 	}
 	if twice != 500 {
-		t.Errorf("%d exchanges were told twice, want the 500 between backup and loss", twice)
+		t.Errorf("%d exchanges were sent twice, want the 500 between backup and loss", twice)
 	}
 }
 

@@ -145,7 +145,7 @@ func (u *update) told(from, to, times int) {
 			got += n
 		}
 		if exchange >= from && exchange < to && got != times {
-			u.t.Errorf("%s was told %d times, want %d: %v", key, got, times, messages)
+			u.t.Errorf("%s was notified %d times, want %d: %v", key, got, times, messages)
 		}
 	}
 }

@@ -269,7 +269,7 @@ func TestAnUpdateLosesAndRepeatsNothing(t *testing.T) {
 	u.arrived(paths...)
 	u.makes("/alerts/acknowledge", `{"filter": {}}`)
 
-	// After the restart the replica judges the look-back; it is stopped before that is done, and
+	// After the restart the replica evaluates the look-back; it is stopped before that is done, and
 	// before a tenth of the messages are delivered.
 	u.stop(cmd, log)
 	u.got.refuses.Store(true)

@@ -6,7 +6,7 @@
 //
 //	          beat ┌──┐
 //	               ▼  │           silent for DeadAfter
-//	(no row) ──▶ alive ─┴────────▶ dead: its leases are released, by whoever notices
+//	(no row) ──▶ alive ─┴────────▶ dead: its leases are released, by any replica that notices
 //	   ▲             ▲───── beat ─────┤
 //	   └── leaves ───┘                └── silent for ForgetAfter ──▶ (no row)
 //

@@ -168,7 +168,7 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 			t.Errorf("log %q, want %s", logged, want)
 		}
 		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); m.reaped != want {
-			t.Errorf("told of %+v, want %+v", m.reaped, want)
+			t.Errorf("observed %+v, want %+v", m.reaped, want)
 		}
 		m.pass(time.Hour)
 		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {

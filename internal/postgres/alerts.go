@@ -128,7 +128,7 @@ func pick[T any](list []T, at []int) []T {
 
 // doubt decides whether a commit must expect that some of its alerts exist. Expecting it costs
 // Postgres a seventh of the commit. A look-back often finds known exchanges. A forward scan does
-// not, except if rows are duplicated, share their ids, or are judged again. If the guess is wrong,
+// not, except if rows are duplicated, share their ids, or are evaluated again. If the guess is wrong,
 // a unique constraint fails, and the commit is repeated.
 type doubt struct{ commits atomic.Int32 }
 

@@ -245,12 +245,12 @@ func TestWholeLooksTakeAHundredthOfTheTime(t *testing.T) {
 		took []time.Duration
 		want time.Duration
 	}{
-		"quick":                   {[]time.Duration{quick, quick}, quick * 100},
-		"slow":                    {[]time.Duration{slow, slow}, slow * 100},
-		"slower":                  {[]time.Duration{slow, 2 * slow}, slow * 100},
-		"one stood still":         {[]time.Duration{quick, slow}, quick * 100},
-		"quick again":             {[]time.Duration{slow, slow, quick}, quick * 100},
-		"all stand still forever": {[]time.Duration{time.Hour, time.Hour}, most},
+		"quick":            {[]time.Duration{quick, quick}, quick * 100},
+		"slow":             {[]time.Duration{slow, slow}, slow * 100},
+		"slower":           {[]time.Duration{slow, 2 * slow}, slow * 100},
+		"one was paused":   {[]time.Duration{quick, slow}, quick * 100},
+		"quick again":      {[]time.Duration{slow, slow, quick}, quick * 100},
+		"all hang forever": {[]time.Duration{time.Hour, time.Hour}, most},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

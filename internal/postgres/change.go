@@ -48,7 +48,7 @@ func (c ruleChange) of(ctx context.Context, q *pgq.Queries, rule uuid.UUID) erro
 	return nil
 }
 
-// arm makes a rule begin anew, because it was created, enabled, disabled, or given another fire
+// arm makes a rule start again, because it was created, enabled, disabled, or given another fire
 // mode. An enabled PER_EXCHANGE rule gets a backfill until it reaches the position of its
 // partition, because exchanges that it alerts on may have begun before the cursor.
 func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *rules.Definition) error {
@@ -74,14 +74,14 @@ func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *
 	return nil
 }
 
-// backfillFrom returns the start position of a backfill for a rule that has judged nothing: its
+// backfillFrom returns the start position of a backfill for a rule that has evaluated nothing: its
 // look-back before an instant.
 func backfillFrom(atNS int64, lookBackSeconds int) string {
 	return cursor.Position{StartTimeNS: max(atNS-reachNS(int32(lookBackSeconds)), cursor.MinStartTimeNS)}.String()
 }
 
 // lengthen starts a backfill for a rule with a longer look-back. The partition has already passed
-// part of that range without judging the rule there.
+// part of that range without evaluating the rule there.
 func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
 	d := &edit.Definition
 	if !d.Enabled || d.FireMode != rules.PerExchange || d.LookBackSeconds <= int(was.LookBackSeconds) {
@@ -101,7 +101,7 @@ func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleE
 	if was.Position != nil {
 		own, unreadable := positionOf(was.Position)
 		if unreadable != nil {
-			return nil //nolint:nilerr // the rule fails by it until somebody enables it anew
+			return nil //nolint:nilerr // the rule fails by it until somebody enables it again
 		}
 		if fromNS := baseNS - reachNS(int32(d.LookBackSeconds)); own.StartTimeNS < fromNS {
 			from = *was.Position
@@ -119,7 +119,7 @@ func (c ruleChange) lengthen(ctx context.Context, q *pgq.Queries, edit api.RuleE
 func lengthenUnread(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
 	own, err := positionOf(was.Position)
 	if err != nil || own == nil {
-		return nil //nolint:nilerr // the rule fails by it until somebody enables it anew
+		return nil //nolint:nilerr // the rule fails by it until somebody enables it again
 	}
 	more := reachNS(int32(edit.Definition.LookBackSeconds)) - reachNS(was.LookBackSeconds)
 	from := cursor.Position{StartTimeNS: max(own.StartTimeNS-more, cursor.MinStartTimeNS)}.String()
@@ -129,7 +129,7 @@ func lengthenUnread(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was 
 	return nil
 }
 
-// reachedNS returns the start time before which a rule judges nothing any more, except in its
+// reachedNS returns the start time before which a rule evaluates nothing any more, except in its
 // look-back. It is nil if that is unknown.
 func (c ruleChange) reachedNS(position *string) *int64 {
 	if c.Cursor == nil && position == nil {
@@ -147,7 +147,7 @@ func (c ruleChange) reachedNS(position *string) *int64 {
 	return &reached
 }
 
-// reachNS is how far behind a cursor a rule judges, in nanoseconds.
+// reachNS is how far behind a cursor a rule evaluates, in nanoseconds.
 func reachNS(lookBackSeconds int32) int64 {
 	lookBack := int64(lookBackSeconds) * int64(time.Second)
 	return lookBack + backlog.WaitNS(lookBack)

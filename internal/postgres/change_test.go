@@ -105,7 +105,7 @@ func (e *editor) backfill(id uuid.UUID) string {
 	return one[string](e.tb, e.conn, `select coalesce((select position || coalesce(' ' || until, '') || case when failing then ' failing' else '' end from rule_backfill where rule_id = $1), '')`, id)
 }
 
-// pass moves the judging of the rules to the partition, as a pass does.
+// pass moves the evaluation of the rules to the partition, as a pass does.
 func (e *editor) pass() {
 	e.exec(`update checkpoint set cursor = $1 where partition = $2`, cursor.At(time.Now()).String(), e.partition)
 	e.exec(`delete from rule_backfill`)
@@ -303,7 +303,7 @@ func TestArmingFollowsTheSlowerClock(t *testing.T) {
 	rule := e.create(definition("set back"))
 	e.exec(`update checkpoint set clock_offset_ns = $1`, -time.Hour.Nanoseconds())
 	if edited := e.update(rule, func(d *rules.Definition) { d.Filter.Statuses = []rules.Status{rules.Completed} }); edited.ArmedSinceNS != rule.ArmedSinceNS {
-		t.Errorf("the new condition stands from %d on, before the rule was armed at %d", edited.ArmedSinceNS, rule.ArmedSinceNS)
+		t.Errorf("the new condition is in force from %d on, before the rule was armed at %d", edited.ArmedSinceNS, rule.ArmedSinceNS)
 	}
 }
 

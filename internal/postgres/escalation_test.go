@@ -153,7 +153,7 @@ func TestAnAlertEscalatesStepByStep(t *testing.T) {
 	e.exec(t, `update webhook set events = '{RESOLVED}' where name in ('pager', 'boss')`)
 	e.act(alerts.Resolve)
 	if got := column(t, e.conn, `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'RESOLVED' order by 1`); !slices.Equal(got, []string{"boss", "pager"}) {
-		t.Errorf("%v are told of the end", got)
+		t.Errorf("%v are notified of the end", got)
 	}
 }
 
@@ -389,7 +389,7 @@ func TestActionBeforeTheStepPreventsIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := <-escalated; err == nil {
-					t.Error("whoever died has no error")
+					t.Error("the process that died has no error")
 				}
 			} else if _, err := tx.Exec(ctx, meanwhile); err != nil {
 				t.Fatal(err)

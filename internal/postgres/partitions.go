@@ -23,9 +23,9 @@ import (
 //
 // A move is one transaction. It waits for commits and changes of rules under way, and later ones
 // wait for it. It raises the revision of each partition that receives tenants. So a commit made
-// from the earlier state is refused, and the replica that evaluates the partition judges the whole
-// look-back again. What the giving partition still had to judge before that is added to the
-// backfill mark of the receiving one. So nothing is left out, and what is judged twice already has
+// from the earlier state is refused, and the replica that evaluates the partition evaluates the whole
+// look-back again. What the giving partition still had to evaluate before that is added to the
+// backfill mark of the receiving one. So nothing is left out, and what is evaluated twice already has
 // its alert.
 type Partitions struct{ db *DB }
 
@@ -298,7 +298,7 @@ func (m *move) shareOf(tenant string) *pgq.Checkpoint {
 	return nil
 }
 
-// receive makes a partition judge what its new tenants still have to be judged for. If the
+// receive makes a partition evaluate what its new tenants still have to be evaluated for. If the
 // partition has a cursor, it keeps it. If the cursor of the giving partition is further behind, the
 // range between both, with the look-back, is added to the mark.
 func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {

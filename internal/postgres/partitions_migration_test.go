@@ -83,7 +83,7 @@ func TestMigrationCarriesProgressOver(t *testing.T) {
 	window := b.rule("acme", "counts", counting, true, `cursor = $2`, b.behind(9*hour).String())
 	broken := b.rule("acme", "broken", perExchange, true, `cursor = 'nonsense'`)
 	slow := b.rule("acme", "far behind", perExchange, true, `cursor = $2, owed_from_ns = $3`, b.behind(hour).String(), b.ns(4*hour))
-	// Its look-back is from an outage: what it has to judge begins long before what its look-back
+	// Its look-back is from an outage: what it has to evaluate begins long before what its look-back
 	// reaches from its cursor.
 	ahead := b.rule("initech", "other tenant", perExchange, true, `cursor = $2, owed_from_ns = $3`, b.behind(5*second).String(), b.ns(6*hour))
 	b.exec(`update rule set look_back_seconds = 7200 where rule_id = $1`, slow)

@@ -19,7 +19,7 @@ type progress struct {
 	cursor       *string
 	fromNS, atNS *int64
 	// position and until are those of the rule's own backfill. position is nil if there is no
-	// backfill; until is nil while the partition does not judge the rule.
+	// backfill; until is nil while the partition does not evaluate the rule.
 	position, until *string
 	failing         bool
 	lookBackSeconds int32
@@ -27,9 +27,9 @@ type progress struct {
 
 // reached is how far a rule has come.
 type reached struct {
-	// at is the position up to which the rule has judged; nil before the first pass.
+	// at is the position up to which the rule has evaluated; nil before the first pass.
 	at *cursor.Position
-	// backfillNS is the start time of the earliest exchange behind at that is still to be judged;
+	// backfillNS is the start time of the earliest exchange behind at that is still to be evaluated;
 	// nil if there is none.
 	backfillNS *int64
 }

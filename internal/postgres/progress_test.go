@@ -48,7 +48,7 @@ func TestHealthReportsProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// None judges what the partition marked an hour ago.
+	// None evaluates what the partition marked an hour ago.
 	mark := now.Add(-5*time.Second).UnixNano() - reach
 	for _, want := range []struct {
 		rule   rules.Rule

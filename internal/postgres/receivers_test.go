@@ -186,7 +186,7 @@ func TestWhatWaitsGoesWhereAPersonHasCorrectedIt(t *testing.T) {
 			n.settled(sent("to 2"), notify.Outcome{Verdict: notify.VerdictRetry, StatusCode: 503})
 			edit(func(w *notify.Webhook) { w.Name = "renamed" })
 			if again := sent("to 2"); again.Fresh {
-				t.Errorf("%s: after another name the body is made anew", what)
+				t.Errorf("%s: after another name the body is made again", what)
 			}
 		}
 	}

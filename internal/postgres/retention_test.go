@@ -18,13 +18,13 @@ func TestRetentionSparesWhatMayBeRaisedAgain(t *testing.T) {
 		args []any
 		gone int
 	}{
-		"judged long since":                {`select`, nil, 1},
-		"the partition is behind":          {`update checkpoint set cursor = $1`, []any{old}, 0},
-		"the partition has a backfill":     {`update checkpoint set backfill_from_ns = 5, backfill_cursor_ns = 5`, nil, 0},
-		"the rule is behind":               {`insert into rule_backfill (rule_id, position, until) select rule_id, $1, $1 from rule`, []any{old}, 0},
-		"the cursor cannot be read":        {`update checkpoint set cursor = 'nonsense'`, nil, 0},
-		"the position cannot be read":      {`insert into rule_backfill (rule_id, position) select rule_id, 'nonsense' from rule`, nil, 0},
-		"the partition has judged nothing": {`update checkpoint set cursor = null`, nil, 0},
+		"evaluated long since":                {`select`, nil, 1},
+		"the partition is behind":             {`update checkpoint set cursor = $1`, []any{old}, 0},
+		"the partition has a backfill":        {`update checkpoint set backfill_from_ns = 5, backfill_cursor_ns = 5`, nil, 0},
+		"the rule is behind":                  {`insert into rule_backfill (rule_id, position, until) select rule_id, $1, $1 from rule`, []any{old}, 0},
+		"the cursor cannot be read":           {`update checkpoint set cursor = 'nonsense'`, nil, 0},
+		"the position cannot be read":         {`insert into rule_backfill (rule_id, position) select rule_id, 'nonsense' from rule`, nil, 0},
+		"the partition has evaluated nothing": {`update checkpoint set cursor = null`, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -121,7 +121,7 @@ func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d
 
 // Update replaces a definition:
 //
-//   - Enabling a rule, or giving it another fire mode, arms it anew.
+//   - Enabling a rule, or giving it another fire mode, arms it again.
 //   - A new scope or filter applies to exchanges that end after the edit; the former one applies to
 //     those that ended before.
 //   - Any other edit leaves the progress of the rule unchanged.
@@ -178,7 +178,7 @@ func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, e
 	if err := endUncounted(ctx, q, tenant, edit); err != nil {
 		return err
 	}
-	// What ended under the other fire mode was judged under it and is not judged again. The same
+	// What ended under the other fire mode was evaluated under it and is not evaluated again. The same
 	// holds for what ended under a condition that cannot be read any more.
 	former, unreadable := erasBefore(was)
 	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode || unreadable != nil {
@@ -330,7 +330,7 @@ func (c ruleChange) delete(ctx context.Context, q *pgq.Queries, tenant string, i
 	return q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: id})
 }
 
-// restart makes a rule begin anew that was enabled or disabled.
+// restart makes a rule start again that was enabled or disabled.
 func (c ruleChange) restart(ctx context.Context, q *pgq.Queries, rule *rules.Rule) error {
 	if err := q.AlertDropPending(ctx, rule.ID); err != nil {
 		return err
@@ -417,7 +417,7 @@ func erasBefore(was pgq.RuleLockRow) ([]rules.Era, error) {
 	return append(eras, stands), nil
 }
 
-// turn begins an era if an edit changes the condition. Exchanges that ended before are judged by
+// turn begins an era if an edit changes the condition. Exchanges that ended before are evaluated by
 // the former condition, which is kept as long as it may be needed.
 func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow, eras []rules.Era) error {
 	ended := &eras[len(eras)-1]

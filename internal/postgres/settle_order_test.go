@@ -32,19 +32,19 @@ func TestASlackMessageIsEnteredWhileSomebodyActs(t *testing.T) {
 			Message:  &notify.Message{Posted: notify.Posted{Channel: "C1", TS: "1.1"}, AlertID: n.alert, Reason: notify.ReasonFired, Shown: "FIRING"},
 		}})
 		if err == nil && done[0].Fenced {
-			t.Error("the claim did not stand")
+			t.Error("the claim was not valid")
 		}
 		settled <- err
 	}()
 	n.waits(t)
 	if _, err := tx.Exec(t.Context(), `select from outbox where notification_id = $1 for no key update`, id); err != nil {
-		t.Errorf("whoever acts on the alert: %v", err)
+		t.Errorf("a person acts on the alert: %v", err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := <-settled; err != nil {
-		t.Errorf("whoever stores the outcome: %v", err)
+		t.Errorf("the outcome is stored: %v", err)
 	}
 	if got := one[int](t, n.conn, `select count(*) from slack_message`); got != 1 {
 		t.Errorf("%d messages are entered", got)

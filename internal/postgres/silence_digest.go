@@ -22,8 +22,8 @@ import (
 //
 // A transaction that writes messages locks the silences in force (FOR SHARE) before it decides, and
 // settles what they suppress at the instant of the decision. The sweep comes after the end of the
-// range and locks exclusively. So whoever decided within the range has committed by then. Whoever
-// comes later waits, reads the changed row and a new instant, and decides by that.
+// range and locks exclusively. So a transaction that decided within the range has committed by then. A later
+// one waits, reads the changed row and a new instant, and decides by that.
 //
 // A change of a silence holds the same lock. It first writes the digests that are due, and then
 // plans the next ones (silences.PlanDigests).

@@ -34,7 +34,7 @@ type alone struct {
 const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
 
 // planOnce is for statements whose plan does not depend on their arguments. Otherwise each
-// connection would plan each of them anew for the first five executions.
+// connection would plan each of them again for the first five executions.
 const planOnce = `; set local plan_cache_mode = force_generic_plan`
 
 // beginBatch also bounds how long a batch waits for a lock: one locked row must not hold up all the

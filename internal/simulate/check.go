@@ -43,7 +43,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	known := t.alerts[id]
 	if !there {
 		if known != nil && t.inFailover {
-			known.routed, known.stepOf, known.snooze, known.notifiedAt, known.ends = nil, nil, nil, time.Time{}, nil // where it comes back, it is routed anew
+			known.routed, known.stepOf, known.snooze, known.notifiedAt, known.ends = nil, nil, nil, time.Time{}, nil // where it comes back, it is routed again
 		}
 		if known != nil && known.exists {
 			known.exists = false

@@ -28,7 +28,7 @@ type look struct {
 	firstNS, lastNS int64
 	untilNS         int64
 	tenants         []string
-	// follows says that whoever asked remembers what the look before it has shown.
+	// follows says that the process remembers what its look before this one showed.
 	follows bool
 }
 
@@ -42,7 +42,7 @@ const (
 )
 
 // watched notes that a partition's source was watched. Where its clock went back by more than a
-// pause, the watch begins anew, by the clock as it is now.
+// pause, the watch starts again, by the clock as it is now.
 func (t *truth) watched(p *process, q *watch.ArrivalsQuery) {
 	was := t.watches[q.Tenants.Index]
 	if was == nil {
@@ -91,7 +91,7 @@ func (t *truth) unwatched() {
 }
 
 // lateness returns how late exchanges of a partition became visible within the last hour, as
-// whoever watched has seen it: one look found no server that showed an exchange which had
+// the process that watched saw it: one look found no server that showed an exchange which had
 // ended, and a later one of the same process found none that did not.
 func (t *truth) lateness(partition uint32) int64 {
 	w, most := t.watches[partition], latenessLeast

@@ -201,8 +201,8 @@ func (t *truth) sends(s *sending) {
 	t.sent[s.id.String()] = append(t.sent[s.id.String()], s)
 }
 
-// checkClaim holds that whoever goes on with an attempt, after a look at its clock, has the claim still: only what
-// it cannot know may have ended that earlier.
+// checkClaim checks that a process that continues an attempt, after a look at its clock, still has the claim. Only what
+// it cannot know may have ended the claim earlier.
 func (w *world) checkClaim(p *process, d *notify.Delivery) {
 	m, _ := w.db.Message(d.NotificationID)
 	if m.Row == nil || m.Row.Token == d.Token && m.Row.DueAt.After(w.pgNow()) {
@@ -260,7 +260,7 @@ func (w *world) claimsOf(list []notify.Settlement) []*model.OutboxRow {
 	return claims
 }
 
-// checkFenced holds that whoever has lost its claim settles nothing, but for a message that
+// checkFenced checks that a process that has lost its claim settles nothing, except a message that
 // has arrived.
 func (w *world) checkFenced(list []notify.Settlement, before []*model.OutboxRow) {
 	for i := range list {

@@ -112,7 +112,7 @@ func (t *truth) planDigests(id uuid.UUID, is *silenceTruth) {
 		return
 	}
 	if t.inFailover {
-		// What it owed before is as before; what it owes now is in the store.
+		// What was open before is as before; what is open now is in the store.
 		plan := t.w.db.SilencePlan(id)
 		for n := len(d.ends); n > 0 && d.ends[n-1].atNS > plan.From.UnixNano(); n-- {
 			d.ends = d.ends[:n-1]
@@ -187,7 +187,7 @@ func (t *truth) digestFor(s *suppressedTruth) uuid.UUID {
 }
 
 // checkDigests holds, when everything is at rest, that each suppressed message is listed in the digest
-// in which it belongs, and in none if its silence owes none.
+// in which it belongs, and in none if its silence sends none.
 func (w *world) checkDigests() {
 	for id, s := range w.truth.suppressed {
 		m, there := w.db.Message(id)

@@ -57,7 +57,7 @@
 //     A message is suppressed when it is written where a silence is in force that is about its
 //     alert, and nowhere else.
 //   - P4: the state of an alert is what people made it, or it is resolved by what its rule says: it
-//     is as old, or a server showed evidence. Whoever heard of it is notified of that once where the
+//     is as old, or a server showed evidence. Each webhook that was notified of it is notified of that once if the
 //     rule says so. In the end, none is open that age or evidence resolves.
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule

@@ -49,7 +49,7 @@ type truth struct {
 	measured map[int]time.Time
 	// silences are those that people began, as they are stored.
 	silences map[uuid.UUID]silenceTruth
-	// digests is which digests each silence owes, and suppressed are the messages that silences suppressed. latest
+	// digests is which digests each silence has to send, and suppressed are the messages that silences suppressed. latest
 	// is the latest instant that Postgres's clock has shown.
 	digests    map[uuid.UUID]*digestTruth
 	suppressed map[uuid.UUID]*suppressedTruth
@@ -124,7 +124,7 @@ type ruleEntry struct {
 	version, changed int64
 	def              rules.Definition
 	armedNS          int64
-	// arms says that the rule begins anew, turns that another condition decides from here on.
+	// arms says that the rule starts again, turns that another condition decides from here on.
 	arms, turns bool
 }
 

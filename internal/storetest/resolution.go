@@ -172,7 +172,7 @@ func resolutionTaken(l *law) {
 }
 
 // resolvedAfterQuiet has an alert be acknowledged for so long when quiet hours end that its message is of no use
-// any more. Whoever has not heard of the alert then is not notified of its end either.
+// any more. A webhook that was not notified of the alert by then is not notified of its end either.
 func resolvedAfterQuiet(l *law) {
 	l.quietWebhook()
 	l.resolves(byCorrelation())
@@ -198,7 +198,7 @@ func resolvedInSilence(l *law) {
 	ids := l.alertsRaised(1)
 	l.must(l.EndSilence(id))
 	l.equal("resolved", l.proven(l.take(), ids...), 1)
-	// Whoever has not heard of an alert is not notified of its end.
+	// A webhook that was not notified of an alert is not notified of its end.
 	l.equal("suppressed by", l.SuppressedBy(l.end(ids[0])), id)
 	heard := l.alertsRaised(1)
 	id = l.silence("another", 0, orders())

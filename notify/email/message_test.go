@@ -117,7 +117,7 @@ func TestNothingBecomesAHeader(t *testing.T) {
 		var got []string
 		for name, values := range head {
 			if len(values) != 1 {
-				t.Fatalf("%s stands %d times", name, len(values))
+				t.Fatalf("%s occurs %d times", name, len(values))
 			}
 			got = append(got, name)
 		}

@@ -26,7 +26,7 @@ type Report struct {
 func (p *Preset) Check() Report { return p.check(samples{}) }
 
 // samples are messages about the worst samples of exchanges, by event, of the events that were asked for. They are large and
-// take long to make: whoever tries several presets makes them once, and nobody keeps them.
+// take long to make: a caller that tries several presets makes them once, and does not keep them.
 type samples map[Event][]*Message
 
 func (s samples) of(event Event) []*Message {

@@ -166,7 +166,7 @@ func TestStoredBodiesAreFilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(content, []byte(inputs["routingKey"])); n != 1 {
-		t.Errorf("the key stands %d times in %s", n, content)
+		t.Errorf("the key occurs %d times in %s", n, content)
 	}
 	var sent struct {
 		RoutingKey string `json:"routing_key"` //nolint:tagliatelle // PagerDuty's

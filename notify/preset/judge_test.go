@@ -63,7 +63,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s, %s: %s after %v; want %s after %v", test.preset, test.what, got.Verdict, got.Wait, test.want, test.wait)
 		}
 		if got.Verdict == notify.VerdictGone && got.Remedy == "" {
-			t.Errorf("%s, %s: nobody is told what to do", test.preset, test.what)
+			t.Errorf("%s, %s: the outcome does not say what to do", test.preset, test.what)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 // the URL, headers and body for each event, the limits of the receiver's fields, and the meanings
 // of its answers. The files of this package are part of the program; operators add their own. A
 // preset contains no code, and the dispatcher does not know about presets: a preset only renders
-// and judges.
+// and checks.
 //
 // A body is a tree whose texts are Mustache templates ([template.InPreset]). Empty parts are left
 // out. Beyond templates there are eight mappings with a "$" key:

@@ -125,7 +125,7 @@ func golden(t *testing.T, name string, body []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), pretty.String()); diff != "" {
-		t.Errorf("%s differs; go test -update writes it anew (-want +got):\n%s", path, diff)
+		t.Errorf("%s differs; go test -update writes it again (-want +got):\n%s", path, diff)
 	}
 }
 

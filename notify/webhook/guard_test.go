@@ -153,7 +153,7 @@ func TestRebindingIsGuardedThroughAProxy(t *testing.T) {
 			t.Errorf("of a public address: %+v, want that the proxy refuses", o)
 		}
 		if asked := f.was(); !strings.HasPrefix(asked, "CONNECT 93.184.216.34:8443 ") {
-			t.Errorf("the proxy was asked %q, want the address that was judged", asked)
+			t.Errorf("the proxy was asked %q, want the address that was checked", asked)
 		}
 		address.Store(&private)
 		wantRefusal(t, send(t, s, d))

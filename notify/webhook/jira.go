@@ -38,8 +38,8 @@ const jiraTimeout = 30 * time.Second
 // is nothing to do except for creating it. The search index lags by some seconds, so a repeat waits
 // longer.
 //
-// Before each call, and once more when what is to be written leaves, it asks whether the claim still stands: whoever has it by
-// now may create the issue. A connection may be made between the two, and the process may have stood still.
+// Before each call, and once more when what is to be written leaves, it asks whether the claim is still valid: the process that has it by
+// now may create the issue. A connection may be made between the two, and the process may have been paused.
 func (s *Sender) jira(parent context.Context, t *target, p *preset.Preset, d *notify.Delivery, at time.Time) (o notify.Outcome) {
 	began := s.now()
 	defer func() {

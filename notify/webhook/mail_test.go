@@ -297,7 +297,7 @@ func TestNothingKeptOfAnEMailShowsASecret(t *testing.T) {
 		p.server.Say(step, mailtest.Answer{Code: code, Text: "5.0.0 " + word.Draw(rt, "before") + form + word.Draw(rt, "after")})
 		o := p.sender.Send(t.Context(), d)
 		if o.Verdict == notify.VerdictDelivered && step != mailtest.Recipient {
-			rt.Fatalf("%s was not answered as told: %+v", step, o)
+			rt.Fatalf("%s was not answered as specified: %+v", step, o)
 		}
 		kept, err := json.Marshal(map[string]any{"outcome": o, "head": p.sender.Head(d)})
 		if err != nil {

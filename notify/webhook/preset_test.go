@@ -109,7 +109,7 @@ func TestAReceiverThatAsksForMoreKeepsItsMessages(t *testing.T) {
 }
 
 // TestMessagesFollowTheirAlert: a preset of one's own has Discord edit what it has posted, also
-// where the answer with its id is long, and post anew once a person has deleted it. Where the
+// where the answer with its id is long, and post again once a person has deleted it. Where the
 // answer was lost, nothing is known.
 func TestMessagesFollowTheirAlert(t *testing.T) {
 	t.Parallel()
@@ -188,7 +188,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 		head := s.sender.Head(d)
 		for _, kept := range []string{o.Response, o.Error, string(d.Body.Content), head.Host} {
 			if strings.Contains(kept, secretToken) {
-				t.Errorf("%s: the token stands in %q", test.what, kept)
+				t.Errorf("%s: the token is in %q", test.what, kept)
 			}
 		}
 	}

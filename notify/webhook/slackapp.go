@@ -100,7 +100,7 @@ func (c *slackCall) content() ([]byte, error) {
 // notTheAPI is said of an answer in which nothing is the Web API's.
 const notTheAPI = "the answer is not from Slack's API"
 
-// byWebAPI judges the answer of a method. The part that was read decides what became of the
+// byWebAPI checks the answer of a method. The part that was read decides what became of the
 // message, even if the rest did not arrive.
 func byWebAPI(byStatus notify.Verdict, a answer) (verdict notify.Verdict, said string, posted *notify.Posted) {
 	parsed, ok := slack.ReadAnswer(a.body)

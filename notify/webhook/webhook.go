@@ -165,7 +165,7 @@ func refused(t *target, err error) notify.Outcome {
 // stopped is the outcome of an attempt whose claim expired before anything was done.
 func stopped(err error) notify.Outcome { return notify.NotMade("Not sent: " + err.Error()) }
 
-// attempt makes a call and judges the result.
+// attempt makes a call and checks the result.
 func (s *Sender) attempt(ctx context.Context, t *target, w *notify.Webhook, r *http.Request, at time.Time) notify.Outcome {
 	o, _ := s.exchange(ctx, t, w, r, at)
 	return o

@@ -28,7 +28,7 @@ func outage(ctx context.Context, b bench) ([]report.Result, error) {
 		Unit: fmt.Sprintf("an outage of an hour, with %s failures", report.Number(float64(count/failedEvery))),
 		Notes: []string{
 			about, fmt.Sprintf("Each takes %d messages a second (the webhook's rate).", outageRate),
-			"The cursor stands an hour back, the rules were armed before that. The replica runs while ClickHouse is cut off; all times run from the instant at which it can be reached again. From then on a new failure is written every 100 ms.",
+			"The cursor is an hour back, the rules were armed before that. The replica runs while ClickHouse is cut off; all times run from the instant at which it can be reached again. From then on a new failure is written every 100 ms.",
 			"The rates allow as long as the receiver with most messages takes at its rate.",
 		},
 	}

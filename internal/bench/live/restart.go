@@ -86,7 +86,7 @@ func (b bench) restarted(ctx context.Context, count int64) (s second, err error)
 			}
 			return false, err
 		}
-		// The first commit after a start stores what is to be judged as the backfill mark.
+		// The first commit after a start stores what is to be evaluated as the backfill mark.
 		caughtUp, err := world.CaughtUp(ctx, held.UnixNano())
 		if caughtUp {
 			done = time.Now()

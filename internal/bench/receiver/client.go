@@ -37,7 +37,7 @@ func (c *Client) Failed(ctx context.Context, book string) (ids map[string]bool, 
 	return ids, err
 }
 
-// URL returns the address of a book whose messages are told apart by webhook-id.
+// URL returns the address of a book whose messages are distinguished by webhook-id.
 func (c *Client) URL(book string) string { return c.Base + "/id/" + book }
 
 // ExecutionURL returns the address of a book whose messages name an exchange.

@@ -122,7 +122,7 @@ func draw(path, title string, bars []bar, target bool) error {
 		}
 		p.Add(chart, spread)
 		// Names are above their bars: beside them they would need a width that
-		// depends on the fonts of whoever looks.
+		// depends on the reader's fonts.
 		names.XYs, names.Labels = append(names.XYs, plotter.XY{X: 0, Y: at + 0.36}), append(names.Labels, b.name)
 		values.XYs, values.Labels = append(values.XYs, plotter.XY{X: max(b.high, b.value), Y: at - 0.04}), append(values.Labels, b.label)
 		p.X.Max = max(p.X.Max, 1.35*max(b.high, b.value))

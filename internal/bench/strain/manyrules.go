@@ -50,10 +50,10 @@ func (c *crowd) String() string {
 // manyRules is B7: the same new exchanges, evaluated by ever more rules.
 func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
-		ID: "B7", Title: "Rules: 1,000 new exchanges, judged by ever more rules", Unit: "a pass",
+		ID: "B7", Title: "Rules: 1,000 new exchanges, evaluated by ever more rules", Unit: "a pass",
 		Notes: []string{
 			"One rule matches every exchange, and has no webhook; the others, each for an application and a route of its own and with an expression, match none. So each pass raises the same 1,000 alerts.",
-			"Every pass judges by all rules. What is measured begins when the exchanges are visible, shortly after a pass, and ends when the next one has ended; a pass takes what the replica's own histogram says.",
+			"Every pass evaluates all rules. What is measured begins when the exchanges are visible, shortly after a pass, and ends when the next one has ended; a pass takes what the replica's own histogram says.",
 			"Of the rules of all kinds one in five is over a window, as many of each mode, over one minute and over five, grouped by route, application, environment and attribute; each pass evaluates all of them. They are compared with fewer of the same kinds: how many queries a pass takes depends on these.",
 		},
 	}

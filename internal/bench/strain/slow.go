@@ -64,7 +64,7 @@ func slowReceivers(ctx context.Context, b bench) ([]report.Result, error) {
 			report.Of("p99 over p99 alone", "×", lab.Ratios(beside, alone, p99), report.AtMost(1.2)),
 		},
 		Notes: []string{
-			"The rate is that of a drain of as many PENDING messages for each webhook. The latency is that of an exchange each 20 ms, told to all of them.",
+			"The rate is that of a drain of as many PENDING messages for each webhook. The latency is that of an exchange each 20 ms, sent to all of them.",
 			"The tenth takes each message and never answers; its timeout is 10 s, the default, and so is its breaker.",
 		},
 	}}, err

@@ -1,6 +1,6 @@
 // Package oteltest tests the preset otel_traces with the OpenTelemetry Collector itself. One test
 // uses only its ClickHouse exporter: the exporter creates its table and writes spans, Tocsin checks
-// the table, reads the spans and judges them. The other runs a Collector, assembled from the OTLP
+// the table, reads the spans and checks them. The other runs a Collector, assembled from the OTLP
 // receiver, the batch processor and that exporter, to which OpenTelemetry's SDK sends spans.
 //
 // It is a module of its own, because the Collector requires more than a hundred modules, none of

@@ -157,7 +157,7 @@ type BackfillBeginParams struct {
 	Position string
 }
 
-// Makes a rule read again, from a position, what its partition has judged.
+// Makes a rule read again, from a position, what its partition has evaluated.
 func (q *Queries) BackfillBegin(ctx context.Context, arg BackfillBeginParams) error {
 	_, err := q.db.Exec(ctx, backfillBegin, arg.RuleID, arg.Position)
 	return err

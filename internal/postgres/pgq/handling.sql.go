@@ -204,7 +204,7 @@ type SnoozeEndParams struct {
 }
 
 // Ends the snooze of an alert that the transaction has locked, unless another transaction ended it
-// first or somebody has set it anew.
+// first or somebody has set it again.
 func (q *Queries) SnoozeEnd(ctx context.Context, arg SnoozeEndParams) (int64, error) {
 	result, err := q.db.Exec(ctx, snoozeEnd, arg.AlertID, arg.Now)
 	if err != nil {

@@ -69,7 +69,7 @@ type RuleArmParams struct {
 	RuleID       uuid.UUID
 }
 
-// Arms a rule anew: exchanges that ended before that instant are not judged.
+// Arms a rule again: exchanges that ended before that instant are not evaluated.
 func (q *Queries) RuleArm(ctx context.Context, arg RuleArmParams) error {
 	_, err := q.db.Exec(ctx, ruleArm, arg.ArmedSinceNs, arg.RuleID)
 	return err
@@ -504,7 +504,7 @@ type RuleTurnParams struct {
 	RuleID       uuid.UUID
 }
 
-// Starts an era: another condition judges what ends from now on.
+// Starts an era: another condition evaluates what ends from now on.
 func (q *Queries) RuleTurn(ctx context.Context, arg RuleTurnParams) error {
 	_, err := q.db.Exec(ctx, ruleTurn, arg.ArmedSinceNs, arg.Former, arg.RuleID)
 	return err

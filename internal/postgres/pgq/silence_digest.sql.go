@@ -69,8 +69,8 @@ type SilenceDigestLockParams struct {
 	Now       *time.Time
 }
 
-// Locks a silence whose digests are due. Whoever has decided by it before that instant has committed
-// by then; whoever comes later waits, and decides by a later instant.
+// Locks a silence whose digests are due. A transaction that decided by it before that instant has
+// committed by then; a later one waits, and decides by a later instant.
 func (q *Queries) SilenceDigestLock(ctx context.Context, arg SilenceDigestLockParams) (Silence, error) {
 	row := q.db.QueryRow(ctx, silenceDigestLock, arg.SilenceID, arg.Now)
 	var i Silence

@@ -17,13 +17,13 @@ with waiting as (
     select t.notification_id from outbox t
     where t.webhook_id = $1 and t.body_at is not null
     for update skip locked
-), anew as (
+), again as (
     update outbox o set body_at = null from waiting w where o.notification_id = w.notification_id
 )
 delete from notification_body b using waiting w where b.notification_id = w.notification_id
 `
 
-// Has the messages of a webhook that wait for another attempt rendered anew: their bodies hold what a
+// Has the messages of a webhook that wait for another attempt rendered again: their bodies hold what a
 // person had entered for the receiver before. Nobody is waited for who claims or settles one at this instant.
 func (q *Queries) WebhookBodiesForget(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, webhookBodiesForget, webhookID)

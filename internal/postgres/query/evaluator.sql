@@ -208,7 +208,7 @@ where (b.position, b.until, b.failing, b.refused_from_ns, b.refused_to_ns)
       is distinct from (excluded.position, excluded.until, excluded.failing, excluded.refused_from_ns, excluded.refused_to_ns);
 
 -- name: BackfillBegin :exec
--- Makes a rule read again, from a position, what its partition has judged.
+-- Makes a rule read again, from a position, what its partition has evaluated.
 insert into rule_backfill (rule_id, position, failing) values (@rule_id, @position, false)
 on conflict (rule_id) do update set position = excluded.position, until = null;
 

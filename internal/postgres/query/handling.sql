@@ -45,7 +45,7 @@ limit @most;
 
 -- name: SnoozeEnd :execrows
 -- Ends the snooze of an alert that the transaction has locked, unless another transaction ended it
--- first or somebody has set it anew.
+-- first or somebody has set it again.
 delete from alert_snooze where alert_id = @alert_id and until <= coalesce(sqlc.narg(now)::timestamptz, now());
 
 -- name: SnoozeTargets :many

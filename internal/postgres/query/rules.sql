@@ -64,7 +64,7 @@ where rule_id = @rule_id;
 update rule set enabled = @enabled, version = version + 1, updated_at = now() where rule_id = @rule_id;
 
 -- name: RuleArm :exec
--- Arms a rule anew: exchanges that ended before that instant are not judged.
+-- Arms a rule again: exchanges that ended before that instant are not evaluated.
 update rule_state
 set armed_since_ns = @armed_since_ns, former = '[]', problem = null, problem_at = null
 where rule_id = @rule_id;
@@ -73,7 +73,7 @@ where rule_id = @rule_id;
 update rule_state set problem = null, problem_at = null where rule_id = @rule_id;
 
 -- name: RuleTurn :exec
--- Starts an era: another condition judges what ends from now on.
+-- Starts an era: another condition evaluates what ends from now on.
 update rule_state
 set armed_since_ns = @armed_since_ns, former = @former, problem = null, problem_at = null
 where rule_id = @rule_id;

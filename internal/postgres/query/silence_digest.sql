@@ -7,8 +7,8 @@ order by digest_at, silence_id
 limit @most;
 
 -- name: SilenceDigestLock :one
--- Locks a silence whose digests are due. Whoever has decided by it before that instant has committed
--- by then; whoever comes later waits, and decides by a later instant.
+-- Locks a silence whose digests are due. A transaction that decided by it before that instant has
+-- committed by then; a later one waits, and decides by a later instant.
 select * from silence
 where silence_id = @silence_id and digest_at is not null and digest_at <= coalesce(sqlc.narg(now)::timestamptz, clock_timestamp())
 for update;

@@ -12,8 +12,8 @@
 // away by [Guard], so that a test shows that the simulation notices.
 package model
 
-// Guard is what keeps a promise inside Postgres. A model without it goes wrong, and whoever
-// watches it has to notice.
+// Guard is what keeps a promise inside Postgres. Without it, the model breaks the promise, and the
+// checker has to notice.
 type Guard string
 
 // The guards.
@@ -81,7 +81,7 @@ const (
 	SilencesTenant Guard = "silences-of-the-tenant"
 	// SilencesEnd has it leave out what is over.
 	SilencesEnd Guard = "silences-end"
-	// SilenceDigestsPlanned plans the digests of a silence anew where it is changed or ended, and
+	// SilenceDigestsPlanned plans the digests of a silence again where it is changed or ended, and
 	// SilenceDigestsRecur plans the next ones where some are written.
 	SilenceDigestsPlanned Guard = "silence-digests-planned"
 	SilenceDigestsRecur   Guard = "silence-digests-recur"
@@ -109,7 +109,7 @@ const (
 	EscalationWaits  Guard = "escalation-waits"
 	// EscalationCounts has the minutes of steps count from when somebody was notified of the alert.
 	EscalationCounts Guard = "escalation-counts"
-	// QuietHeld has whoever writes messages look at quiet hours, QuietCritical lets what is critical pass, and
+	// QuietHeld has every writer of messages look at quiet hours, QuietCritical lets what is critical pass, and
 	// QuietHealth what is about Tocsin itself.
 	QuietHeld     Guard = "quiet-held"
 	QuietCritical Guard = "quiet-critical"

@@ -123,7 +123,7 @@ func TestWhatOthersPublishIsNoProof(t *testing.T) {
 	})
 	defer group.Wait()
 	if _, err := driver.Subscribe(ctx); err == nil {
-		t.Error("a subscription stands that hears nothing of what is published")
+		t.Error("a subscription exists that receives nothing")
 	}
 	cancel()
 }

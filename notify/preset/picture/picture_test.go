@@ -16,7 +16,7 @@ import (
 	"tocsin/notify/template"
 )
 
-var _ = flag.Bool("update", false, "draw the pictures of docs/pictures/receivers anew")
+var _ = flag.Bool("update", false, "draw the pictures of docs/pictures/receivers again")
 
 // TestPicturesShowWhatIsSent checks that the pictures of the handbook are up to date, and show
 // title and message of the alert. make receiver-pictures draws them again.

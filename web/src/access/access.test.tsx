@@ -126,7 +126,7 @@ test("a provider comes first, and knows where to return to", async () => {
 test.each([
   ["unavailable", "The sign-in cannot be checked right now. Try again."],
   ["provider", "The provider is not available. See Tocsin's log for the reason."],
-])("what went wrong on the way from a provider is told: %s", async (kind, words) => {
+])("an error of a provider is shown: %s", async (kind, words) => {
   globalThis.history.replaceState(null, "", `/?sign-in-problem=${kind}`);
   onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
   server.use(signedOut({ setupNeeded: true, provider: { name: "Example", url: "/api/auth/oidc/start" } }));
@@ -134,7 +134,7 @@ test.each([
   expect(await screen.findByRole("alert")).toHaveTextContent(words);
 });
 
-test("who is no administrator is told so", async () => {
+test("a user who is no administrator is refused with the reason", async () => {
   server.use(
     http.get(api("/me"), () => HttpResponse.json({ ...ada, role: "viewer" })),
     http.get(api("/users"), () => problem(403, { code: "forbidden", detail: "This needs the role admin" })),
@@ -173,7 +173,7 @@ test("a token is shown once", async () => {
   expect(await screen.findByText("tcn_…wxyz")).toBeVisible();
 });
 
-test("whoever comes from a provider is not offered a password", async () => {
+test("a user of a provider is not offered a password", async () => {
   server.use(
     http.get(api("/me"), () => HttpResponse.json({ ...ada, hasPassword: false, issuer: "https://login.example.com" })),
   );

@@ -14,7 +14,7 @@ const entry = (change: Partial<AuditEntry>): AuditEntry => ({
   ...change,
 });
 
-test("deeds are told in words", () => {
+test("actions are described in words", () => {
   expect(deed(entry({ objectName: "Order failed" }))).toBe("changed rule “Order failed”");
   expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
   expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
@@ -22,13 +22,13 @@ test("deeds are told in words", () => {
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
 });
 
-test("a silence that was ended is told as such", () => {
+test("a silence that was ended is shown as such", () => {
   const silence = { objectKind: "silence", objectName: "ERP maintenance" };
   expect(deed(entry({ ...silence, operation: "endSilence" }))).toBe("ended silence “ERP maintenance”");
   expect(deed(entry({ ...silence, operation: "updateSilence" }))).toBe("changed silence “ERP maintenance”");
 });
 
-test("changes of the routing policy and replays are told", () => {
+test("changes of the routing policy and replays are described", () => {
   expect(deed(entry({ objectKind: "routing", objectName: "" }))).toBe("changed the routing policy");
   const replay = entry({ objectKind: "replay", objectName: "Order failed" });
   expect(deed({ ...replay, action: "create" })).toBe("started a replay of the rule “Order failed”");
@@ -48,7 +48,7 @@ test("a note is named by its issue or its rule", () => {
   expect(deed(entry({ ...note, action: "create", after: { rule_id: null } }))).toContain("on issue");
 });
 
-test("what was done to alerts is told by where they were brought, and how many there were", () => {
+test("actions on alerts are described by the new state and the number", () => {
   const one = entry({ objectKind: "alert", objectName: "orders: FAILED", before: { state: "FIRING" } });
   expect(deed({ ...one, after: { state: "ACKNOWLEDGED" } })).toBe("acknowledged alert “orders: FAILED”");
   const many = entry({
@@ -65,7 +65,7 @@ test("what was done to alerts is told by where they were brought, and how many t
   expect(changes(assigned)).toEqual(["assignee: nothing → bo@x", "a, b"]);
 });
 
-test("changes are told field by field, and long values are cut", () => {
+test("changes are shown field by field, and long values are cut", () => {
   const lines = changes(
     entry({ before: { role: "viewer", name: "A" }, after: { role: "admin", name: "x".repeat(500) } }),
   );
@@ -91,7 +91,7 @@ test("the address holds which entries are wanted", () => {
   expect(parseAuditSearch({ about: "", by: ["a"], id: 3 })).toEqual({});
 });
 
-test("instants are told by the reader's clock", () => {
+test("instants are shown by the reader's clock", () => {
   timeZone.set("utc");
   const snoozed = entry({
     objectKind: "alert",

@@ -7,7 +7,7 @@ const { server, world } = startWorld();
 
 const rows = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link");
 
-test("a page that is told which alerts changed reads those alone", async () => {
+test("a page that is notified which alerts changed reads only those", async () => {
   world.alerts = [anAlert(5, { route: "a" }), anAlert(6, { route: "b" })];
   const asked: string[][] = [];
   server.use(

@@ -13,7 +13,7 @@ test.each([
   ["new ones come before", ["cd", "ef"], "bc", ["bcd", "ef"]],
   ["those that are gone from the head leave", ["cde", "fg"], "bde", ["bde", "fg"]],
   ["a head that reaches into the second page replaces the first", ["cd", "efg"], "ce", ["cefg"]],
-  ["without a meeting the list begins anew", ["cd", "ef"], "ab", ["ab"]],
+  ["without a meeting the list starts again", ["cd", "ef"], "ab", ["ab"]],
   ["an empty list is empty", ["cd"], "", [""]],
 ])("%s", (_, old, head, want) => {
   const merged = mergeHead({ pages: old.map((ids) => page(ids)), pageParams: old.map((_, at) => `${at}`) }, page(head));

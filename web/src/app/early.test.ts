@@ -17,7 +17,7 @@ afterEach(() => void asked.splice(0));
 
 const newRouter = () => createAppRouter(createMemoryHistory());
 
-test("whoever is signed in finds under way who they are, and what the page at the address shows", async () => {
+test("for a signed-in user, the identity and the data of the page are requested early", async () => {
   server.use(http.get(api("/rules/:id"), ({ params }) => HttpResponse.json({ id: params.id })));
   const cache = createCache();
   beginEarly(cache, newRouter(), "/rules/r1");

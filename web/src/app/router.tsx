@@ -75,7 +75,7 @@ const inbox = createRoute({
   component: pages.inbox,
   validateSearch: parseSearch,
 });
-// The page shows the open alert itself, beside the list, so that opening one does not build the page anew.
+// The page shows the open alert itself, beside the list, so that opening one does not build the page again.
 const openAlert = createRoute({ getParentRoute: () => inbox, path: "$alertId", component: () => null });
 
 const issue = createRoute({

@@ -127,7 +127,7 @@ describe("deliveries", () => {
     expect(await screen.findByText("The message was not sent again. The webhook is switched off.")).toBeVisible();
   });
 
-  test("are sent again by filter, and how many is told before", async () => {
+  test("are sent again by filter, and the number is shown first", async () => {
     items = [exhausted, { ...exhausted, id: id(2) }];
     let body: unknown;
     server.use(

@@ -18,7 +18,7 @@ test("an outcome that nobody knows is neither good nor bad", () => {
   expect(attemptSign("UNKNOWN").tone).toBe("open");
 });
 
-test("attempts are told in words", () => {
+test("attempts are described in words", () => {
   expect(verdictsWord(["UNKNOWN", "RETRY", "DELIVERED"])).toBe("unknown, not delivered, delivered");
 });
 
@@ -32,7 +32,7 @@ test("what is due already is not retried", () => {
   expect(retryWord({ status: "EXHAUSTED" })).toBe("Retry");
 });
 
-test("retries stand between the attempts, by time and not by text", () => {
+test("retries are between the attempts, by time and not by text", () => {
   const attempt = (number: number, startedAt: string) => ({ number, startedAt, verdict: "RETRY" }) as Attempt;
   const line = steps({
     attempts: [attempt(1, "2026-11-21T10:00:00Z"), attempt(2, "2026-11-21T10:00:05Z")],

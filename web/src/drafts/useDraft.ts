@@ -16,11 +16,11 @@ import {
 /**
  * The draft of an open editor. It begins with a requested draft, or otherwise with a waiting one.
  * It takes that over once it is stored again: until then the former draft stays. `of` must not
- * change. With `anew`, a waiting draft continues to wait.
+ * change. With `again`, a waiting draft continues to wait.
  */
-export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, anew = false) {
+export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined, again = false) {
   const [id] = useState(newDraftId);
-  const [taken] = useState(() => asked ?? (anew ? undefined : draftToTake<V, B>(of)));
+  const [taken] = useState(() => asked ?? (again ? undefined : draftToTake<V, B>(of)));
   /** What is stored now. */
   const present = useRef<Draft<V, B>>(undefined);
 

@@ -57,7 +57,7 @@ test("trouble is named, the worst first", () => {
   ]);
 });
 
-test("a look-back that is not done is told, and worries nobody", () => {
+test("a look-back that is not done is shown, and is no problem", () => {
   const rules = {
     total: 3,
     enabled: 2,
@@ -70,7 +70,7 @@ test("a look-back that is not done is told, and worries nobody", () => {
   expect(texts("live", { ...healthy, rules, now }, true)).toContain("quiet: 2 rules catching up from 09:58");
 });
 
-test("what is too much to count is told roughly", () => {
+test("a number too large to count is shown roughly", () => {
   const outbox = { depth: 987_654, estimated: true, oldestAgeSeconds: 30 };
   expect(texts("live", { ...healthy, outbox }, true)).toContain(
     "quiet: about 988,000 messages to deliver, oldest 30 s",

@@ -82,7 +82,7 @@ export function AlertList(props: Props) {
       return cursorAt > (shown.at(-1) ?? 0) ? [...shown, cursorAt] : shown;
     },
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are measured anew when their height changes.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are measured again when their height changes.
   useLayoutEffect(() => virtual.measure(), [virtual, height]);
 
   const news = useNews(rows, scroller, height);

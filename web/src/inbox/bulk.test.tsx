@@ -62,7 +62,7 @@ describe("many alerts", () => {
     expect(screen.getByText("2 alerts restored.")).toBeVisible();
   });
 
-  test("are resolved by the filter, whose number is told before", async () => {
+  test("are resolved by the filter, whose number is shown first", async () => {
     const { user } = open("/inbox?q=orders&fold=none");
     await waitFor(() => expect(rows()).toHaveLength(3));
     await user.click(screen.getByRole("checkbox", { name: "Select all matching alerts" }));
@@ -91,7 +91,7 @@ describe("many alerts", () => {
     expect(names).toEqual([orders[0]?.actionId]);
   });
 
-  test("of which a part is refused are told as far as they were changed, and put back", async () => {
+  test("of which a part is refused show what was changed, and put back", async () => {
     const [a, b, c] = world.alerts;
     const asked: AlertSelection[] = [];
     server.use(

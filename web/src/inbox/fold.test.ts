@@ -26,7 +26,7 @@ describe("groupRows", () => {
       ["group signature E", "alert E1", "alert E2", "alert E3", "alert F1"],
     ],
     [
-      "what is too much is told of",
+      "what is too much is mentioned",
       new Map([["signature E", [alert("E1")]]]),
       ["group signature E", "alert E1", "rest signature E rest", "alert F1"],
     ],

@@ -19,7 +19,7 @@ test("the default title gives way to the first line of the error", () => {
   expect(headline(alert)).toEqual({ lead: "ConnectException", text: "ERP refused" });
 });
 
-test("a title that a person wrote stands", () => {
+test("a title that a person wrote is kept", () => {
   expect(headline(anAlert(1, { title: "Order 4711 is stuck" }))).toEqual({ lead: "", text: "Order 4711 is stuck" });
 });
 

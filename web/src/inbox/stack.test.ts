@@ -7,7 +7,7 @@ const shape = (stack: string) =>
     .map((part) => (part.kind === "library" ? `l${part.lines.length}` : part.kind[0]))
     .join(" ");
 
-test("a Java stack: own frames stand out, library frames fold, causes begin anew", () => {
+test("a Java stack: own frames stand out, library frames fold, causes start again", () => {
   const stack = [
     "org.apache.camel.CamelExecutionException: Exception occurred",
     "\tat org.apache.camel.CamelExecutionException.wrap(CamelExecutionException.java:45)",

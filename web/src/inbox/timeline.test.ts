@@ -34,7 +34,7 @@ test("deeds and deliveries share one line, oldest first", () => {
   expect(kinds(timeline(alert, [delivered]))).toEqual(["fired", "attempt", "acknowledged", "attempt", "resolved"]);
 });
 
-test("a snooze stands where it was decided, after an acknowledgement", () => {
+test("a snooze is shown where it was decided, after an acknowledgement", () => {
   const alert = { ...anAlert(0), firedAt: at(0), acknowledgedAt: at(5), acknowledgedBy: "ada" };
   const snoozed = { ...alert, snoozedAt: at(6), snoozedBy: "bo", snoozedUntil: "2026-11-21T14:00:00Z" };
   expect(kinds(timeline(snoozed, [told({ status: "EXHAUSTED", settledAt: at(7), attempts: [] })]))).toEqual([
@@ -52,7 +52,7 @@ test("a snooze stands where it was decided, after an acknowledgement", () => {
   expect(kinds(timeline(alert, []))).toEqual(["fired", "acknowledged"]);
 });
 
-test("a refusal is told by its attempt alone", () => {
+test("a refusal is shown by its attempt alone", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
   const refused = told({
     status: "FAILED",
@@ -62,7 +62,7 @@ test("a refusal is told by its attempt alone", () => {
   expect(kinds(timeline(alert, [refused]))).toEqual(["fired", "attempt"]);
 });
 
-test("an end without a deciding attempt is told; what is still to come stands last", () => {
+test("an end without a deciding attempt is shown; what is still to come is last", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
   const exhausted = told({ id: "n1", status: "EXHAUSTED", settledAt: at(20), attempts: [] });
   // The dispatcher's clock may be behind the one that recorded when it fired.
@@ -77,7 +77,7 @@ test("an attempt without an end says that the message may have been sent", () =>
   expect(unknown.explanation).toContain("may have been sent");
 });
 
-test("what was sent and what came back is told as text, with masks", () => {
+test("request and response are shown as text, with masks", () => {
   const attempt = { number: 1, startedAt: at(1), verdict: "REFUSED" as const, response: "no" };
   expect(exchangeText(attempt)).toBe("");
   const request = {
@@ -101,7 +101,7 @@ test("what was sent and what came back is told as text, with masks", () => {
   );
 });
 
-test("reminders stand once in the line, however many are told", () => {
+test("reminders appear once, however many webhooks are notified", () => {
   const alert = { ...anAlert(0), firedAt: at(0), resolvedAt: at(30) };
   const reminder = (id: string, second: number) =>
     told({
@@ -125,7 +125,7 @@ test("reminders stand once in the line, however many are told", () => {
   expect(reasonWord(end)).toBe("end");
 });
 
-test("the end of a snooze stands once in the line, whoever is told", () => {
+test("the end of a snooze appears once, however many webhooks are notified", () => {
   const ended = (id: string, second: number) => told({ id, reason: "SNOOZE_ENDED", createdAt: at(second) });
   const alert = { ...anAlert(0), firedAt: at(0) };
   expect(kinds(timeline(alert, [ended("n1", 10), ended("n2", 10), ended("n3", 40)]))).toEqual([

@@ -69,7 +69,7 @@ test("the question is about a rule, or about a severity and labels", () => {
   });
 });
 
-test("lines of the question that cannot be read are told", () => {
+test("lines of the question that cannot be read are reported", () => {
   expect(wrongPairs({ ...noQuestion, labels: "team = erp", attributes: "a=1" })).toEqual({});
   expect(wrongPairs({ ...noQuestion, labels: "team", attributes: "a != 1\nb = 2\nc ~ x" })).toEqual({
     labels: "Write each line as name = value. Cannot be read: team",
@@ -78,7 +78,7 @@ test("lines of the question that cannot be read are told", () => {
   expect(wrongPairs({ ...noQuestion, rule: "r", labels: "team" })).toEqual({});
 });
 
-test("what does not match is told in words, each once", () => {
+test("what does not match is described in words, each once", () => {
   expect(unmetWords(["scope.applications", "labels[0]", "labels[1]", "weather"])).toBe(
     "the application, a label, weather",
   );

@@ -30,7 +30,7 @@ test("an edit of what the rule raises shows what it would have changed, and no o
   expect(asked.at(-1)?.name).toBe(aRule().name);
 });
 
-test("an edit that changes nothing is told so", () => {
+test("an edit that changes nothing says so", () => {
   const none = { alerts: 0, newest: [] };
   expect(differenceWords({ ...noDifference, before: 1, after: 1, added: none, removed: none })).toBe(
     "The same 1 alert.",

@@ -130,7 +130,7 @@ test("the preview tells what would have been raised, and the message is about th
   await waitFor(() => expect(asked.at(-1)).toMatchObject({ kind: "slack", exchange: ref, ruleName: "Failed orders" }));
 });
 
-test("a number is told with the time that it is of, also while there is none for another time", async () => {
+test("a number is shown with its time, also while there is none for another time", async () => {
   const refused: unknown[] = [];
   server.use(
     http.post(api("/rules/preview"), async ({ request }) => {
@@ -181,7 +181,7 @@ test("who may not write can read", async () => {
   expect(save()).toBeDisabled();
 });
 
-test("a rule that is gone is told as such", async () => {
+test("a rule that does not exist any more says so", async () => {
   server.use(http.get(api("/rules/:id"), () => problem(404, { code: "not_found", detail: "There is no such rule." })));
   open(address);
   expect(await screen.findByRole("alert")).toHaveTextContent("There is no such rule.");

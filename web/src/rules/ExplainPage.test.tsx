@@ -43,7 +43,7 @@ test("an alert leads to what other rules make of its exchange", async () => {
   expect(screen.getByRole("row", { name: /Billing No match .* Not met: application, attribute 1\./ })).toBeVisible();
 });
 
-test("an exchange that is not there is told, and another one can be asked about", async () => {
+test("a missing exchange is reported, and another one can be entered", async () => {
   const asked: (string | null)[] = [];
   server.use(
     http.get(api("/exchanges/explain"), ({ request }) => {

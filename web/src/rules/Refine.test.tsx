@@ -46,7 +46,7 @@ test("a rule for one customer becomes a new rule, and the rule of the alert stay
   expect(saved?.definition.filter?.attributes).toEqual([{ key: "customer", op: "EQUALS", value: "42" }]);
 });
 
-test("what a rule tells is written in the editor, and stands on its alerts", async () => {
+test("labels, team and note are written in the editor, and shown on its alerts", async () => {
   const { user, unmount } = open(`/rules/${rule.id}/edit`);
   await user.type(await screen.findByLabelText("Owner"), "integration");
   await user.type(screen.getByLabelText("Runbook"), "wiki.example");

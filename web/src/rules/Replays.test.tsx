@@ -83,7 +83,7 @@ test("a replay is previewed, started, followed and cancelled", async () => {
   expect(replay.getByText(/cancelled by ada@example\.com/)).toBeVisible();
 });
 
-test("another range needs another preview, and a refusal is told", async () => {
+test("another range needs another preview, and a refusal is shown", async () => {
   server.use(
     http.post(api("/rules/:id/replays"), () =>
       problem(409, { code: "conflict", detail: "a replay of the rule is running" }),
@@ -101,7 +101,7 @@ test("another range needs another preview, and a refusal is told", async () => {
   expect(replay.getByRole("button", { name: "Start" })).toBeDisabled();
 });
 
-test("why a replay was stopped is told", async () => {
+test("the reason why a replay was stopped is shown", async () => {
   replays = [aReplay({ state: "STOPPED", problem: "The scope or filter of the rule was changed." })];
   open(address);
   const replay = await section();

@@ -17,7 +17,7 @@ import { useToast } from "../ui/toast";
 import styles from "./Replays.module.css";
 import { judged, messageChoices, progressWords, rangeOf, replayWords } from "./replay";
 
-/** Makes a rule judge a range of the past again, and shows the progress. */
+/** Makes a rule evaluate a range of the past again, and shows the progress. */
 export function Replays({ rule }: { rule: Rule }) {
   const replays = useQuery(ruleReplays(rule.id));
   const { data } = replays;

@@ -17,7 +17,7 @@ test("what is plainly wrong is said in the API's words, without asking it", asyn
 test.each([
   [true, "“Failed orders” was created."],
   [false, "“Failed orders” was created, disabled."],
-])("a rule that is made and enabled (%s) is told as what it does", async (enabled, said) => {
+])("a rule that is made and enabled (%s) is summarized", async (enabled, said) => {
   server.use(
     http.post(api("/rules"), async ({ request }) =>
       HttpResponse.json(aRule((await request.json()) as Partial<Rule>), { status: 201 }),
@@ -306,7 +306,7 @@ test("suggestions do not open over the error of their field when the form is ref
   expect(await screen.findByRole("option", { name: /order-intake/ })).toBeVisible();
 });
 
-test("every part of the filter is sent, and complaints about it stand beside it", async () => {
+test("every part of the filter is sent, and errors are shown beside it", async () => {
   let sent: unknown;
   server.use(
     http.post(api("/rules"), async ({ request }) => {
@@ -417,7 +417,7 @@ test("what is excluded, and each comparison of an attribute, is sent as the API 
   });
 });
 
-test("a variable is offered within braces, and what the API says of a template stands beside it", async () => {
+test("a variable is offered within braces, and the API's error about a template is shown beside it", async () => {
   const refusal = 'Unknown variable "exchange.rout" (line 1, column 1)';
   server.use(
     http.post(api("/templates/preview"), async ({ request }) => {

@@ -13,7 +13,7 @@ const base = change((v) => {
 });
 const names = (id: string) => `#${id}`;
 
-test("each field that differs is told once, with who changed it", () => {
+test("each field that differs is listed once, with who changed it", () => {
   const theirs = change((v) => {
     v.name = "Failed orders";
     v.severity = "WARNING";

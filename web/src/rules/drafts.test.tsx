@@ -24,7 +24,7 @@ const named = (name: string): Draft<Values, unknown> => ({
 });
 const names = () => keptDrafts(ofNew).map(({ draft }) => draft.values.name);
 
-test("what another tab writes is told and left alone, and what waits can be gone on with or given up", async () => {
+test("a draft of another tab is shown and left alone, and a waiting draft can be continued or discarded", async () => {
   keepDraft(ofNew, "waits", named("Waiting"));
   keepDraft(ofNew, "other", { ...named("In another tab"), at: "2026-11-21T15:00:00Z" });
   holdDraft(ofNew, "other");
@@ -52,7 +52,7 @@ test("what another tab writes is told and left alone, and what waits can be gone
   expect(await screen.findByLabelText("Name")).toHaveValue("In another tab");
 });
 
-test("a tab that stood still keeps its own when another one has taken it", () => {
+test("a tab that was suspended keeps its own when another one has taken it", () => {
   vi.useFakeTimers();
   const slept = renderHook(() => useDraft(ofNew, undefined));
   act(() => void slept.result.current.keep(named("Mine")));

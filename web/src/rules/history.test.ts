@@ -22,7 +22,7 @@ test.each<[string, Partial<RuleChange>]>([
   expect(deedOf(change(rest))).toBe(want);
 });
 
-test("fields are told by the names of the page, lists by what came and left", () => {
+test("fields are shown by the names of the page, lists by what was added and removed", () => {
   const lines = linesOf(
     change({
       before: { scope: { applications: ["orders"] }, lookBackSeconds: 3600, severity: "INFO" },
@@ -42,7 +42,7 @@ test("a field that the page does not know keeps its own name", () => {
   ]);
 });
 
-test("what is stored together is told as the fields of the page", () => {
+test("what is stored together is shown as the fields of the page", () => {
   const lines = linesOf(
     change({
       before: {

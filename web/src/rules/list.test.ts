@@ -44,7 +44,7 @@ describe("the address", () => {
     expect(parseRulesSearch({ q: "", sort: "colour", reverse: "no", x: 1 })).toEqual({});
     expect(parseRulesSearch({ q: "a", sort: "lag", reverse: "yes" })).toEqual({ q: "a", sort: "lag", reverse: "yes" });
   });
-  test("turns round with the second press, and begins anew in another column", () => {
+  test("turns round with the second press, and starts again in another column", () => {
     const once = nextSort({ q: "a" }, "open");
     const twice = nextSort(once, "open");
     expect([once, twice, nextSort(twice, "lag"), nextSort(twice, "open"), nextSort({}, "name")]).toEqual([

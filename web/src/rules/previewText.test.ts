@@ -48,7 +48,7 @@ test("what would have happened is one sentence, and one for each webhook", () =>
   );
 });
 
-test("nothing, one, and too many are told as such", () => {
+test("nothing, one, and too many are described as such", () => {
   const none = { ...preview, alerts: 0, buckets: [0, 0], webhooks: [] };
   expect(summary({ ...none, from: "2026-11-21T13:00:00Z" })).toBe("In the last hour this would have raised no alert.");
   expect(chartWords(none, now)).toBe("Alerts over time: none.");

@@ -52,7 +52,7 @@ export function progressWords({ state, matched, alerts }: RuleReplay): string {
   return `${stateWords[state]}: ${alertsWord(alerts)} raised, ${counted(matched, "exchange")} matched`;
 }
 
-/** How much of its range a replay has judged, from 0 to 1. */
+/** How much of its range a replay has evaluated, from 0 to 1. */
 export function judged({ from, to, at, state }: RuleReplay): number {
   if (state === "DONE") return 1;
   const [begin, end, now] = [from, to, at].map((text) => new Date(text).getTime()) as [number, number, number];

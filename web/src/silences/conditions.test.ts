@@ -35,7 +35,7 @@ test.each<AttributeMatch>([
   expect(conditionLine(condition)).not.toContain("\n");
 });
 
-test("lines that are no conditions are told", () => {
+test("lines that are no conditions are reported", () => {
   expect(parseConditions("team = a\n\n  what is this\n{broken")).toEqual({
     conditions: [{ key: "team", op: "EQUALS", value: "a" }],
     wrong: ["what is this", "{broken"],

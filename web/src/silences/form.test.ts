@@ -87,7 +87,7 @@ test("that of a window alert is about its group", () => {
   expect(of({ groupBy: undefined, group: "" })).toEqual({ rules: [alert.ruleId] });
 });
 
-test("a silence is told in words", () => {
+test("a silence is described in words", () => {
   expect(matchWords(stored.match, () => "Orders failed")).toBe(
     "rule Orders failed · severity critical · label team = a · application orders · route not probe · status FAILED · " +
       "error Timeout · message without “retry” · at least 100 ms · " +

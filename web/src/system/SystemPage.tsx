@@ -135,7 +135,7 @@ function Numbers({ status: { dependencies, rules, outbox, completeness, version 
   );
 }
 
-/** The source of exchanges, and how far it is judged. */
+/** The source of exchanges, and how far it is evaluated. */
 function Sources({ status: { dependencies, partitions = [] } }: { status: Status }) {
   const clickhouse = dependencies.find(({ name }) => name === "clickhouse");
   if (!clickhouse) return null;

@@ -11,7 +11,7 @@ export function seriesOf(
   return { name, hue, values: steps.map((step) => read(step) ?? null) };
 }
 
-/** The start time in a cursor, up to which exchanges are judged. Undefined if the cursor cannot be read. */
+/** The start time in a cursor, up to which exchanges are evaluated. Undefined if the cursor cannot be read. */
 export function judgedUntil(cursor: string | undefined): string | undefined {
   const at = cursor?.split("|")[0];
   return at && !Number.isNaN(Date.parse(at)) ? at : undefined;

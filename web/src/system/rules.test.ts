@@ -26,7 +26,7 @@ test.each([
     { lateDropped: 1, unexpected: 1200 },
     "37 of 37 matching exchanges have an alert; none is missing; 1 ran longer than the look-back; 1,200 alerts whose exchange no longer matches.",
   ],
-])("a comparison %j is told", (change, want) => {
+])("a comparison %j is described", (change, want) => {
   const clean = { matching: 37, alerted: 37, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };
   expect(comparison({ ...clean, ...change } as unknown as Reconciliation)).toBe(want);
 });
@@ -46,7 +46,7 @@ test.each([
     },
     "3 of 3 threshold crossings have an alert; none is missing; not checked: the rule was edited.",
   ],
-])("a comparison of windows %j is told", (change, want) => {
+])("a comparison of windows %j is described", (change, want) => {
   const clean = { matching: 3, alerted: 3, missing: 0, missingSample: [], lateDropped: 0, unexpected: 0 };
   expect(comparison({ ...clean, ...change } as unknown as Reconciliation, "COUNT_IN_WINDOW")).toBe(want);
 });

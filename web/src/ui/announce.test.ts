@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { announcement, quietMs } from "./announce";
 
-test("only more firing alerts are news, and a storm is told once until it has been quiet", () => {
+test("only more firing alerts are news, and a storm is announced once until it has been quiet", () => {
   const first = announcement(undefined, 3, 0);
   expect(first.text).toBe("");
   const more = announcement(first.seen, 5, 1_000);

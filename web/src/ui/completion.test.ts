@@ -63,7 +63,7 @@ describe("completion", () => {
   });
 });
 
-test("the tag that the API complains of is marked, whatever stands before it", () => {
+test("the tag that the API complains of is marked, whatever comes before it", () => {
   const looks = (template: string, complaint?: string) =>
     pieces(template, complaint)
       .filter((p) => p.look !== "plain")

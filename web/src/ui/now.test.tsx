@@ -6,7 +6,7 @@ import { useNow } from "./now";
 
 afterEach(() => void vi.useRealTimers());
 
-test("the present is that of whoever looks, also after a time in which nobody did", () => {
+test("the current time is right also after a time without readers", () => {
   vi.useFakeTimers();
   renderHook(() => useNow()).unmount();
   vi.setSystemTime(Date.now() + 3_600_000);

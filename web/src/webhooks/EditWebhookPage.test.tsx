@@ -172,17 +172,17 @@ describe("a webhook", () => {
         () =>
           problem(400, {
             code: "invalid",
-            errors: [{ field: "headers", code: "required", message: "Give the headers anew" }],
+            errors: [{ field: "headers", code: "required", message: "Give the headers again" }],
           }),
         { once: true },
       ),
     );
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
-    expect(await screen.findByText("Give the headers anew")).toBeVisible();
+    expect(await screen.findByText("Give the headers again")).toBeVisible();
     await user.click(screen.getByRole("checkbox", { name: "Replace the headers" }));
-    await user.type(screen.getByLabelText("Headers"), "Authorization: anew");
+    await user.type(screen.getByLabelText("Headers"), "Authorization: again");
     await user.click(screen.getByRole("button", { name: "Save the webhook" }));
-    await waitFor(() => expect(saved[0]?.edit.headers).toEqual({ Authorization: "anew" }));
+    await waitFor(() => expect(saved[0]?.edit.headers).toEqual({ Authorization: "again" }));
   });
 
   test("that is not saved is kept, all but its secrets, until it is given up or saved", async () => {

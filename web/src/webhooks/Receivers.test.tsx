@@ -65,7 +65,7 @@ test("bodies are shown for reading", () => {
   );
 });
 
-test("an e-mail is told from other requests", () => {
+test("an e-mail is distinguished from other requests", () => {
   const body = JSON.stringify({ subject: "s", text: "t", html: "<p>h</p>" });
   expect(mailOf({ method: "SMTP", body })).toEqual({ subject: "s", text: "t", html: "<p>h</p>" });
   expect(mailOf({ method: "POST", body })).toBeUndefined();
@@ -103,7 +103,7 @@ test("an e-mail is previewed as text and as HTML, in a frame in which nothing ru
   expect(frame).toHaveAttribute("sandbox", "");
 });
 
-test("a service is found, described and previewed, and what the server refuses stands beside the field", async () => {
+test("a service is found, described and previewed, and the server's error is shown beside the field", async () => {
   const sent: unknown[] = [];
   const previewed: unknown[] = [];
   server.use(

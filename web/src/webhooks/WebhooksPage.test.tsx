@@ -86,7 +86,7 @@ test("a webhook for operators is made and shown as one", async () => {
   expect(sent).toEqual({ name: "Tocsin", kind: "slack", url: "https://hooks.slack.com/x", operators: true });
 });
 
-test("a bot is made, its mistakes stand beside the fields, and the list shows where its buttons lead", async () => {
+test("a bot is made, errors are shown beside the fields, and the list shows where its buttons lead", async () => {
   const sent: unknown[] = [];
   server.use(
     http.get(api("/webhooks"), () =>

@@ -105,7 +105,7 @@ describe("an edit", () => {
   });
 });
 
-test("what differs between two versions is told in words", () => {
+test("differences between two versions are described in words", () => {
   const base = valuesOf(webhook);
   const mine = { ...base, name: "erp 2", operators: true, url: "https://new.example" };
   const theirs = { ...valuesOf({ ...webhook, name: "erp 3", timeoutSeconds: 20 }) };

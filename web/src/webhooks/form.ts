@@ -232,7 +232,7 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
   const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators } = values;
   const { channel, botToken, signingSecret: slackSecret, threads } = slack;
   const isBot = kind === "slack" && bot;
-  const anew = secretsProblem !== undefined;
+  const again = secretsProblem !== undefined;
   return {
     name,
     enabled,
@@ -242,16 +242,16 @@ export function editOf(values: Values, webhook: Webhook): WebhookEdit {
     ...(isBot && {
       slack: {
         channel,
-        ...(botToken || anew ? { botToken } : {}),
-        ...(slackSecret || anew ? { signingSecret: slackSecret } : {}),
+        ...(botToken || again ? { botToken } : {}),
+        ...(slackSecret || again ? { signingSecret: slackSecret } : {}),
         ...(threads !== (before?.threads ?? false) ? { threads } : {}),
       },
     }),
     // For a change from a bot to a URL, even an empty URL is sent, so that the API can say that it
     // is missing.
-    ...(!isBot && (url || before || anew) ? { url } : {}),
-    ...((kind === "generic" && replaceHeaders) || anew ? { headers: parseHeaders(headers) } : {}),
-    ...((kind === "generic" && signingSecret) || anew ? { signingSecret } : {}),
+    ...(!isBot && (url || before || again) ? { url } : {}),
+    ...((kind === "generic" && replaceHeaders) || again ? { headers: parseHeaders(headers) } : {}),
+    ...((kind === "generic" && signingSecret) || again ? { signingSecret } : {}),
     bodyTemplate,
     ...pace(values),
   };

@@ -64,7 +64,7 @@ type analysis struct {
 	_              uint32 // class of the query
 }
 
-// Open loads the library at path. The error names the path and, where it can be told, the remedy.
+// Open loads the library at path. The error names the path and, if it is known, the remedy.
 func Open(path string) (*Library, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open ClickHouse library: %s does not exist: install the engines first", path)

@@ -24,7 +24,7 @@ func TestFree(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	taken := listener.Addr().(*net.TCPAddr).Port
 	if err := netport.Available(taken); !netport.Taken(err) {
-		t.Errorf("a port in use is told as %v", err)
+		t.Errorf("a port in use is reported as %v", err)
 	}
 	if other, err := netport.Free(taken); err != nil || other == taken {
 		t.Errorf("port %d instead of the taken %d, %v", other, taken, err)

@@ -123,7 +123,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) { s.call(w, r, fal
 // update answers chat.update.
 func (s *Server) update(w http.ResponseWriter, r *http.Request) { s.call(w, r, true) }
 
-// call judges a call of the Web API, in the same order as for webhooks.
+// call checks a call of the Web API, in the same order as for webhooks.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, changes bool) {
 	e := &Entry{At: s.opts.Clock().UTC(), Hook: hookOfBot, App: s.bots.Name, WebhookID: r.Header.Get("webhook-id"), Headers: redacted(r.Header)}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))

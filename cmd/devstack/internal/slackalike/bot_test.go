@@ -133,7 +133,7 @@ func TestPageShowsTheLastChange(t *testing.T) {
 	head := make([]byte, 16<<10)
 	n, err := io.ReadAtLeast(stream.Body, head, 200)
 	if err != nil || !strings.Contains(string(head[:n]), `id=\"m1\"`) {
-		t.Errorf("the change is not told as one of message 1: %v, %s", err, head[:n])
+		t.Errorf("the change is not reported as one of message 1: %v, %s", err, head[:n])
 	}
 }
 

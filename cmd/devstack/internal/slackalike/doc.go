@@ -1,5 +1,5 @@
 // Package slackalike is a stand-in for Slack's incoming webhooks, and for a bot of its Web API, on
-// a developer's machine. It judges messages as Slack does, shows them as Slack would, and
+// a developer's machine. It checks messages as Slack does, shows them as Slack would, and
 // misbehaves on request.
 //
 // A request to /services/T…/B…/… is checked in this order: a fault that was requested, whether the
@@ -7,7 +7,7 @@
 // documents. The exact problem, which Slack does not reveal, is stored with the request and shown
 // on the page.
 //
-// A bot calls /api/chat.postMessage and /api/chat.update, and is judged in the same way. Its
+// A bot calls /api/chat.postMessage and /api/chat.update, and is checked in the same way. Its
 // answers are JSON, and changed messages are shown changed. A button of its message that is pressed
 // on the page is sent to the app, with Slack's signature.
 //

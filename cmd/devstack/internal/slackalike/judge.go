@@ -161,7 +161,7 @@ func list(fields map[string]any, name string, to *[]any) verdict {
 	}
 }
 
-// checkAttachment judges one attachment of the older kind.
+// checkAttachment checks one attachment of the older kind.
 func checkAttachment(value any, at string) verdict {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -85,7 +85,7 @@ func TestJudgePayloads(t *testing.T) {
 			t.Parallel()
 			m, got := judge(c.contentType, []byte(c.body))
 			if got.word != c.want || (c.want != "") != (got.detail != "") {
-				t.Errorf("judged %+v, want %q with a reason", got, c.want)
+				t.Errorf("checked %+v, want %q with a reason", got, c.want)
 			}
 			if long := name == "text of 40,001"; m.Truncated != long || long && len(m.Text) != maxText {
 				t.Errorf("truncated: %v, text of %d", m.Truncated, len(m.Text))
@@ -177,7 +177,7 @@ func TestJudgeBlocks(t *testing.T) {
 				t.Errorf("refused: %s %s", got.word, got.detail)
 			}
 			if c.want != "" && (got.word != invalidBlocks || !strings.Contains(got.detail, c.want)) {
-				t.Errorf("judged %q %q, want invalid_blocks with %q", got.word, got.detail, c.want)
+				t.Errorf("checked %q %q, want invalid_blocks with %q", got.word, got.detail, c.want)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ type Press struct {
 }
 
 // press answers POST /control/press: it notifies the bot's app of a pressed button, as Slack does,
-// and returns the app's answer and what the app told the person meanwhile.
+// and returns the app's answer and what the app showed the person meanwhile.
 func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 	var p Press
 	if !read(w, r, &p) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// receive judges one message.
+// receive checks one message.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 	hook, v := s.registry.find(r.PathValue("team"), r.PathValue("service"), r.PathValue("token"))
 	s.answer(w, r, hook, v)

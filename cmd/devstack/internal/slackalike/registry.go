@@ -31,7 +31,7 @@ type FaultKind string
 const (
 	// FaultError answers with Status, 500 by default.
 	FaultError FaultKind = "error"
-	// FaultSlow waits Seconds and then judges as usual.
+	// FaultSlow waits Seconds and then checks as usual.
 	FaultSlow FaultKind = "slow"
 	// FaultRateLimited answers 429 with Retry-After: Seconds.
 	FaultRateLimited FaultKind = "rate_limited"

@@ -370,7 +370,7 @@ func TestJournalOutlivesTheServer(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	if !strings.Contains(log.String(), "unreadable") {
-		t.Errorf("the cut line is not told: %s", &log)
+		t.Errorf("the cut line is not reported: %s", &log)
 	}
 	b.must(t, 200, "POST", "/services/"+opsHook, `{"text":"b"}`, "webhook-id", "m4")
 	l := b.list(t, "")

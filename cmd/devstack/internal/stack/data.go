@@ -161,7 +161,7 @@ func (d *data) readSettings() error {
 		return fmt.Errorf("read settings: %w", err)
 	}
 	if err := json.Unmarshal(content, &d.settings); err != nil {
-		return fmt.Errorf("read settings: %s: %w: delete the file, and ports are chosen anew", d.path(settingsFile), err)
+		return fmt.Errorf("read settings: %s: %w: delete the file, and ports are chosen again", d.path(settingsFile), err)
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func pressInSlack(t *testing.T, d *devstack, page string) {
 		{"U0ANN", "tocsin_acknowledge", "", "The alert was already acknowledged by demo@tocsin.localhost."},
 	} {
 		if told := press(pressed.user, pressed.action, pressed.value); !strings.Contains(told, pressed.told) || pressed.told == "" && told != "{\"told\":[]}\n" {
-			t.Errorf("%s by %q is told %s", pressed.action, pressed.user, told)
+			t.Errorf("%s by %q is answered %s", pressed.action, pressed.user, told)
 		}
 	}
 	is := read(t, page, "/alerts/"+alert)

@@ -19,7 +19,7 @@
 //
 // How many alerts an exchange has:
 //
-//   - It must have one alert of a rule when it matches the condition that stood when it ended, and became visible within
+//   - It must have one alert of a rule when it matches the condition that was in force when it ended, and became visible within
 //     the look-back.
 //   - It may have one when it ended while a call that armed, edited or disabled the rule was under way, or became visible
 //     later than the look-back.
@@ -36,7 +36,7 @@
 // which the receiver must have read exactly the alerts of those that it gathered.
 //
 // In the form [Receivers] five services are notified beside the generic webhooks, and a person acknowledges and resolves
-// alerts. Each service must know of each alert by the key that it goes by, and of no other; and it must have been told what
+// alerts. Each service must know of each alert by the key that it goes by, and of no other; and it must have been notified of what
 // happened to the alert in the order in which it happened. Jira must have one issue of an alert, which is done when the
 // alert is resolved: an answer that is lost must not make another one. Two there may be when a sender was stopped between
 // its search and the issue, and another one took over; they are counted.
@@ -49,7 +49,7 @@
 // to must have one message, however many routes lead to it, and no other webhook may have one.
 //
 // In the plain form, one rule resolves its alerts by evidence and another one by age. What is resolved must have a reason,
-// and what has one must be resolved in the end; whoever was notified of an alert is notified of its end where the rule says
+// and what has one must be resolved in the end; each webhook that was notified of an alert is notified of its end where the rule says
 // so. A person makes three rules and replays each over what came before, with messages, with digests and without: each
 // exchange in the range that was visible when the replay began must be alerted, whenever the rule was armed. In a run of 45 s
 // or more, one route escalates: an alert that nobody acknowledges within a minute has one more message, and no other has.

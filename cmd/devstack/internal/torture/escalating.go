@@ -13,7 +13,7 @@ import (
 )
 
 // In a run of the plain form that lasts long enough, one route of the routing policy escalates: after a minute, the
-// least that there is, whoever is on call is notified of an alert that nobody has acknowledged. A person acknowledges
+// least that there is, the person on call is notified of an alert that nobody has acknowledged. A person acknowledges
 // some of them before, some in the meantime.
 
 const (

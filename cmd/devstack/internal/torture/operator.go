@@ -22,7 +22,7 @@ import (
 // operators is the name of the webhook that hears of rules that cannot be evaluated.
 const operators = "operators"
 
-// operator makes and edits rules over the API of whichever replica answers, and notes when.
+// operator makes and edits rules over the API of any replica that answers, and notes when.
 type operator struct {
 	w      *world
 	client *http.Client

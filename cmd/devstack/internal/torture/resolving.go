@@ -30,7 +30,7 @@ const (
 type ending struct {
 	evidence bool
 	after    time.Duration
-	// notifies says that whoever was notified of an alert is notified of its end.
+	// notifies says that webhooks that were notified of an alert are notified of its end.
 	notifies bool
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // rest waits until everything expected has happened, restarts every replica, and waits until their
-// look-backs, which begin without knowledge, have judged everything again: any alert that they
+// look-backs, which begin without knowledge, have evaluated everything again: any alert that they
 // raise twice, they have raised by then.
 func (w *world) rest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)

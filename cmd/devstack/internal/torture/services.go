@@ -14,7 +14,7 @@ import (
 )
 
 // The form [Receivers] notifies five services beside the generic webhooks, each as its preset or its kind has it. What
-// stands in for a service reads what a message is about from the field by which the service tells alerts apart, and the
+// simulates a service reads what a message is about from the field by which the service tells alerts apart, and the
 // checker compares that with the alerts, whatever the headers say.
 const (
 	pagerDuty     = "pagerduty"
@@ -88,7 +88,7 @@ func (r *receiver) webhook(service string) map[string]any {
 const receiverFolder = "receivers"
 
 // addressPresets copies the presets of services that are at an address of their own, as an operator may, with the address
-// of what stands in for them. Jira's schedule, whose first pause is a minute, gives way to that of the run.
+// of their stand-ins. Jira's schedule, whose first pause is a minute, gives way to that of the run.
 func (r *receiver) addressPresets(from, dir string) error {
 	folder := filepath.Join(dir, receiverFolder)
 	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // it holds no secret
@@ -122,7 +122,7 @@ func (r *receiver) addressPresets(from, dir string) error {
 // arrival is what a message says of itself, in the words of its receiver.
 type arrival struct {
 	alertID, ruleID, correlation string
-	// event is what a service is told, as the reason of a notification.
+	// event is what a service is sent, as the reason of a notification.
 	event string
 	// whole says that it describes the alert, and not only what happened to it. At Slack, what raises an alert shows it as it
 	// is by then: perhaps acknowledged.

@@ -86,7 +86,7 @@ type world struct {
 	replicas  []*replica
 	disturbed disturbances
 	tally     tally
-	// editing is held by whoever edits a rule, and by a failover that loses what was edited meanwhile.
+	// editing is held while a person edits a rule, and by a failover that loses what was edited meanwhile.
 	editing sync.Mutex
 	// rested is when everything had come to rest; the zero time if it did not.
 	rested time.Time

@@ -215,7 +215,7 @@ func (w *world) bites(t *testing.T, before *Report) {
 			`DELETE FROM digest_member WHERE notification_id = (SELECT min(notification_id::text)::uuid FROM digest_member)`,
 			[]finding{undelivered, neverReceived, wrongMessage},
 		},
-		"a digest told another one": {
+		"a digest of another one": {
 			`UPDATE digest_member SET digest_id = (SELECT max(digest_id::text)::uuid FROM digest_member)
 			WHERE notification_id = (SELECT min(notification_id::text)::uuid FROM digest_member
 				WHERE digest_id <> (SELECT max(digest_id::text)::uuid FROM digest_member))`,

@@ -10,7 +10,7 @@ import (
 // span is an uncertain instant: it lies between two others, both in nanoseconds since the Unix epoch.
 type span struct{ fromNS, toNS int64 }
 
-// period is a stretch in which a rule stood armed with one condition.
+// period is a stretch in which a rule was armed with one condition.
 type period struct {
 	condition condition
 	began     span

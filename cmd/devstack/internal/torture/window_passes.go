@@ -28,7 +28,7 @@ func (t *tables) passes() []int64 {
 
 // evaluatedAbove says whether the passes prove that a rule was evaluated while a group was above the threshold for
 // certain: whatever was still invisible, and whatever else was counted. A machine that is so busy that hardly any pass
-// commits while exchanges come owes no alert. A pass has time for window rules at least every other time, and evaluates one
+// commits while exchanges come need not raise an alert. A pass has time for window rules at least every other time, and evaluates one
 // whose interval is over: so passes count that are an interval and a second apart.
 func (t *truth) evaluatedAbove(l *life, group string, passes []int64, toNS int64) bool {
 	const lengthNS = windowSeconds * int64(1e9)

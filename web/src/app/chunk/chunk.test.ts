@@ -38,7 +38,7 @@ test("a part that has come stays, and is asked for once by many", async () => {
   expect([tries(), heard.mock.calls.length]).toEqual([1, 1]);
 });
 
-test("a server that is away, or answers with an error, is told in the API's words, and can be asked again", async () => {
+test("a server that is away, or answers with an error, is reported in the API's words, and can be asked again", async () => {
   const { chunk } = after(2);
   answers(() => HttpResponse.error());
   await chunk.load();
@@ -97,7 +97,7 @@ test("a style sheet that failed is asked for again, once by several, until it co
   expect(added).toHaveLength(2);
 });
 
-test("the page is loaded anew by itself once, and again only after five minutes", () => {
+test("the page is loaded again by itself once, and again only after five minutes", () => {
   const reload = vi.spyOn(globalThis.location, "reload").mockImplementation(() => {});
   const minute = 60_000;
   expect([0, 1, 4.9, 5, 9].map((at) => reloadByItself(at * minute))).toEqual([true, false, false, true, false]);

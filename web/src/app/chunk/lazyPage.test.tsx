@@ -14,7 +14,7 @@ vi.mock("../../system/SystemPage", () => ({
   },
 }));
 
-test("what has not come is told within the frame, other pages work, and it comes when Tocsin answers", async () => {
+test("what could not be loaded is reported within the frame, other pages work, and it comes when Tocsin answers", async () => {
   const first = http.get(`${globalThis.location.origin}/`, () => HttpResponse.error());
   server.use(
     first,

@@ -31,7 +31,7 @@ test.each([
   ["nothing of the kind", ["billing · export"]],
 ])("“%s” reaches %j", (text, want) => expect(fits(text)).toEqual(want));
 
-test("without a text, pages and actions stand there", () => {
+test("without a text, pages and actions are listed", () => {
   expect(fits(" ")).toEqual(["Deliveries", "Theme: dark", "billing · export"]);
 });
 
