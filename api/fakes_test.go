@@ -182,11 +182,11 @@ func (m *ruleMemory) Replays(ctx context.Context, tenant string, rule uuid.UUID,
 }
 
 func (m *ruleMemory) ReplayFloor(context.Context, string, uuid.UUID) (*time.Time, error) {
-	return new(instant()), nil
+	return new(instant().AddDate(0, -2, 0)), nil
 }
 
-func (m *ruleMemory) Unalerted(_ context.Context, _ uuid.UUID, keys []string) (int, error) {
-	return len(keys) - 1, nil
+func (m *ruleMemory) Unalerted(_ context.Context, _ uuid.UUID, keys []string) ([]string, error) {
+	return keys[1:], nil
 }
 
 func (m *ruleMemory) All(_ context.Context, tenant string) ([]rules.Rule, error) {

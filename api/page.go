@@ -148,10 +148,19 @@ func namePage(list string, text *Cursor, limit *Limit) (NamePage, error) {
 func oneOf[T ~string](parameter string, values *[]T, known ...T) ([]T, error) {
 	for _, v := range deref(values) {
 		if !slices.Contains(known, v) {
-			return nil, invalidField(parameter, "unknown_value", fmt.Sprintf("Must be one of %v", known))
+			return nil, invalidField(parameter, "unknown_value", "Must be one of "+commaSeparated(known))
 		}
 	}
 	return deref(values), nil
+}
+
+// commaSeparated returns texts for people.
+func commaSeparated[T ~string](known []T) string {
+	texts := make([]string, len(known))
+	for i, v := range known {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // texts refuses values of a repeated parameter that a store cannot compare.

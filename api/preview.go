@@ -25,7 +25,7 @@ import (
 type Previewer interface {
 	Preview(ctx context.Context, r preview.Request) (preview.Result, error)
 	Difference(ctx context.Context, before, after preview.Request) (preview.Difference, error)
-	Replay(ctx context.Context, r preview.Request, fromNS, toNS int64) (preview.Replayed, error)
+	Replay(ctx context.Context, r preview.ReplayRequest) (preview.Replayed, error)
 }
 
 const (

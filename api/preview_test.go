@@ -49,9 +49,13 @@ func (m *pastMemory) Difference(_ context.Context, before, after preview.Request
 	}, m.err
 }
 
-func (m *pastMemory) Replay(_ context.Context, r preview.Request, fromNS, toNS int64) (preview.Replayed, error) {
-	m.compared[0] = r
-	return preview.Replayed{Result: preview.Result{FromNS: fromNS, ToNS: toNS, CoveredFromNS: fromNS, Alerts: 3}, Keys: []string{"a", "b", "c"}}, m.err
+func (m *pastMemory) Replay(ctx context.Context, r preview.ReplayRequest) (preview.Replayed, error) {
+	m.compared[0] = r.Request
+	without, err := r.Unalerted(ctx, []string{"a", "b", "c"})
+	return preview.Replayed{
+		Result:   preview.Result{FromNS: r.FromNS, ToNS: r.ToNS, CoveredFromNS: r.FromNS, Alerts: 3},
+		Existing: int64(3 - len(without)),
+	}, errors.Join(m.err, err)
 }
 
 func (m *pastMemory) Standings(_ context.Context, _, key string) ([]explain.Standing, error) {

@@ -26,8 +26,8 @@ type Replayer interface {
 	Replays(ctx context.Context, tenant string, rule uuid.UUID, most int) ([]Replay, error)
 	// ReplayFloor returns the instant before which no replay begins; nil if there is none.
 	ReplayFloor(ctx context.Context, tenant string, rule uuid.UUID) (*time.Time, error)
-	// Unalerted returns how many of some keys of exchanges have no alert of a rule.
-	Unalerted(ctx context.Context, rule uuid.UUID, keys []string) (int, error)
+	// Unalerted returns those of some keys of exchanges that have no alert of a rule.
+	Unalerted(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error)
 }
 
 // ReplayRequest asks for a replay of the exchanges that began from FromNS, inclusive, to ToNS,
@@ -167,20 +167,42 @@ func (s *server) PreviewReplay(ctx context.Context, req PreviewReplayRequestObje
 	if r.FireMode != rules.PerExchange {
 		return nil, fault.New(fault.Conflict, "only a rule that raises an alert for each exchange can be replayed")
 	}
+	floor, err := s.Rules.ReplayFloor(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("preview replay: %w", err)
+	}
+	if floor != nil && from < floor.UnixNano() {
+		return nil, BelowFloor(*floor)
+	}
 	leave, err := s.enterPreview(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	found, err := s.Previewer.Replay(ctx, preview.Request{TenantID: tenantOf(ctx), Definition: r.Definition, RuleID: r.ID, Version: r.Version}, from, to)
+	var stored error // is no fault of the source
+	found, err := s.Previewer.Replay(ctx, preview.ReplayRequest{
+		Request: preview.Request{TenantID: tenantOf(ctx), Definition: r.Definition, RuleID: r.ID, Version: r.Version},
+		FromNS:  from, ToNS: to,
+		Unalerted: func(ctx context.Context, keys []string) (without []string, err error) {
+			without, stored = s.Rules.Unalerted(ctx, r.ID, keys)
+			return without, stored
+		},
+	})
+	if stored != nil {
+		return nil, fmt.Errorf("preview replay: %w", stored)
+	}
 	if err != nil {
 		return nil, fromSource("preview replay", err)
 	}
-	without, err := s.Rules.Unalerted(ctx, r.ID, found.Keys)
-	if err != nil {
-		return nil, fmt.Errorf("preview replay: %w", err)
-	}
-	return PreviewReplay200JSONResponse{Preview: previewAnswer(&found.Result), Existing: int64(len(found.Keys) - without)}, nil
+	return PreviewReplay200JSONResponse{Preview: previewAnswer(&found.Result), Existing: found.Existing}, nil
+}
+
+// BelowFloor refuses a replay that begins before the retention floor of its rule.
+func BelowFloor(floor time.Time) error {
+	return fault.InvalidFields("the replay", []fault.Field{{
+		Field: "from", Code: "out_of_range",
+		Message: "Must not be before " + floor.Format(time.RFC3339Nano) + ": retention may have deleted alerts of the time before, and a replay would raise them again",
+	}})
 }
 
 // replayRange checks a range of start times. The store decides whether it begins late enough.

@@ -65,6 +65,10 @@ func TestReplays(t *testing.T) {
 	if told.Existing != 1 || told.Preview.Alerts != 3 || told.Preview.From.Nanosecond() != 1 || b.past.compared[0].RuleID != rule.ID {
 		t.Errorf("preview %+v of %+v", told, b.past.compared[0])
 	}
+	below := b.do("POST", path+"/preview", `{"from":"2026-01-01T12:00:00Z","to":"2026-02-02T00:00:00Z"}`).problem(400, "invalid")
+	if len(below.Errors) != 1 || below.Errors[0].Field != "from" || !strings.Contains(below.Errors[0].Message, "before 2026-01-01T12:00:00.123456789Z") {
+		t.Errorf("below the floor: %+v", below.Errors)
+	}
 	begun := into[api.RuleReplay](b.do("POST", path, `{`+span+`,"messages":"DIGEST"}`).want(201))
 	if begun.State != "RUNNING" || begun.Messages != "DIGEST" || begun.CreatedBy == "" || begun.EndedAt != nil || !begun.At.Equal(begun.From) {
 		t.Errorf("begun %+v", begun)
@@ -92,6 +96,9 @@ func TestReplays(t *testing.T) {
 		if got := b.do("POST", path, body).problem(400, "invalid"); len(got.Errors) != 1 || got.Errors[0].Field != field {
 			t.Errorf("%s: %+v, want something about %s", body, got, field)
 		}
+	}
+	if got := b.do("POST", path, `{`+span+`,"messages":"SOME"}`).problem(400, "invalid"); got.Errors[0].Message != "Must be one of NONE, DIGEST, EACH" {
+		t.Errorf("%+v", got.Errors)
 	}
 	counts := strings.Replace(ruleBody, "PER_EXCHANGE", "COUNT_IN_WINDOW", 1)
 	counts = strings.Replace(counts, "{", `{"threshold":1,"windowSeconds":60,`, 1)

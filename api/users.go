@@ -188,7 +188,7 @@ func userFaults(email, name string, role access.Role) []fault.Field {
 func nameAndRoleFaults(name string, role access.Role) []fault.Field {
 	fields := nameFaults(name)
 	if _, err := access.ParseRole(string(role)); err != nil {
-		fields = append(fields, fault.Field{Field: "role", Code: "unknown_value", Message: fmt.Sprintf("Must be one of %v", access.Roles())})
+		fields = append(fields, fault.Field{Field: "role", Code: "unknown_value", Message: "Must be one of " + commaSeparated(access.Roles())})
 	}
 	return fields
 }

@@ -5589,7 +5589,8 @@ type ClientInterface interface {
 	// PreviewReplayWithBody Show what a replay would raise
 	//
 	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-	// rule. Time and rows are limited: `truncated` says that a limit was reached.
+	// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+	// reached.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5599,7 +5600,8 @@ type ClientInterface interface {
 	// PreviewReplay Show what a replay would raise
 	//
 	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-	// rule. Time and rows are limited: `truncated` says that a limit was reached.
+	// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+	// reached.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7730,7 +7732,8 @@ func (c *Client) StartReplay(ctx context.Context, id ID, body StartReplayJSONReq
 // PreviewReplayWithBody Show what a replay would raise
 //
 // Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-// rule. Time and rows are limited: `truncated` says that a limit was reached.
+// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+// reached.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7750,7 +7753,8 @@ func (c *Client) PreviewReplayWithBody(ctx context.Context, id ID, contentType s
 // PreviewReplay Show what a replay would raise
 //
 // Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-// rule. Time and rows are limited: `truncated` says that a limit was reached.
+// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+// reached.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -15253,7 +15257,8 @@ type ClientWithResponsesInterface interface {
 	// PreviewReplayWithBodyWithResponse Show what a replay would raise
 	//
 	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-	// rule. Time and rows are limited: `truncated` says that a limit was reached.
+	// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+	// reached.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -15263,7 +15268,8 @@ type ClientWithResponsesInterface interface {
 	// PreviewReplayWithResponse Show what a replay would raise
 	//
 	// Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-	// rule. Time and rows are limited: `truncated` says that a limit was reached.
+	// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+	// reached.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -22532,7 +22538,8 @@ func (c *ClientWithResponses) StartReplayWithResponse(ctx context.Context, id ID
 // PreviewReplayWithBodyWithResponse Show what a replay would raise
 //
 // Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-// rule. Time and rows are limited: `truncated` says that a limit was reached.
+// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+// reached.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22548,7 +22555,8 @@ func (c *ClientWithResponses) PreviewReplayWithBodyWithResponse(ctx context.Cont
 // PreviewReplayWithResponse Show what a replay would raise
 //
 // Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-// rule. Time and rows are limited: `truncated` says that a limit was reached.
+// rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+// reached.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -21,7 +21,7 @@ type replay struct {
 	From     *time.Time `help:"Beginning of the range of start times, RFC 3339." placeholder:"TIME"`
 	To       *time.Time `help:"End of the range of start times (exclusive), RFC 3339; by default now." placeholder:"TIME"`
 	Last     days       `help:"How far to go back, such as 90m, 36h or 7d, instead of --from and --to." placeholder:"TIME"`
-	Messages string     `help:"Messages to send: none (except for exchanges for which the rule may still raise alerts by itself), digest (one message for each webhook, at the end; not for receivers that know alerts by a key, such as PagerDuty) or each (one for each alert)." enum:"none,digest,each" default:"none"`
+	Messages string     `help:"Messages to send: none (except for exchanges for which the rule may still raise alerts by itself), digest (one message for each webhook and about 5000 alerts, at the end; not for receivers that know alerts by a key, such as PagerDuty) or each (one for each alert)." enum:"none,digest,each" default:"none"`
 	DryRun   bool       `help:"Only show which alerts it would raise."`
 	NoWait   bool       `help:"Do not wait until the replay has finished."`
 	Cancel   bool       `help:"Cancel the running replay of the rule, instead of starting one."`
@@ -111,8 +111,12 @@ func printReplay(out io.Writer, preview *api.RuleReplayPreview) error {
 	if p.Truncated {
 		more = fmt.Sprintf(" (only those from %s on were counted)", p.CoveredFrom.Format(time.RFC3339))
 	}
+	raised := p.Alerts - preview.Existing
 	_, err := fmt.Fprintf(out, "From %s to %s, %d exchanges match, of which %d have an alert: %d alerts to raise%s.\n",
-		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, preview.Existing, p.Alerts-preview.Existing, more)
+		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, preview.Existing, raised, more)
+	if shown := int64(len(p.Newest)); shown > 0 && shown < raised && err == nil {
+		_, err = fmt.Fprintf(out, "The newest %d:\n", shown)
+	}
 	for i := range p.Newest {
 		if a := &p.Newest[i]; err == nil && a.Exchange != nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  %s\n", a.Exchange.StartTime.Format(time.RFC3339), shown(a.Exchange.ExecutionID), shown(a.Title))

@@ -5,46 +5,61 @@ import (
 	"fmt"
 	"time"
 
-	"tocsin/alerts"
 	"tocsin/rules"
 )
 
-// Replayed is what a replay of a PER_EXCHANGE rule would find.
-type Replayed struct {
-	// Result counts the exchanges by when they began.
-	Result
+// ReplayRequest asks what a replay of the exchanges that began from FromNS, inclusive, to ToNS,
+// exclusive, would find. Last of the request is ignored.
+type ReplayRequest struct {
+	Request
 
-	// Keys are the keys of the exchanges, each once.
-	Keys []string
+	FromNS, ToNS int64
+	// Unalerted returns those of some keys of exchanges that have no alert of the rule.
+	Unalerted func(ctx context.Context, keys []string) ([]string, error)
 }
 
-// Replay returns what a replay of the exchanges that began from one instant to before another would
-// find, whether they have alerts or not. It ignores Last of the request.
-func (p *Previewer) Replay(ctx context.Context, r Request, fromNS, toNS int64) (Replayed, error) {
-	r.Last = time.Duration(toNS - fromNS)
-	run, err := p.begin(&r, toNS, p.Clock().Add(p.budget()))
+// Replayed is what a replay of a PER_EXCHANGE rule would find.
+type Replayed struct {
+	// Result counts the exchanges by when they began, whether they have alerts or not. Newest are
+	// those without an alert, which a replay would raise.
+	Result
+
+	// Existing is how many of the exchanges have an alert.
+	Existing int64
+}
+
+// Replay returns what a replay would find.
+func (p *Previewer) Replay(ctx context.Context, r ReplayRequest) (Replayed, error) {
+	r.Last = time.Duration(r.ToNS - r.FromNS)
+	run, err := p.begin(&r.Request, r.ToNS, p.Clock().Add(p.budget()))
 	if err != nil {
 		return Replayed{}, err
 	}
 	run.replay = true
 	var keys []string
-	seen := map[string]bool{}
-	err = run.slices(ctx, fromNS, func(e *rules.Exchange) {
+	found := map[string]sample{}
+	err = run.slices(ctx, r.FromNS, func(e *rules.Exchange) {
 		key := e.Key()
-		if seen[key] {
+		if _, seen := found[key]; seen {
 			return
 		}
-		seen[key] = true
+		found[key] = sample{newest: counted{startNS: e.StartTimeNS, endedNS: e.EndedNS(), key: key}, atNS: e.StartTimeNS}
 		keys = append(keys, key)
-		a := run.alert(e, e.StartTimeNS)
-		a.ID = alerts.ID(run.rule.ID, e)
-		var problem error
-		a.Title, a.Message, problem = p.Texts.Texts(&run.rule, e)
-		run.note(problem)
-		run.raised(a)
+		run.raised(run.alert(e, e.StartTimeNS))
 	})
 	if err != nil {
 		return Replayed{}, fmt.Errorf("replay: %w", err)
 	}
-	return Replayed{Result: run.result(), Keys: keys}, nil
+	without, err := r.Unalerted(ctx, keys)
+	if err != nil {
+		return Replayed{}, fmt.Errorf("replay: %w", err)
+	}
+	missing := make([]sample, len(without))
+	for i, key := range without {
+		missing[i] = found[key]
+	}
+	if err := run.describe(ctx, missing); err != nil {
+		return Replayed{}, fmt.Errorf("replay: %w", err)
+	}
+	return Replayed{Result: run.result(), Existing: int64(len(keys) - len(without))}, nil
 }

@@ -274,6 +274,12 @@ func TestExpressionsReadAlike(t *testing.T) {
 		{"^.{1000}$", "", false},
 		{"b", "a\x00b", true},
 		{`\bé`, "é", false},
+		{`\B`, "aéa", false},
+		{`x*(\B|y)`, "aéa", false},
+		{`a\B`, "aé", false},
+		{`\B`, "aéß", true},
+		{`\Ba`, "éa", false},
+		{`é\B.\b`, "a\néßa", true},
 		{"", "", true},
 		{"a||b", "", true},
 	} {

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"fmt"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -12,14 +13,27 @@ import (
 // classes and case folding are resolved here with Go's tables, so nothing is left that the two
 // could read differently. The result matches the same texts, if they are valid UTF-8. Its capture
 // groups have no meaning.
+//
+// ClickHouse searches at every byte, Go at every character. Only \B holds between two bytes of one
+// character. So an expression with \B is searched for after whole characters.
 func re2(expression string) (string, error) {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	writeRE2(&b, parsed)
+	if !hasNoWordBoundary(parsed) {
+		writeRE2(&b, parsed)
+		return b.String(), nil
+	}
+	b.WriteString(`\A(?s:.)*?`)
+	writeGroup(&b, parsed)
 	return b.String(), nil
+}
+
+// hasNoWordBoundary reports whether an expression contains \B.
+func hasNoWordBoundary(r *syntax.Regexp) bool {
+	return r.Op == syntax.OpNoWordBoundary || slices.ContainsFunc(r.Sub, hasNoWordBoundary)
 }
 
 func writeRE2(b *strings.Builder, r *syntax.Regexp) {

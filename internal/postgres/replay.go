@@ -65,10 +65,7 @@ func mayReplay(was *pgq.RuleLockRow, r *api.ReplayRequest, nowNS int64) error {
 	case r.ToNS > nowNS+time.Minute.Nanoseconds():
 		return fault.InvalidFields("the replay", []fault.Field{{Field: "to", Code: "out_of_range", Message: "Must not be in the future"}})
 	case r.FromNS < was.SweptBeforeNs:
-		return fault.InvalidFields("the replay", []fault.Field{{
-			Field: "from", Code: "out_of_range",
-			Message: "Must not be before " + startOf(&was.SweptBeforeNs).Format(time.RFC3339) + ": retention may have deleted alerts of the time before, and a replay would raise them again",
-		}})
+		return api.BelowFloor(*startOf(&was.SweptBeforeNs))
 	}
 	return nil
 }
@@ -140,13 +137,13 @@ func (s *Rules) Replays(ctx context.Context, tenant string, rule uuid.UUID, most
 	return list, nil
 }
 
-// Unalerted returns how many of some keys of exchanges have no alert of a rule.
-func (s *Rules) Unalerted(ctx context.Context, rule uuid.UUID, keys []string) (int, error) {
+// Unalerted returns those of some keys of exchanges that have no alert of a rule, in their order.
+func (s *Rules) Unalerted(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error) {
 	without, err := s.db.queries.KeysWithoutAlert(ctx, pgq.KeysWithoutAlertParams{RuleID: rule, Keys: keys})
 	if err != nil {
-		return 0, fmt.Errorf("look for alerts: %w", err)
+		return nil, fmt.Errorf("look for alerts: %w", err)
 	}
-	return len(without), nil
+	return without, nil
 }
 
 func getReplay(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (api.Replay, error) {

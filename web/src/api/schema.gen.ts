@@ -1215,7 +1215,8 @@ export interface paths {
         /**
          * Show what a replay would raise
          * @description Counts the exchanges that a replay of the range would find, and those of them that already have an alert of the
-         *     rule. Time and rows are limited: `truncated` says that a limit was reached.
+         *     rule. `newest` lists only alerts that would be raised. Time and rows are limited: `truncated` says that a limit was
+         *     reached.
          */
         post: operations["previewReplay"];
         delete?: never;
