@@ -112,6 +112,22 @@ func escalationResumes(l *law) {
 	l.escalate("cancelled late", 0, 0, 0)
 }
 
+// escalationResumesFirst undoes an acknowledgement, and then a snooze that began, by a clock that was put back in
+// between, before a later step was void: the alert still resumes at the first one.
+func escalationResumesFirst(l *law) {
+	id := l.escalating()
+	l.Advance(6 * time.Minute)
+	act := l.act(alerts.Acknowledge, id)
+	l.escalate("acknowledged", 0, 0, 0)
+	l.escalate("for longer", 550*time.Second, 0, 0)
+	l.equal("undone", l.undo(act), 1)
+	l.Advance(-5 * time.Minute)
+	l.must(l.Snooze(id, time.Hour))
+	l.must(l.CancelSnooze(id))
+	l.escalate("not snoozed any more", 5*time.Minute, 1, 0)
+	l.escalate("the next step", 6*time.Minute, 0, 1)
+}
+
 func escalationUndone(l *law) {
 	id := l.escalating()
 	act := l.act(alerts.Acknowledge, id)

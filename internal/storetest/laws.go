@@ -389,6 +389,7 @@ func laws() map[string]func(l *law) {
 		"steps that are late each have their time":                                                         escalatesLate,
 		"a step of what somebody looks after is void":                                                      escalationVoid,
 		"what is undone ends no escalation":                                                                escalationResumes,
+		"an escalation resumes at the first step, whatever is undone later":                                escalationResumesFirst,
 		"what has changed since is not undone":                                                             escalationUndone,
 		"a replay starts no escalation":                                                                    escalationReplayed,
 		"an alert of a window rule escalates while it fires":                                               escalationWindow,

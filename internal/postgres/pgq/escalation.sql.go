@@ -133,20 +133,25 @@ func (q *Queries) EscalationMove(ctx context.Context, arg EscalationMoveParams) 
 
 const escalationResume = `-- name: EscalationResume :exec
 update alert_escalation e
-set due_at = now(), after_minutes = (select min(e.void_minutes[i]) from generate_subscripts(e.void_at, 1) i where e.void_at[i] >= $1::timestamptz)
-from alert a
-where e.alert_id = any($2::uuid[]) and a.alert_id = e.alert_id and a.state = 'FIRING' and $1::timestamptz <= any(e.void_at)
+set due_at = now(), after_minutes = f.after_minutes
+from (
+    select v.alert_id, min(v.void_minutes[i]) as after_minutes
+    from alert_escalation v cross join lateral generate_subscripts(v.void_at, 1) i
+    where v.alert_id = any($1::uuid[]) and v.void_at[i] >= $2::timestamptz
+    group by v.alert_id
+) f join alert a using (alert_id)
+where e.alert_id = f.alert_id and a.state = 'FIRING' and (e.due_at is null or f.after_minutes < e.after_minutes)
 `
 
 type EscalationResumeParams struct {
-	Since    time.Time
 	AlertIds []uuid.UUID
+	Since    time.Time
 }
 
 // Makes firing alerts that the transaction has locked take the first step that was void since an
-// instant.
+// instant, unless they are to take an earlier one.
 func (q *Queries) EscalationResume(ctx context.Context, arg EscalationResumeParams) error {
-	_, err := q.db.Exec(ctx, escalationResume, arg.Since, arg.AlertIds)
+	_, err := q.db.Exec(ctx, escalationResume, arg.AlertIds, arg.Since)
 	return err
 }
 

@@ -10,11 +10,16 @@ on conflict (alert_id) do nothing;
 
 -- name: EscalationResume :exec
 -- Makes firing alerts that the transaction has locked take the first step that was void since an
--- instant.
+-- instant, unless they are to take an earlier one.
 update alert_escalation e
-set due_at = now(), after_minutes = (select min(e.void_minutes[i]) from generate_subscripts(e.void_at, 1) i where e.void_at[i] >= @since::timestamptz)
-from alert a
-where e.alert_id = any(@alert_ids::uuid[]) and a.alert_id = e.alert_id and a.state = 'FIRING' and @since::timestamptz <= any(e.void_at);
+set due_at = now(), after_minutes = f.after_minutes
+from (
+    select v.alert_id, min(v.void_minutes[i]) as after_minutes
+    from alert_escalation v cross join lateral generate_subscripts(v.void_at, 1) i
+    where v.alert_id = any(@alert_ids::uuid[]) and v.void_at[i] >= @since::timestamptz
+    group by v.alert_id
+) f join alert a using (alert_id)
+where e.alert_id = f.alert_id and a.state = 'FIRING' and (e.due_at is null or f.after_minutes < e.after_minutes);
 
 -- name: EscalationDue :many
 -- Returns alerts whose next step is due, those that have waited longest first, that come after one.

@@ -104,7 +104,7 @@ with revived as (
 ), noted as (
     insert into retry (notification_id, generation, retried_by)
     select notification_id, generation, @actor::text from again
-), again as (
+), rerendered as (
     delete from notification_body b
     using again
     where b.notification_id = again.notification_id
@@ -116,7 +116,7 @@ with revived as (
 insert into outbox (notification_id, webhook_id, ready_at, digest, attempts, begun_before, generation, alone, body_at)
 select a.notification_id, a.webhook_id, clock_timestamp(), a.digest, a.attempts, a.attempts, a.generation, @alone::boolean,
        (select max(b.written_at) from notification_body b
-        where b.notification_id = a.notification_id and b.notification_id not in (select again.notification_id from again))
+        where b.notification_id = a.notification_id and b.notification_id not in (select rerendered.notification_id from rerendered))
 from again a;
 
 -- name: RetryWaiting :execrows
@@ -142,14 +142,14 @@ with waiting as (
     from waiting t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
-), again as (
+), rerendered as (
     delete from notification_body b using waiting w where b.notification_id = w.notification_id and b.problem <> ''
     returning b.notification_id
 ), hastened as (
     update outbox o
     set due_at = case when o.after_id is null then now() end, ready_at = case when o.after_id is null then clock_timestamp() end, since = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
         claim_token = null, claimed_by = null, begun_at = null, expires_at = null, quiet_until = null,
-        body_at = case when o.notification_id not in (select again.notification_id from again) then o.body_at end
+        body_at = case when o.notification_id not in (select rerendered.notification_id from rerendered) then o.body_at end
     from waiting
     where o.notification_id = waiting.notification_id
     returning o.notification_id, o.generation

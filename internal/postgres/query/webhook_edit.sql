@@ -30,7 +30,7 @@ with waiting as (
     select t.notification_id from outbox t
     where t.webhook_id = @webhook_id and t.body_at is not null
     for update skip locked
-), again as (
+), rerendered as (
     update outbox o set body_at = null from waiting w where o.notification_id = w.notification_id
 )
 delete from notification_body b using waiting w where b.notification_id = w.notification_id;

@@ -74,7 +74,7 @@ func (db *Postgres) startEscalations(b *evaluator.Batch, inserted map[uuid.UUID]
 }
 
 // resumeEscalation has an alert that fires again, after what was done at an instant is undone, take the
-// first step that was void since.
+// first step that was void since, unless it is to take an earlier one.
 func (db *Postgres) resumeEscalation(id uuid.UUID, since, now time.Time) {
 	e, there := db.escalations.get(id)
 	if !there || db.alerts.rows[id].State != alerts.Firing || !db.has(EscalationResumes) {
@@ -86,7 +86,7 @@ func (db *Postgres) resumeEscalation(id uuid.UUID, since, now time.Time) {
 			first = v.AfterMinutes
 		}
 	}
-	if first > 0 {
+	if first > 0 && (e.DueAt.IsZero() || first < e.AfterMinutes) {
 		e.AfterMinutes, e.DueAt = first, now
 		db.escalations.put(id, e)
 	}
