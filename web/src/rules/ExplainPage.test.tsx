@@ -44,10 +44,11 @@ test("an alert leads to what other rules make of its exchange", async () => {
 });
 
 test("an exchange that is not there is told, and another one can be asked about", async () => {
-  const asked: (string | null)[] = [];
+  const asked: (string | null)[][] = [];
   server.use(
     http.get(api("/exchanges/explain"), ({ request }) => {
-      asked.push(new URL(request.url).searchParams.get("executionId"));
+      const { searchParams } = new URL(request.url);
+      asked.push([searchParams.get("executionId"), searchParams.get("hours")]);
       return problem(404, { code: "not_found", detail: "no exchange with this id" });
     }),
   );
@@ -57,5 +58,19 @@ test("an exchange that is not there is told, and another one can be asked about"
   await waitFor(() => expect(document.title).toBe("Explain · Tocsin"));
   await user.type(await screen.findByLabelText("Execution id"), "a/b c{Enter}");
   expect(await screen.findByRole("alert")).toBeVisible();
-  await waitFor(() => expect(asked).toEqual(["a/b c"]));
+  await waitFor(() => expect(asked).toEqual([["a/b c", null]]));
+  // It may be older.
+  await user.selectOptions(screen.getByLabelText("Started in the"), "last 7 d");
+  await user.click(screen.getByRole("button", { name: "Explain" }));
+  await waitFor(() => expect(asked[1]).toEqual(["a/b c", "168"]));
+  expect(screen.getByLabelText("Started in the")).toHaveDisplayValue("last 7 d");
+  expect(screen.getByLabelText("Execution id")).toHaveValue("a/b c");
+});
+
+test("an exchange without an environment is named without one", async () => {
+  const exchange = { ...anAlert(60).exchange, environment: "" };
+  server.use(http.get(api("/exchanges/explain"), () => HttpResponse.json({ exchange, counts: [], rules: [] })));
+  open(`/explain?executionId=${exchange.executionId}`);
+  const explained = await screen.findByRole("region", { name: "Explanation" });
+  expect(explained).toHaveTextContent(`${exchange.route}, ${exchange.status}, started`);
 });
