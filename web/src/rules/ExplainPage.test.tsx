@@ -17,10 +17,12 @@ test("an alert leads to what other rules make of its exchange", async () => {
         exchange: alert.exchange,
         counts: [
           { verdict: "ALERTED", rules: 1 },
+          { verdict: "NOT_ARMED", rules: 1 },
           { verdict: "NOT_MATCHED", rules: 1 },
         ],
         rules: [
           { ruleId: ruleId(1), ruleName: "Orders", verdict: "ALERTED", detail: "It has an alert.", alertId: alert.id },
+          { ruleId: ruleId(3), ruleName: "Stock", verdict: "NOT_ARMED", detail: "Not armed.", unmet: ["scope.routes"] },
           {
             ruleId: ruleId(2),
             ruleName: "Billing",
@@ -39,7 +41,9 @@ test("an alert leads to what other rules make of its exchange", async () => {
   expect(asked?.get("startTime")).toBe(alert.exchange.startTime);
   expect(within(explained).getByRole("row", { name: /Orders Alerted It has an alert. Open the alert/ })).toBeVisible();
   expect(within(explained).queryByText("Billing")).toBeNull();
-  await user.click(screen.getByRole("button", { name: "Show the 1 rule without a match" }));
+  expect(within(explained).queryByText("Stock")).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Show the 2 rules without a match" }));
+  expect(screen.getByRole("row", { name: /Stock Not armed .* Not met: route\./ })).toBeVisible();
   expect(screen.getByRole("row", { name: /Billing No match .* Not met: application, attribute 1\./ })).toBeVisible();
 });
 

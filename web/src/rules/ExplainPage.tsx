@@ -82,9 +82,11 @@ function Ask({ executionId, hours }: { executionId: string; hours: number }) {
 
 function Explained({ exchange, rules, of }: { exchange: Exchange; rules: readonly RuleExplanation[]; of: number }) {
   const [all, setAll] = useState(false);
-  const unmatched = rules.filter(({ verdict }) => verdict === "NOT_MATCHED").length;
-  const matched = unmatched < rules.length;
-  const shown = all || !matched ? rules : rules.filter(({ verdict }) => verdict !== "NOT_MATCHED");
+  // A rule that was not armed, or is disabled, has unmet conditions if it would not match either.
+  const matching = rules.filter(({ unmet = [] }) => unmet.length === 0);
+  const unmatched = rules.length - matching.length;
+  const matched = matching.length > 0;
+  const shown = all || !matched ? rules : matching;
   return (
     <section className={styles.explained} aria-label="Explanation">
       <p className={styles.exchange}>
