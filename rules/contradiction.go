@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"math/big"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -16,6 +18,7 @@ const (
 	attributeContradicts = "No value meets this and the other conditions on the attribute; nothing could match"
 	durationAboveMaximum = "The filter excludes exchanges that last this long; nothing could reach the threshold"
 	expectedFiltered     = "The filter excludes this group, so it would always be missing; change the filter, or remove the group"
+	durationAlways       = "The filter only matches exchanges that last this long, so the threshold would always be reached; raise it, or lower the minimum duration"
 	alwaysAll            = "Every exchange of the scope matches, so the share would always be 100 %; choose one status, or add a condition"
 	evidenceFiltered     = "The filter excludes exchanges with this attribute, so nothing would ever be evidence; change the filter, or name another attribute"
 	learnedFiltered      = "The filter excludes exchanges with this attribute, so no group would be learned; change the filter, or name another attribute"
@@ -61,7 +64,11 @@ func crossFilter(sl validator.StructLevel) {
 		report(part != "" && strings.Contains(f.ErrorMessageContains, part), part, fmt.Sprintf("errorMessageNotContains[%d]", i), "ErrorMessageNotContains", "contradiction", messageAskedFor)
 	}
 	for i, text := range f.ErrorMessageNotMatches {
-		report(text != "" && text == f.ErrorMessageMatches, text, fmt.Sprintf("errorMessageNotMatches[%d]", i), "ErrorMessageNotMatches", "contradiction", messageAskedFor)
+		field, why := fmt.Sprintf("errorMessageNotMatches[%d]", i), excludesAll
+		if f.ErrorMessageContains+f.ErrorMessageMatches != "" {
+			why = messageAskedFor
+		}
+		report(text != "" && (text == f.ErrorMessageMatches || matchesAround(text, f.ErrorMessageContains)), text, field, "ErrorMessageNotMatches", "contradiction", why)
 	}
 	if i := contradiction(f.Attributes); i >= 0 {
 		part := map[AttributeOp]string{AttributeExists: "op", AttributeIn: "values"}[f.Attributes[i].Op]
@@ -70,6 +77,26 @@ func crossFilter(sl validator.StructLevel) {
 		}
 		report(true, f.Attributes[i], fmt.Sprintf("attributes[%d].%s", i, part), "Attributes", "contradiction", attributeContradicts)
 	}
+}
+
+// matchesAround reports whether an expression matches every text that contains a part: it matches
+// the part, and does not depend on what is around its match. Every text contains the empty one.
+func matchesAround(expression, part string) bool {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil || asserts(parsed) {
+		return false
+	}
+	compiled, err := regexp.Compile(expression)
+	return err == nil && compiled.MatchString(part)
+}
+
+// asserts reports whether an expression contains an assertion, such as ^ or \b.
+func asserts(r *syntax.Regexp) bool {
+	switch r.Op { //nolint:exhaustive // the others match characters, or combine expressions
+	case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return true
+	}
+	return slices.ContainsFunc(r.Sub, asserts)
 }
 
 // contradiction returns the place of the first condition that no attribute meets together with
@@ -181,6 +208,10 @@ func (f *Filter) leavesOutAll(key string) bool {
 
 // all reports whether f matches every exchange.
 func (f *Filter) all() bool {
-	used := FieldsOf(&Scope{}, f)
+	rest := *f
+	if rest.MinDurationMS != nil && *rest.MinDurationMS == 0 {
+		rest.MinDurationMS = nil // every exchange lasts that long
+	}
+	used := FieldsOf(&Scope{}, &rest)
 	return len(f.Statuses) == 2 && !used.ErrorType && !used.Others
 }

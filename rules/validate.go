@@ -215,6 +215,9 @@ func crossMeasure(d *Definition, report func(wrong bool, value any, name, field,
 	report(!ratio && !duration && d.MinVolume != 0, d.MinVolume, "minVolume", "MinVolume", "not_applicable", other(volumeNotApplicable))
 	longest := d.Filter.MaxDurationMS
 	report(duration && longest != nil && d.DurationMS > *longest, d.DurationMS, "durationMs", "DurationMS", "contradiction", durationAboveMaximum)
+	shortest := d.Filter.MinDurationMS
+	report(duration && shortest != nil && d.DurationMS >= 1 && d.DurationMS <= *shortest && (longest == nil || *shortest <= *longest),
+		d.DurationMS, "durationMs", "DurationMS", "contradiction", durationAlways)
 	report(duration && len(d.Filter.Statuses) == 0, d.Filter.Statuses, "filter.statuses", "Filter.Statuses", "required", statusesRequired)
 }
 

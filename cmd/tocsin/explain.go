@@ -48,10 +48,19 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 		place += " in " + e.Environment
 	}
 	_, err = fmt.Fprintf(out, "%s: %s, %s, started %s\n", e.ExecutionID, place, e.Status, e.StartTime.Format(time.RFC3339Nano))
-	listed := 0
+	listed, others := 0, 0
+	for _, c := range explained.Counts {
+		if c.Verdict == api.ExplainVerdictNOTMATCHED {
+			others += c.Rules
+		}
+	}
 	for i := range explained.Rules {
 		r := &explained.Rules[i]
-		if r.Verdict == api.ExplainVerdictNOTMATCHED && !x.All {
+		if len(r.Unmet) > 0 && !x.All {
+			// A rule that was not armed, or is disabled, would not match either.
+			if r.Verdict != api.ExplainVerdictNOTMATCHED {
+				others++
+			}
 			continue
 		}
 		if listed++; listed == 1 && err == nil {
@@ -71,10 +80,8 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 	if err == nil {
 		err = table.Flush()
 	}
-	for _, c := range explained.Counts {
-		if c.Verdict == api.ExplainVerdictNOTMATCHED && !x.All && err == nil {
-			_, err = fmt.Fprintln(out, "\n"+unmet(c.Rules, listed > 0))
-		}
+	if others > 0 && !x.All && err == nil {
+		_, err = fmt.Fprintln(out, "\n"+unmet(others, listed > 0))
 	}
 	if len(explained.Counts) == 0 && err == nil {
 		_, err = fmt.Fprintln(out, "\nThere are no rules.")

@@ -23,8 +23,10 @@ func TestExplainListsEachRule(t *testing.T) {
 		_, _ = w.Write([]byte(`{"exchange":{"executionId":"a/b","application":"orders","route":"in","environment":"live","status":"FAILED","startTime":"2026-11-21T07:02:00.123456789Z"},
 			"rules":[{"ruleName":"Orders","verdict":"ALERTED","detail":"It has an alert.","alertId":"6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00"},
 				{"ruleName":"Late","verdict":"BEYOND_LOOK_BACK","detail":"Too late."},
+				{"ruleName":"Invoices","verdict":"NOT_ARMED","detail":"Not armed.","unmet":[]},
+				{"ruleName":"Stock","verdict":"NOT_ARMED","detail":"Not armed.","unmet":["scope.routes"]},
 				{"ruleName":"Billing","verdict":"NOT_MATCHED","detail":"No.","unmet":["scope.applications","filter.attributes[0]"]}],
-			"counts":[{"verdict":"ALERTED","rules":1},{"verdict":"BEYOND_LOOK_BACK","rules":1},{"verdict":"NOT_MATCHED","rules":4}]}`))
+			"counts":[{"verdict":"ALERTED","rules":1},{"verdict":"BEYOND_LOOK_BACK","rules":1},{"verdict":"NOT_ARMED","rules":2},{"verdict":"NOT_MATCHED","rules":4}]}`))
 	}))
 	t.Cleanup(server.Close)
 	start := time.Date(2026, 11, 21, 7, 2, 0, 123456789, time.UTC)
@@ -36,12 +38,12 @@ func TestExplainListsEachRule(t *testing.T) {
 	if asked != "/api/v1/exchanges/explain?executionId=a%2Fb&startTime=2026-11-21T07%3A02%3A00.123456789Z&hours=48" {
 		t.Errorf("asked %s", asked)
 	}
-	for _, part := range []string{"a/b: orders · in in live, FAILED", "Orders  ALERTED           It has an alert. Alert 6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00.", "Too late.", "2026-11-21T07:02:00.123456789Z", "conditions of 4 other rules; --all"} {
+	for _, part := range []string{"a/b: orders · in in live, FAILED", "Orders    ALERTED           It has an alert. Alert 6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00.", "Too late.", "2026-11-21T07:02:00.123456789Z", "Invoices  NOT_ARMED", "conditions of 5 other rules; --all"} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("missing: %q in\n%s", part, out.String())
 		}
 	}
-	if strings.Contains(out.String(), "Billing") {
+	if strings.Contains(out.String(), "Billing") || strings.Contains(out.String(), "Stock") {
 		t.Errorf("a rule without a match is listed:\n%s", out.String())
 	}
 	out.Reset()

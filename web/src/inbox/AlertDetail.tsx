@@ -7,6 +7,7 @@ import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage, AlertRouting, Exchange, GroupBy, WindowCount } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { mayCall } from "../api/operations";
+import { canBeAskedFor } from "../rules/refine";
 import { Button, buttonClass, Key } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
@@ -402,7 +403,7 @@ function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchan
               <Field key={name} name={name}>
                 <span className="mono">{value}</span>
                 <CopyButton text={value} what={name} />
-                <Refine alert={alert} only={name} words="Only this value" />
+                {canBeAskedFor(value) && <Refine alert={alert} only={name} words="Only this value" />}
               </Field>
             ))}
           </Fields>

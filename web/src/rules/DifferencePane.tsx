@@ -48,7 +48,8 @@ export function differenceWords({ before, after, added, removed }: RuleDifferenc
 
 const mostShown = 5;
 
-function Changed({ title, of: { alerts, newest } }: { title: string; of: ChangedAlerts }) {
+/** The newest of some alerts that there would be. */
+export function Changed({ title, of: { alerts, newest } }: { title: string; of: ChangedAlerts }) {
   if (newest.length === 0) return null;
   return (
     <>

@@ -17,10 +17,12 @@ test("an alert leads to what other rules make of its exchange", async () => {
         exchange: alert.exchange,
         counts: [
           { verdict: "ALERTED", rules: 1 },
+          { verdict: "NOT_ARMED", rules: 1 },
           { verdict: "NOT_MATCHED", rules: 1 },
         ],
         rules: [
           { ruleId: ruleId(1), ruleName: "Orders", verdict: "ALERTED", detail: "It has an alert.", alertId: alert.id },
+          { ruleId: ruleId(3), ruleName: "Stock", verdict: "NOT_ARMED", detail: "Not armed.", unmet: ["scope.routes"] },
           {
             ruleId: ruleId(2),
             ruleName: "Billing",
@@ -39,15 +41,18 @@ test("an alert leads to what other rules make of its exchange", async () => {
   expect(asked?.get("startTime")).toBe(alert.exchange.startTime);
   expect(within(explained).getByRole("row", { name: /Orders Alerted It has an alert. Open the alert/ })).toBeVisible();
   expect(within(explained).queryByText("Billing")).toBeNull();
-  await user.click(screen.getByRole("button", { name: "Show the 1 rule without a match" }));
+  expect(within(explained).queryByText("Stock")).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Show the 2 rules without a match" }));
+  expect(screen.getByRole("row", { name: /Stock Not armed .* Not met: route\./ })).toBeVisible();
   expect(screen.getByRole("row", { name: /Billing No match .* Not met: application, attribute 1\./ })).toBeVisible();
 });
 
 test("a missing exchange is reported, and another one can be entered", async () => {
-  const asked: (string | null)[] = [];
+  const asked: (string | null)[][] = [];
   server.use(
     http.get(api("/exchanges/explain"), ({ request }) => {
-      asked.push(new URL(request.url).searchParams.get("executionId"));
+      const { searchParams } = new URL(request.url);
+      asked.push([searchParams.get("executionId"), searchParams.get("hours")]);
       return problem(404, { code: "not_found", detail: "no exchange with this id" });
     }),
   );
@@ -57,5 +62,19 @@ test("a missing exchange is reported, and another one can be entered", async () 
   await waitFor(() => expect(document.title).toBe("Explain · Tocsin"));
   await user.type(await screen.findByLabelText("Execution id"), "a/b c{Enter}");
   expect(await screen.findByRole("alert")).toBeVisible();
-  await waitFor(() => expect(asked).toEqual(["a/b c"]));
+  await waitFor(() => expect(asked).toEqual([["a/b c", null]]));
+  // It may be older.
+  await user.selectOptions(screen.getByLabelText("Started in the"), "last 7 d");
+  await user.click(screen.getByRole("button", { name: "Explain" }));
+  await waitFor(() => expect(asked[1]).toEqual(["a/b c", "168"]));
+  expect(screen.getByLabelText("Started in the")).toHaveDisplayValue("last 7 d");
+  expect(screen.getByLabelText("Execution id")).toHaveValue("a/b c");
+});
+
+test("an exchange without an environment is named without one", async () => {
+  const exchange = { ...anAlert(60).exchange, environment: "" };
+  server.use(http.get(api("/exchanges/explain"), () => HttpResponse.json({ exchange, counts: [], rules: [] })));
+  open(`/explain?executionId=${exchange.executionId}`);
+  const explained = await screen.findByRole("region", { name: "Explanation" });
+  expect(explained).toHaveTextContent(`${exchange.route}, ${exchange.status}, started`);
 });

@@ -9,6 +9,7 @@ import { Button } from "../ui/Button";
 import form from "../ui/form.module.css";
 import { ExactTime } from "../ui/Instant";
 import { useLastError } from "../ui/lastError";
+import { Select } from "../ui/Select";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { counted, number } from "../ui/words";
@@ -26,7 +27,7 @@ export function ExplainPage() {
   }, []);
   return (
     <Page title="Explain" scrolls>
-      <Ask key={executionId} executionId={executionId} />
+      <Ask key={JSON.stringify(asked)} executionId={executionId} hours={asked.hours ?? day} />
       {executionId === "" ? null : query.data ? (
         <Explained exchange={query.data.exchange} rules={query.data.rules} of={countOf(query.data.counts)} />
       ) : failure ? (
@@ -40,12 +41,22 @@ export function ExplainPage() {
 
 const countOf = (counts: readonly { rules: number }[]) => counts.reduce((sum, { rules }) => sum + rules, 0);
 
-function Ask({ executionId }: { executionId: string }) {
+/** How far back an exchange is searched for, in hours; the last is the most that the API takes. */
+const day = 24;
+const spans = [
+  { hours: day, label: "last 24 h" },
+  { hours: 3 * day, label: "last 3 d" },
+  { hours: 7 * day, label: "last 7 d" },
+];
+
+function Ask({ executionId, hours }: { executionId: string; hours: number }) {
   const [typed, setTyped] = useState(executionId);
+  const [last, setLast] = useState(spans.find((span) => span.hours >= hours)?.hours ?? day);
   const navigate = useNavigate();
   const ask = (event: FormEvent) => {
     event.preventDefault();
-    if (typed.trim()) void navigate({ to: "/explain", search: { executionId: typed.trim() } });
+    if (!typed.trim()) return;
+    void navigate({ to: "/explain", search: { executionId: typed.trim(), ...(last === day ? {} : { hours: last }) } });
   };
   return (
     <form className={styles.ask} onSubmit={ask}>
@@ -56,6 +67,12 @@ function Ask({ executionId }: { executionId: string }) {
         value={typed}
         onChange={(event) => setTyped(event.currentTarget.value)}
       />
+      <Select
+        label="Started in the"
+        options={spans.map((span) => ({ value: String(span.hours), label: span.label }))}
+        value={String(last)}
+        onChange={(chosen) => setLast(Number(chosen))}
+      />
       <Button type="submit" look="primary">
         Explain
       </Button>
@@ -65,13 +82,16 @@ function Ask({ executionId }: { executionId: string }) {
 
 function Explained({ exchange, rules, of }: { exchange: Exchange; rules: readonly RuleExplanation[]; of: number }) {
   const [all, setAll] = useState(false);
-  const unmatched = rules.filter(({ verdict }) => verdict === "NOT_MATCHED").length;
-  const matched = unmatched < rules.length;
-  const shown = all || !matched ? rules : rules.filter(({ verdict }) => verdict !== "NOT_MATCHED");
+  // A rule that was not armed, or is disabled, has unmet conditions if it would not match either.
+  const matching = rules.filter(({ unmet = [] }) => unmet.length === 0);
+  const unmatched = rules.length - matching.length;
+  const matched = matching.length > 0;
+  const shown = all || !matched ? rules : matching;
   return (
     <section className={styles.explained} aria-label="Explanation">
       <p className={styles.exchange}>
-        <b>{exchange.application}</b> · {exchange.route} in {exchange.environment}, {exchange.status}, started{" "}
+        <b>{exchange.application}</b> · {exchange.route}
+        {exchange.environment && ` in ${exchange.environment}`}, {exchange.status}, started{" "}
         <ExactTime at={exchange.startTime} />
       </p>
       {rules.length === 0 ? (

@@ -46,6 +46,15 @@ test("a rule for one customer becomes a new rule, and the rule of the alert stay
   expect(saved?.definition.filter?.attributes).toEqual([{ key: "customer", op: "EQUALS", value: "42" }]);
 });
 
+test("a value that was cut, or is not text, leads to no rule", async () => {
+  const cut = { ...alert.exchange, attributes: { customer: "42", body: "<order>…", name: "caf\uFFFD" } };
+  world.alerts = [{ ...alert, exchange: cut }];
+  open(`/inbox/${alert.id}`);
+  expect(await screen.findByRole("link", { name: "Only this value of customer" })).toBeVisible();
+  expect(screen.getByText("<order>…")).toBeVisible();
+  expect(screen.queryByRole("link", { name: /Only this value of (body|name)/ })).toBeNull();
+});
+
 test("labels, team and note are written in the editor, and shown on its alerts", async () => {
   const { user, unmount } = open(`/rules/${rule.id}/edit`);
   await user.type(await screen.findByLabelText("Owner"), "integration");

@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { RuleReplay } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
-import { api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
 import { judged, rangeOf, replayWords } from "./replay";
 
 const { server } = startWorld();
@@ -38,7 +38,10 @@ beforeEach(() => {
     http.get(api("/notifications"), () => HttpResponse.json({ items: [] })),
     http.get(api("/rules/:id/replays"), () => HttpResponse.json({ items: replays })),
     http.post(api("/rules/:id/replays/preview"), () =>
-      HttpResponse.json({ existing: 2, preview: { ...noPreview, alerts: 5 } }),
+      HttpResponse.json({
+        existing: 2,
+        preview: { ...noPreview, alerts: 5, newest: [anAlert(60, { title: "ERP refused" })] },
+      }),
     ),
     http.post(api("/rules/:id/replays"), async ({ request }) => {
       started.push(await request.json());
@@ -65,6 +68,8 @@ test("a replay is previewed, started, followed and cancelled", async () => {
   await waitFor(() =>
     expect(replay.getByRole("status")).toHaveTextContent(/5 exchanges match, 2 of them with an alert.*3 alerts/),
   );
+  expect(replay.getByRole("heading", { name: "Alerts to raise" })).toBeVisible();
+  expect(replay.getByText("ERP refused")).toBeVisible();
   await user.click(replay.getByLabelText("One per alert"));
   expect(replay.getByRole("status")).toHaveTextContent("3 messages will be sent.");
   await user.click(start);
@@ -123,6 +128,10 @@ test("ranges and figures", () => {
   expect(replayWords(told, "DIGEST", 2)).toMatch(
     /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only exchanges that started since/,
   );
+  const many = { existing: 3, preview: { ...noPreview, alerts: 5003 } };
+  expect(replayWords(many, "DIGEST", 1)).toContain(" 1 digest will be sent at its end.");
+  expect(replayWords({ ...many, existing: 2 }, "DIGEST", 2)).toContain("Up to 4 digests will be sent at its end.");
+  expect(replayWords({ ...many, existing: 5003 }, "DIGEST", 2)).toContain("0 digests");
   expect(replayWords(told, "NONE", 2)).toContain("No messages are sent, except for");
   expect(replayWords(told, "DIGEST", undefined)).toContain("to the webhooks that the routing policy chooses.");
   expect(replayWords(told, "EACH", undefined)).toContain("to the webhooks that the routing policy chooses.");

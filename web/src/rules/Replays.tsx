@@ -14,6 +14,7 @@ import { Section } from "../ui/Overview";
 import overview from "../ui/overview.module.css";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { Changed } from "./DifferencePane";
 import styles from "./Replays.module.css";
 import { judged, messageChoices, progressWords, rangeOf, replayWords } from "./replay";
 
@@ -97,6 +98,12 @@ function Ask({ rule, floor }: { rule: Rule; floor: string | undefined }) {
       <p role="status">
         {answer && replayWords(answer, messages, rule.useRoutingPolicy ? undefined : rule.webhookIds.length)}
       </p>
+      {answer && (
+        <Changed
+          title="Alerts to raise"
+          of={{ alerts: answer.preview.alerts - answer.existing, newest: answer.preview.newest }}
+        />
+      )}
       {failed && (
         <p className={styles.failed} role="alert">
           {reasonOf(failed)}

@@ -56,6 +56,18 @@ test("a rule's page tells what it does, how it is doing, and who changed it; edi
   expect(router.state.location.pathname).toBe(`${address}/edit`);
 });
 
+test("a rule's page shows whom it belongs to, and what to do", async () => {
+  const about = { owner: "integration", runbookUrl: "https://wiki.example/orders", note: "Ask ERP first." };
+  const told = { ...rule, ...about, labels: { tier: "gold", service: "desk" } };
+  server.use(http.get(api("/rules/:id"), () => HttpResponse.json(told)));
+  open(address);
+  const definition = within(await screen.findByRole("region", { name: "Definition" }));
+  expect(definition.getByText("integration")).toBeVisible();
+  expect(definition.getByRole("link", { name: /wiki\.example\/orders/ })).toHaveAttribute("href", about.runbookUrl);
+  expect(definition.getByText("service=desk, tier=gold")).toBeVisible();
+  expect(definition.getByText("Ask ERP first.")).toBeVisible();
+});
+
 test("an arrow key tells the values of the chart one by one", async () => {
   const { user } = open(address);
   const chart = await screen.findByRole("img", { name: /by quarter of an hour/ });

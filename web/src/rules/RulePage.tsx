@@ -232,8 +232,21 @@ function Deliveries({ rule }: { rule: Rule }) {
 }
 
 function Definition({ rule, webhooks }: { rule: Rule; webhooks: readonly string[] }) {
+  const { labels = {}, owner, runbookUrl, note } = rule;
+  const names = Object.keys(labels).sort();
   return (
     <Fields>
+      {owner && <Field name="Owner">{owner}</Field>}
+      {runbookUrl && (
+        <Field name="Runbook">
+          <a href={runbookUrl} target="_blank" rel="noreferrer">
+            {runbookUrl}
+            <span className="visually-hidden"> in a new tab</span>
+          </a>
+        </Field>
+      )}
+      {names.length > 0 && <Field name="Labels">{names.map((name) => `${name}=${labels[name]}`).join(", ")}</Field>}
+      {note && <Field name="Note">{note}</Field>}
       <Field name="Webhooks">{webhooks.length > 0 ? listed(webhooks) : "none"}</Field>
       <Field name="Targets">
         {rule.targets.length > 0 ? listed(rule.targets.map(({ kind, name }) => `${kind} ${name}`)) : "none"}

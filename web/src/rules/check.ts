@@ -104,7 +104,7 @@ function matchesAll({ statuses = [], minDurationMs, maxDurationMs, errorMessageC
   const lists = [errorTypes, notErrorTypes, errorMessageNotContains, errorMessageNotMatches, rest.attributes];
   return (
     statuses.length === 2 &&
-    minDurationMs === undefined &&
+    !minDurationMs && // every exchange lasts 0 ms
     maxDurationMs === undefined &&
     !errorMessageContains &&
     !errorMessageMatches &&
@@ -372,6 +372,12 @@ function comparing(report: Report, rule: Partial<RuleDefinition>): void {
     atLeastOne("durationMs", rule.durationMs ?? 0);
     if ((rule.durationMs ?? 0) > (rule.filter?.maxDurationMs ?? Number.POSITIVE_INFINITY)) {
       const message = "The filter excludes exchanges that last this long; nothing could reach the threshold";
+      report("durationMs", "contradiction", message);
+    }
+    const { minDurationMs: least, maxDurationMs: most = Number.POSITIVE_INFINITY } = rule.filter ?? {};
+    if (rule.durationMs && least !== undefined && rule.durationMs >= 1 && rule.durationMs <= least && least <= most) {
+      const message =
+        "The filter only matches exchanges that last this long, so the threshold would always be reached; raise it, or lower the minimum duration";
       report("durationMs", "contradiction", message);
     }
   }

@@ -7,7 +7,7 @@ export function parseExplain(search: Record<string, unknown>): Partial<ExplainQu
   const executionId = text("executionId");
   if (executionId === undefined) return {};
   const startTime = text("startTime");
-  const hours = Number(text("hours"));
+  const hours = Number(text("hours") ?? (typeof search.hours === "number" ? search.hours : undefined));
   return {
     executionId,
     ...(startTime ? { startTime } : {}),

@@ -16,6 +16,15 @@ export function rangeOf(from: string, to: string): RuleReplayRange | undefined {
   return { from: begins.toISOString(), to: ends.toISOString() };
 }
 
+/** A digest contains about as many alerts at most. */
+const digestSize = 5000;
+
+/** How many digests are sent for so many alerts: "1 digest", "up to 4 digests". */
+function digestsWord(alerts: number, webhooks: number): string {
+  const each = Math.ceil(alerts / digestSize);
+  return `${each > 1 && webhooks > 0 ? "Up to " : ""}${counted(each * webhooks, "digest")}`;
+}
+
 /** What a replay would do, in words. The number of webhooks is undefined if the routing policy chooses them. */
 export function replayWords(
   { preview, existing }: RuleReplayPreview,
@@ -28,7 +37,7 @@ export function replayWords(
     NONE: "No messages are sent, except for exchanges that the rule may still raise by itself.",
     DIGEST: routed
       ? "Digests will be sent at its end, to the webhooks that the routing policy chooses."
-      : `${counted(raised > 0 ? webhooks : 0, "digest")} will be sent at its end.`,
+      : `${digestsWord(raised, webhooks)} will be sent at its end.`,
     EACH: routed
       ? "Each alert will be sent to the webhooks that the routing policy chooses."
       : `${messagesWord(raised * webhooks)} will be sent.`,

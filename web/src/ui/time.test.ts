@@ -32,6 +32,7 @@ test("times are said in the zone and with the clock that the reader has chosen",
   timeZone.set("utc");
   expect([shortTime(at, now), secondTime(at, now), minuteTime(at, now)]).toEqual(["14:02:07.113", "14:02:07", "14:02"]);
   expect(minuteTime(at, tomorrow)).toBe("21 Nov 14:02");
+  expect(shortTime(at, Date.parse("2027-06-01T00:00:00Z"))).toBe("21 Nov 2026 14:02:07.113");
   expect(exactTime(at)).toBe("21 Nov 2026, 14:02:07.113456789 UTC");
   dayHours.set("12");
   expect([clockTime(at), hourTime(new Date(at))]).toEqual(["02:02:07.113 pm", "02:02 pm"]);

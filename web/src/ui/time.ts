@@ -58,7 +58,9 @@ export function clockTime(at: string): string {
 /** The text before the time of another day. */
 function dayBefore(date: Date, now: number): string {
   const day = format("dayAndYear");
-  return day.format(date) === day.format(new Date(now)) ? "" : `${dayTime(date)} `;
+  if (day.format(date) === day.format(new Date(now))) return "";
+  // Half a year away, a day and a month could be those of another year.
+  return `${Math.abs(now - date.getTime()) > 182 * 86_400_000 ? day.format(date) : dayTime(date)} `;
 }
 
 /** 20 Nov */
@@ -66,7 +68,7 @@ export function dayTime(date: Date): string {
   return format("day").format(date);
 }
 
-/** 14:02:07.113 today, 20 Nov 14:02:07.113 before. */
+/** 14:02:07.113 today, 20 Nov 14:02:07.113 before, 20 Nov 2025 14:02:07.113 long before. */
 export function shortTime(at: string, now: number): string {
   return dayBefore(new Date(at), now) + clockTime(at);
 }
