@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/fault"
 )
 
 // StatusSource reads the state of the system.
@@ -130,6 +133,9 @@ func (h *health) ask(ctx context.Context) []Dependency {
 		found[i] = Dependency{Name: check.Name, Reachable: errs[i] == nil}
 		if errs[i] != nil {
 			text := "Cannot be reached; the log shows the reason"
+			if known, ok := errors.AsType[*fault.Error](errs[i]); ok {
+				text = known.Message
+			}
 			found[i].Error = &text
 		}
 		h.tell(ctx, check.Name, errs[i])
@@ -141,9 +147,9 @@ func (h *health) ask(ctx context.Context) []Dependency {
 func (h *health) tell(ctx context.Context, name string, err error) {
 	switch {
 	case err != nil && !h.down[name]:
-		h.log.LogAttrs(ctx, slog.LevelError, "dependency cannot be reached", slog.String("dependency", name), slog.Any("error", err))
+		h.log.LogAttrs(ctx, slog.LevelError, "dependency cannot be used", slog.String("dependency", name), slog.Any("error", err))
 	case err == nil && h.down[name]:
-		h.log.LogAttrs(ctx, slog.LevelInfo, "dependency can be reached again", slog.String("dependency", name))
+		h.log.LogAttrs(ctx, slog.LevelInfo, "dependency can be used again", slog.String("dependency", name))
 	}
 	h.down[name] = err != nil
 }
@@ -177,6 +183,10 @@ func (h *health) ready(c echo.Context) error {
 			continue
 		}
 		answer.Missing = append(answer.Missing, d.Name)
+		if answer.Reasons == nil {
+			answer.Reasons = map[string]string{}
+		}
+		answer.Reasons[d.Name] = *d.Error
 		if h.checks[i].Required {
 			answer.Status, status = "not ready", http.StatusServiceUnavailable
 		}
@@ -187,6 +197,8 @@ func (h *health) ready(c echo.Context) error {
 type readiness struct {
 	Status  string   `json:"status"`
 	Missing []string `json:"missing"`
+	// Reasons says by name why what is missing is; without addresses and secrets.
+	Reasons map[string]string `json:"reasons,omitempty"`
 }
 
 // GetStatus answers GET /status. It also answers while Postgres is away, because that is when

@@ -303,7 +303,7 @@ func TestHealth(t *testing.T) {
 		o.Status = statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{}, down })
 	})
 	b.do("GET", "/healthz", "").want(200)
-	if got := strings.TrimSpace(b.do("GET", "/readyz", "").want(503).Body.String()); got != `{"status":"not ready","missing":["postgres"]}` {
+	if got := strings.TrimSpace(b.do("GET", "/readyz", "").want(503).Body.String()); got != `{"status":"not ready","missing":["postgres"],"reasons":{"postgres":"Cannot be reached; the log shows the reason"}}` {
 		t.Errorf("readyz %s", got)
 	}
 	status := into[api.Status](b.do("GET", "/api/v1/status", "").want(200))
@@ -313,7 +313,7 @@ func TestHealth(t *testing.T) {
 	if strings.Contains(b.do("GET", "/api/v1/status", "").Body.String(), "10.0.0.7") {
 		t.Error("the status shows an address")
 	}
-	if n := strings.Count(b.log.String(), "dependency cannot be reached"); n != 1 {
+	if n := strings.Count(b.log.String(), "dependency cannot be used"); n != 1 {
 		t.Errorf("the log tells %d times of one failure", n)
 	}
 }
@@ -327,7 +327,7 @@ func TestAReplicaIsReadyWithoutClickHouse(t *testing.T) {
 			{Name: "clickhouse", Ask: func(context.Context) error { return errors.New("refused") }},
 		}
 	})
-	if got := strings.TrimSpace(b.do("GET", "/readyz", "").want(200).Body.String()); got != `{"status":"ready","missing":["clickhouse"]}` {
+	if got := strings.TrimSpace(b.do("GET", "/readyz", "").want(200).Body.String()); got != `{"status":"ready","missing":["clickhouse"],"reasons":{"clickhouse":"Cannot be reached; the log shows the reason"}}` {
 		t.Errorf("readyz %s", got)
 	}
 	if status := into[api.Status](b.do("GET", "/api/v1/status", "").want(200)); status.Ready || status.Dependencies[1].Reachable {

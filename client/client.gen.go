@@ -1599,8 +1599,10 @@ type Dependency struct {
 	Error *string `json:"error,omitempty"`
 
 	// Name Examples: postgres, clickhouse
-	Name      string `json:"name"`
-	Reachable bool   `json:"reachable"`
+	Name string `json:"name"`
+
+	// Reachable Whether it can be used. A Postgres server that accepts no writes cannot.
+	Reachable bool `json:"reachable"`
 }
 
 // DiscardFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
@@ -3576,7 +3578,7 @@ type Status struct {
 	// Partitions Absent while Postgres cannot be reached.
 	Partitions *[]PartitionStatus `json:"partitions,omitempty"`
 
-	// Ready Whether every dependency can be reached. `/readyz` also answers 200 while only ClickHouse cannot.
+	// Ready Whether every dependency can be used. `/readyz` also answers 200 while only ClickHouse cannot.
 	Ready bool `json:"ready"`
 
 	// ReplicaID The process that answers.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,21 +49,31 @@ func (h *healthcheck) Run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("read the answer of %s: %w", path, err)
 	}
 	var state struct {
-		Status  string   `json:"status"`
-		Missing []string `json:"missing"`
+		Status  string            `json:"status"`
+		Missing []string          `json:"missing"`
+		Reasons map[string]string `json:"reasons"`
 	}
 	if err := json.Unmarshal(text, &state); err != nil || state.Status == "" {
 		return fmt.Errorf("the program that answers at %s is not Tocsin; check TOCSIN_LISTEN. It answered %s", address, answer.Status)
 	}
 	said := state.Status
 	if len(state.Missing) > 0 {
-		said += ": " + strings.Join(state.Missing, " and ") + " cannot be reached"
+		said += ": " + missing(state.Missing, state.Reasons)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return errors.New(said)
 	}
 	_, err = fmt.Fprintln(out, said)
 	return err
+}
+
+// missing says what a replica lacks, and why. An earlier version gives no reasons.
+func missing(names []string, reasons map[string]string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = name + ": " + cmp.Or(reasons[name], "Cannot be reached")
+	}
+	return strings.Join(list, "; ")
 }
 
 // reachable returns the address at which a server that listens on an address is reached from its

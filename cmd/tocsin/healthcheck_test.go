@@ -18,9 +18,10 @@ func TestHealthcheckReportsTheAnswer(t *testing.T) {
 		fails  bool
 	}{
 		"ready":     {path: "/readyz", status: 200, body: `{"status":"ready","missing":[]}`, says: "ready"},
-		"reduced":   {path: "/readyz", status: 200, body: `{"status":"ready","missing":["clickhouse"]}`, says: "ready: clickhouse cannot be reached"},
+		"reduced":   {path: "/readyz", status: 200, body: `{"status":"ready","missing":["clickhouse"]}`, says: "ready: clickhouse: Cannot be reached"},
 		"alive":     {live: true, path: "/healthz", status: 200, body: `{"status":"ok"}`, says: "ok"},
-		"not ready": {path: "/readyz", status: 503, body: `{"status":"not ready","missing":["postgres","clickhouse"]}`, says: "not ready: postgres and clickhouse cannot be reached", fails: true},
+		"not ready": {path: "/readyz", status: 503, body: `{"status":"not ready","missing":["postgres","clickhouse"]}`, says: "not ready: postgres: Cannot be reached; clickhouse: Cannot be reached", fails: true},
+		"read-only": {path: "/readyz", status: 503, body: `{"status":"not ready","missing":["postgres"],"reasons":{"postgres":"Accepts no writes: it is a standby, or read-only"}}`, says: "not ready: postgres: Accepts no writes: it is a standby", fails: true},
 		"stopping":  {path: "/readyz", status: 503, body: `{"status":"stopping","missing":[]}`, says: "stopping", fails: true},
 		"another":   {path: "/readyz", status: 200, body: `<html>`, says: "is not Tocsin", fails: true},
 		"too late":  {path: "/readyz", status: 0, says: "no replica answers", fails: true},

@@ -67,7 +67,7 @@ func TestAbsenceFiresAndClears(t *testing.T) {
 	w.endedAgo("silent", 25)
 	w.pass()
 	w.wantColumn("it is there again", absences, "RESOLVED silent 1 silent silent: no exchange within 1 min")
-	w.wantColumn("open", owed, "FIRED 0", "RESOLVED 0")
+	w.wantColumn("open", written, "FIRED 0", "RESOLVED 0")
 	w.deliverAll()
 	w.wantColumn("delivered", statuses, "DELIVERED 2")
 }

@@ -77,7 +77,7 @@ func (c *caller) do(method, path string, body any, header ...string) said {
 		}
 		content = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.base+"/api/v1"+path, content)
 	if err != nil {

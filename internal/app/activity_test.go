@@ -99,7 +99,7 @@ func TestActivityOfAStormIsBounded(t *testing.T) {
 func TestListShowsHowAttemptsEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	wantVerdicts := func(when string, want ...notify.Verdict) (first api.NotificationRecord) {
 		t.Helper()
 		list, _, err := w.db.Record(nil).List(t.Context(), tenant, api.NotificationQuery{Limit: 10})

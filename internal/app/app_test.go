@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -252,4 +253,42 @@ func TestEveryReplicaIsWatched(t *testing.T) {
 			t.Errorf("%s: %d %s, %v; want %s", path, answer.StatusCode, body, err, says)
 		}
 	}
+}
+
+// TestAReplicaIsNotReadyWhilePostgresAcceptsNoWrites makes the database read-only under a running replica, as a failover to
+// a server that is not promoted does, and writable again.
+func TestAReplicaIsNotReadyWhilePostgresAcceptsNoWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	ready := func() string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/readyz", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close() //nolint:errcheck // read completely
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body)))
+	}
+	// becomes sets what new sessions may do, and ends those that there are.
+	becomes := func(readOnly string) {
+		w.exec(`do $$ begin execute format('alter database %I set default_transaction_read_only = ` + readOnly + `', current_database()); end $$`)
+		w.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+	}
+	if got := ready(); got != `200 {"status":"ready","missing":[]}` {
+		t.Fatal(got)
+	}
+	becomes("on")
+	w.until("it is not ready", func() bool {
+		return ready() == `503 {"status":"not ready","missing":["postgres"],"reasons":{"postgres":"Accepts no writes: it is a standby, or read-only"}}`
+	})
+	becomes("off")
+	w.until("it is ready again", func() bool { return ready() == `200 {"status":"ready","missing":[]}` })
 }

@@ -15,7 +15,7 @@ import (
 // batch begins an attempt at each of n notifications of a webhook.
 func (w *world) batch(n int) []notify.Delivery {
 	w.t.Helper()
-	w.owed(w.webhook("ops"), names(n)...)
+	w.raiseFor(w.webhook("ops"), names(n)...)
 	claimed := w.claim()
 	return claimed
 }
@@ -114,7 +114,7 @@ func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {
 func TestOneHarmsNoBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), names(6)...)
+	w.raiseFor(w.webhook("ops"), names(6)...)
 	holder := pgtest.Conn(t, w.pgURL)
 	if _, err := holder.Exec(t.Context(), `begin`); err != nil {
 		t.Fatal(err)

@@ -40,10 +40,10 @@ func TestBodiesGoWithTheirPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
-	w.owed(hook, "a", "b")
+	w.raiseFor(hook, "a", "b")
 	w.deliver()
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "later", http.StatusBadGateway) })
-	w.owed(hook, "c")
+	w.raiseFor(hook, "c")
 	w.deliver()
 	w.wantColumn("in partitions", inPartitions, "3")
 	frozen := w.column(`select md5(content) || written_at from notification_body join outbox using (notification_id)`)
@@ -80,7 +80,7 @@ func TestBodiesWithoutPartition(t *testing.T) {
 	for _, name := range w.column(bodyPartition) {
 		w.exec(`drop table ` + name)
 	}
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
 	w.wantColumn("in the rest", inTheRest, "1")
 	w.exec(`insert into notification_body select gen_random_uuid(), '', '', '', now() + interval '36 hours'`)
@@ -94,7 +94,7 @@ func TestBodiesWithoutPartition(t *testing.T) {
 	if got := w.column(bodyPartition); len(got) != 1 {
 		t.Errorf("partitions %q, want one, until the next day", got)
 	}
-	w.owed(hook, "b")
+	w.raiseFor(hook, "b")
 	w.deliver()
 	w.wantColumn("in partitions", inPartitions, "1")
 	w.wantColumn("in the rest", inTheRest, "2")
@@ -168,7 +168,7 @@ func TestTwoReplicasPartition(t *testing.T) {
 	var want []string
 	for i := range 5 {
 		id := "e" + strconv.Itoa(i)
-		w.owed(hook, id)
+		w.raiseFor(hook, id)
 		w.deliver()
 		want = append(want, id)
 	}

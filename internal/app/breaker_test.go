@@ -64,11 +64,11 @@ func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 }
 
 // open opens the breaker of a webhook, with more messages queued than were attempted.
-func (w *world) open(owed int) (hook uuid.UUID) {
+func (w *world) open(written int) (hook uuid.UUID) {
 	w.t.Helper()
 	hook = w.webhook("ops")
 	w.status(http.StatusServiceUnavailable)
-	w.owed(hook, names(owed)...)
+	w.raiseFor(hook, names(written)...)
 	w.deliver()
 	w.wantColumn("breaker", breakers, "8 failures, opening 1")
 	return hook
@@ -245,7 +245,7 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
-	w.owed(hook, names(8)...)
+	w.raiseFor(hook, names(8)...)
 	claimed := w.claim()
 	for i := range claimed {
 		if err := w.settle(w.unanswered(&claimed[i])); err != nil {
@@ -276,7 +276,7 @@ func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.status(http.StatusServiceUnavailable)
-	w.owed(hook, names(3)...)
+	w.raiseFor(hook, names(3)...)
 	holder := pgtest.Conn(t, w.pgURL)
 	if _, err := holder.Exec(t.Context(), `begin; select from webhook_state for update`); err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestAVerdictAboutTheFormerReceiver(t *testing.T) {
 				rw.Header().Set("Retry-After", "3600")
 				rw.WriteHeader(status)
 			})
-			w.owed(hook, "a")
+			w.raiseFor(hook, "a")
 			delivered := make(chan struct{})
 			go func() { defer close(delivered); w.deliver() }()
 			<-called

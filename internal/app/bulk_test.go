@@ -163,7 +163,7 @@ select gen_random_uuid(), tenant_id, rule_id, 1, 'CRITICAL', 'FIRING', 't', 'm',
 // tickUntil ticks until n alerts fire.
 func (w *world) tickUntil(n int) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitLimit)
 	for len(w.firing()) < n {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%d alerts fire, want %d", len(w.firing()), n)
@@ -345,7 +345,7 @@ func TestUndoPutsBackThatAWebhookIsOff(t *testing.T) {
 		"it still is":           {func(*world, uuid.UUID) {}, 1, []string{"FIRING"}},
 		"it was enabled":        {(*world).enable, 0, []string{"RESOLVED"}},
 		"it is disabled since":  {func(w *world, hook uuid.UUID) { w.enable(hook); w.disable(hook) }, 0, []string{"RESOLVED"}},
-		"it went off once more": {func(w *world, hook uuid.UUID) { w.enable(hook); w.owed(hook, "b"); w.deliver() }, 0, []string{"RESOLVED", "FIRING"}},
+		"it went off once more": {func(w *world, hook uuid.UUID) { w.enable(hook); w.raiseFor(hook, "b"); w.deliver() }, 0, []string{"RESOLVED", "FIRING"}},
 		"it is deleted": {func(w *world, hook uuid.UUID) {
 			w.exec(`update webhook set deleted_at = now() where webhook_id = $1`, hook)
 		}, 0, []string{"RESOLVED"}},
@@ -355,7 +355,7 @@ func TestUndoPutsBackThatAWebhookIsOff(t *testing.T) {
 			w := newWorld(t)
 			hook := w.webhook("ops")
 			w.status(http.StatusGone)
-			w.owed(hook, "a")
+			w.raiseFor(hook, "a")
 			w.deliver()
 			w.wantColumn("inbox", healthAlerts, "FIRING")
 			id, done := w.act(alerts.Resolve, open())
@@ -374,7 +374,7 @@ func TestUndoWaitsForWhoEnablesAWebhook(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.status(http.StatusGone)
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
 	id, _ := w.act(alerts.Resolve, open())
 	w.exec(`begin`)

@@ -118,7 +118,7 @@ func TestCutOffBetweenASearchAndAnIssue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	jira, hook := w.jiraHook()
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	sender, renderer := w.jiraSender()
 	lost := w.newDispatcher(notify.Options{Store: cutOff{w.db.Outbox()}, Lease: 2 * time.Second, Replica: "lost", Sender: sender, Renderer: renderer})
 	ended := make(chan error, 1)
@@ -150,7 +150,7 @@ func TestAnOutageDuringASearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	jira, hook := w.jiraHook()
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	sender, renderer := w.jiraSender()
 	const lease = 2 * time.Second
 	store := &awayStore{Store: w.db.Outbox()}

@@ -72,8 +72,8 @@ func (w *world) pass() evaluator.Result {
 }
 
 const (
-	counts = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || coalesce(exchange->>'executionId', '') from alert where not health order by fired_at, group_key`
-	owed   = `select reason || ' ' || generation from notification order by xmin::text::bigint, reason, generation`
+	counts  = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || coalesce(exchange->>'executionId', '') from alert where not health order by fired_at, group_key`
+	written = `select reason || ' ' || generation from notification order by xmin::text::bigint, reason, generation`
 )
 
 func TestCountFiresOnceAndClears(t *testing.T) {
@@ -90,11 +90,11 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.pass()
 	w.pass()
 	w.wantColumn("while it lasts", counts, "FIRING  3 c")
-	w.wantColumn("open", owed, "FIRED 0")
+	w.wantColumn("open", written, "FIRED 0")
 	w.empty()
 	w.pass()
 	w.wantColumn("below again", counts, "RESOLVED  0 c")
-	w.wantColumn("open", owed, "FIRED 0", "RESOLVED 0")
+	w.wantColumn("open", written, "FIRED 0", "RESOLVED 0")
 	w.failIn("r", "e", "f", "g")
 	w.pass()
 	w.wantColumn("and again", counts, "RESOLVED  0 c", "FIRING  3 g")
@@ -112,11 +112,11 @@ func TestServerThatLagsResolvesNoCount(t *testing.T) {
 	w.unseen()
 	w.pass()
 	w.wantColumn("while it should be seen", counts, "FIRING  3 c")
-	w.wantColumn("notified", owed, "FIRED 0")
+	w.wantColumn("notified", written, "FIRED 0")
 	w.empty()
 	w.pass()
 	w.wantColumn("once it has left the window", counts, "RESOLVED  0 c")
-	w.wantColumn("notified", owed, "FIRED 0", "RESOLVED 0")
+	w.wantColumn("notified", written, "FIRED 0", "RESOLVED 0")
 }
 
 // runIn writes exchanges of a route that end now, each with a duration of the given milliseconds.
@@ -152,7 +152,7 @@ func TestRatioFiresAndClears(t *testing.T) {
 	w.runIn("good", rules.Failed, 1)
 	w.pass()
 	w.wantColumn("one more of each", measured, "RESOLVED bad 2/5  bad: 50 % of 4 exchanges match within 1 min", "FIRING good 3/6  good: 50 % of 6 exchanges match within 1 min")
-	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0", "RESOLVED 0")
+	w.wantColumn("notified", written, "FIRED 0", "FIRED 0", "RESOLVED 0")
 }
 
 func TestPercentileFiresAndClears(t *testing.T) {
@@ -183,13 +183,13 @@ func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
 	w.pass()
 	w.wantColumn("problem", problems, "commit: write notifications: refused by the database: a webhook of the rule does not exist")
 	w.wantColumn("alerts", counts)
-	w.wantColumn("open", owed)
+	w.wantColumn("open", written)
 	w.exec(`delete from rule_webhook`)
 	w.exec(`update rule set version = version + 1`)
 	w.pass()
 	w.wantColumn("problem", problems, "")
 	w.wantColumn("alerts of the rule as it is now", counts, "FIRING  3 c")
-	w.wantColumn("still open", owed)
+	w.wantColumn("still open", written)
 }
 
 func TestCountByGroup(t *testing.T) {
@@ -203,7 +203,7 @@ func TestCountByGroup(t *testing.T) {
 	w.pass()
 	w.wantColumn("groups", counts, "FIRING busy 3 e", "FIRING hex:00ff2a 3 h")
 	w.pass()
-	w.wantColumn("open", owed, "FIRED 0", "FIRED 0")
+	w.wantColumn("open", written, "FIRED 0", "FIRED 0")
 	w.empty()
 	w.failIn("busy", "i", "j", "k")
 	w.pass()
@@ -219,7 +219,7 @@ func TestCountWaitsForItsDuration(t *testing.T) {
 	w.failIn("r", "a", "b", "c")
 	w.pass()
 	w.wantColumn("at first", counts, "PENDING  3 c")
-	w.wantColumn("open", owed)
+	w.wantColumn("open", written)
 	w.empty()
 	w.pass()
 	w.wantColumn("dropped", counts)
@@ -228,7 +228,7 @@ func TestCountWaitsForItsDuration(t *testing.T) {
 	w.exec(`update alert set fired_at = now() - interval '30 s'`)
 	w.pass()
 	w.wantColumn("fires", counts, "FIRING  3 f")
-	w.wantColumn("open", owed, "FIRED 0")
+	w.wantColumn("open", written, "FIRED 0")
 }
 
 func TestCountRemindsUntilAcknowledged(t *testing.T) {
@@ -242,18 +242,18 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 		w.pass()
 		w.pass()
 	}
-	w.wantColumn("open", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
+	w.wantColumn("open", written, "FIRED 0", "REMINDER 0", "REMINDER 1")
 	act := api.AlertAction{AlertID: w.firing()[0].ID, Action: alerts.Acknowledge, Actor: "anna"}
 	if _, err := w.db.Inbox().Act(t.Context(), tenant, act); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update alert set notified_at = now() - interval '1 day'`)
 	w.pass()
-	w.wantColumn("after the acknowledgement", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
+	w.wantColumn("after the acknowledgement", written, "FIRED 0", "REMINDER 0", "REMINDER 1")
 	w.empty()
 	w.pass()
 	w.wantColumn("it clears all the same", counts, "RESOLVED  0 c")
-	w.wantColumn("without a word, as the rule says", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
+	w.wantColumn("without a word, as the rule says", written, "FIRED 0", "REMINDER 0", "REMINDER 1")
 }
 
 // TestResolvedCountIsHeld lets a user resolve a count that stays above its threshold.
@@ -271,13 +271,13 @@ func TestResolvedCountIsHeld(t *testing.T) {
 	w.pass()
 	w.pass()
 	w.wantColumn("while it stays above", counts, "RESOLVED  3 c")
-	w.wantColumn("notified", owed, "FIRED 0")
+	w.wantColumn("notified", written, "FIRED 0")
 	w.empty()
 	w.pass()
 	w.failIn("r", "e", "f", "g")
 	w.pass()
 	w.wantColumn("once it was below", counts, "RESOLVED  3 c", "FIRING  3 g")
-	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
+	w.wantColumn("notified", written, "FIRED 0", "FIRED 0")
 }
 
 // TestResolvedCountIsHeldForAsLongAsAPersonChose lets the value rise and fall meanwhile.
@@ -319,7 +319,7 @@ func TestResolvedCountIsHeldForAsLongAsAPersonChose(t *testing.T) {
 	w.pass()
 	w.pass()
 	w.wantColumn("after that", counts, "RESOLVED  3 c", "FIRING  3 f")
-	w.wantColumn("notified", owed, "FIRED 0", "FIRED 0")
+	w.wantColumn("notified", written, "FIRED 0", "FIRED 0")
 }
 
 // TestEditKeepsACountThatFires edits the condition of a rule whose alert is firing.
@@ -343,7 +343,7 @@ func TestEditKeepsACountThatFires(t *testing.T) {
 	w.empty()
 	w.pass()
 	w.wantColumn("a whole window later", counts, "RESOLVED  0 c")
-	w.wantColumn("notified", owed, "FIRED 0")
+	w.wantColumn("notified", written, "FIRED 0")
 }
 
 // TestCountHoldsWhatRunsForLong counts exchanges that run for longer than the window.

@@ -15,8 +15,8 @@ func TestMessagesAreCountedAndSearched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ops, desk := w.webhook("ops"), w.webhook("desk")
-	w.owed(ops, "a", "b", "c")
-	w.owed(desk, "d")
+	w.raiseFor(ops, "a", "b", "c")
+	w.raiseFor(desk, "d")
 	record := w.db.Record(nil)
 	wantCounts := func(when string, f api.NotificationFilter, want map[notify.Status]int64) {
 		t.Helper()

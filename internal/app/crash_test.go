@@ -91,14 +91,14 @@ func (p *process) kill() {
 	}
 }
 
-// patience limits every wait. What is waited for usually takes a moment; a busy machine may take
+// waitLimit limits every wait. What is waited for usually takes a moment; a busy machine may take
 // long.
-const patience = 3 * time.Minute
+const waitLimit = 3 * time.Minute
 
 // until waits for a condition.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waitLimit)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -18,9 +18,9 @@ import (
 	"tocsin/rules"
 )
 
-// owed raises alerts for failures of an application that only the webhook's own rule watches, and
+// raiseFor raises alerts for failures of an application that only the webhook's own rule watches, and
 // so queues notifications for this webhook only.
-func (w *world) owed(webhook uuid.UUID, ids ...string) {
+func (w *world) raiseFor(webhook uuid.UUID, ids ...string) {
 	w.t.Helper()
 	application := webhook.String()
 	if len(w.column(`select rule_id::text from rule where name = $1`, application)) == 0 {
@@ -121,7 +121,7 @@ const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from att
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a", "b")
+	w.raiseFor(w.webhook("ops"), "a", "b")
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 	w.wantColumn("outbox", unsettledOutbox)
@@ -149,7 +149,7 @@ func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "try later", http.StatusBadGateway) })
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	for attempt := range 6 {
 		w.deliver()
 		want := "RETRYING 1"
@@ -176,9 +176,9 @@ func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
 		rw.WriteHeader(http.StatusTooManyRequests)
 	})
 	hook := w.webhook("ops")
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
-	w.owed(hook, "b")
+	w.raiseFor(hook, "b")
 	w.deliver()
 	if got := w.receiver.received(); len(got) != 1 {
 		t.Errorf("received %q, want nothing while the webhook is held", got)
@@ -199,14 +199,14 @@ func TestGoneSwitchesTheWebhookOff(t *testing.T) {
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) })
 	hook := w.webhook("ops")
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
 	w.wantColumn("its messages wait", statuses, "RETRYING 1")
 	got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
 	if err != nil || got.Enabled || got.DisabledReason == "" {
 		t.Errorf("webhook %+v, %v; want it off, with the reason", got, err)
 	}
-	w.owed(hook, "b")
+	w.raiseFor(hook, "b")
 	w.deliver()
 	w.wantColumn("statuses", statuses, "PENDING 1", "RETRYING 1")
 	w.receiver.respond(nil)
@@ -221,7 +221,7 @@ func TestRefusedIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusBadRequest) })
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	w.deliver()
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
@@ -232,7 +232,7 @@ func TestRefusedIsNotRepeated(t *testing.T) {
 func TestStaleClaimantIsFenced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	stale := w.claim()[0]
 	if again := w.claim(); len(again) != 0 {
 		t.Fatalf("claimed twice: %+v", again)
@@ -263,7 +263,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 // the same number, and the outcome of either is stored.
 func TestClaimLostByAFailover(t *testing.T) {
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	lost := w.claim()[0]
 	w.exec(`update outbox set claim_token = null, claimed_by = null, begun_at = null, attempts = 0, due_at = now(), ready_at = now()`)
 	again := w.claim()[0]
@@ -283,7 +283,7 @@ func TestClaimLostByAFailover(t *testing.T) {
 func TestLateSuccessEndsTheNotification(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	stale := w.claim()[0]
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	owner := w.claim()[0]
@@ -302,7 +302,7 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 	w := newWorld(t)
 	called, release := w.receiver.hang()
 	t.Cleanup(release)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	const lease = 2 * time.Second
 	slow := w.newDispatcher(notify.Options{Lease: lease})
 	ended := make(chan error, 1)
@@ -333,7 +333,7 @@ func TestTwoDispatchersShareWithoutRepeating(t *testing.T) {
 	for i := range ids {
 		ids[i] = "e" + itoa(int64(i))
 	}
-	w.owed(w.webhook("ops"), ids...)
+	w.raiseFor(w.webhook("ops"), ids...)
 	other := w.newDispatcher(notify.Options{Replica: "other"})
 	ended := make(chan error, 2)
 	for _, d := range []*notify.Dispatcher{w.dispatcher, other} {
@@ -362,8 +362,8 @@ func TestDeadEndpointDelaysNoOther(t *testing.T) {
 	dead, healthy := w.webhook("dead"), w.webhook("healthy")
 	_, release := w.receiver.hang()
 	t.Cleanup(release)
-	w.owed(dead, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
-	w.owed(healthy, "z")
+	w.raiseFor(dead, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
+	w.raiseFor(healthy, "z")
 	rooms := 0
 	for _, d := range w.claim() {
 		if d.Webhook.ID == healthy {
@@ -379,8 +379,8 @@ func TestUnreadableSecretKeepsTheOthersGoing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	good, bad := w.webhook("good"), w.webhook("bad")
-	w.owed(good, "a")
-	w.owed(bad, "b")
+	w.raiseFor(good, "a")
+	w.raiseFor(bad, "b")
 	w.exec(`update webhook set secrets = 'damaged' where webhook_id = $1`, bad)
 	if _, err := w.dispatcher.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), bad.String()) {
 		t.Errorf("err = %v, want it to name the webhook", err)
@@ -393,10 +393,10 @@ func TestDeletingAWebhook(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.status(http.StatusBadRequest)
-	w.owed(hook, "a", "b")
+	w.raiseFor(hook, "a", "b")
 	w.deliver()
 	w.exec(`update settlement set status = 'EXHAUSTED' where notification_id = (select notification_id from settlement limit 1)`)
-	w.owed(hook, "c")
+	w.raiseFor(hook, "c")
 	w.wantColumn("statuses before", statuses, "EXHAUSTED 1", "FAILED 1", "PENDING 1")
 	err := w.db.Webhooks().Delete(t.Context(), tenant, hook)
 	if fault.KindOf(err) != fault.Conflict {
@@ -434,7 +434,7 @@ func TestCheckedBeforeTheCall(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			hook := w.webhook("ops")
-			w.owed(hook, "a", "b")
+			w.raiseFor(hook, "a", "b")
 			request := w.claimRequest()
 			render := request.Render
 			request.Render = func(d *notify.Delivery) (notify.Body, string, error) {
@@ -465,7 +465,7 @@ func heldOf(deliveries ...notify.Delivery) (held []notify.Held) {
 func TestAProbeIsWanted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a", "b")
+	w.raiseFor(w.webhook("ops"), "a", "b")
 	w.exec(`update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now()`)
 	probe := w.claimed()
 	if len(probe.Deliveries) != 1 || len(probe.Unwanted) > 0 {
@@ -479,7 +479,7 @@ func TestEditedBetweenClaimAndCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
-	w.owed(hook, "a", "b", "c")
+	w.raiseFor(hook, "a", "b", "c")
 	d := w.newDispatcher(notify.Options{Store: editingStore{w.db.Outbox(), func() { w.exec(`update webhook set version = version + 1`) }}})
 	if _, err := d.Tick(t.Context()); err != nil {
 		t.Fatal(err)

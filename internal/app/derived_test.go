@@ -41,7 +41,7 @@ func TestNoticesOfOperatorsKeepTheirIDs(t *testing.T) {
 		"webhook off": {
 			func(w *world) {
 				w.status(http.StatusGone)
-				w.owed(w.ops(), "e"+w.column(`select count(*)::text from notification`)[0])
+				w.raiseFor(w.ops(), "e"+w.column(`select count(*)::text from notification`)[0])
 				w.deliver()
 			},
 			func(w *world) {
@@ -69,7 +69,7 @@ func TestNoticesOfOperatorsKeepTheirIDs(t *testing.T) {
 			w.operators()
 			hook := w.webhook("ops")
 			w.exec(`update webhook set created_at = now() - interval '1 h' where operators`)
-			w.owed(hook, "a")
+			w.raiseFor(hook, "a")
 			var first []string
 			w.lose(func() { c.raise(w); first = w.column(ids) })
 			if len(first) == 0 {

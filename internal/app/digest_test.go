@@ -48,12 +48,12 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 			           'errorMessage', 'ERP refused order ' || i, 'errorStack', repeat('at com.example.Erp.post(Erp.java:57)', 20))
 			from generate_series(1, $5::int) i
 			returning alert_id
-		), owed as (
+		), written as (
 			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 			select gen_random_uuid(), $1, alert_id, $2, $3, 'FIRED' from raised
 			returning notification_id, webhook_id
 		)
-		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from owed`,
+		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written`,
 		tenant, rule.ID, webhook, rule.ID.String()+"-", n)
 	if err != nil {
 		w.t.Fatal(err)
@@ -288,8 +288,8 @@ func TestDigestPayload(t *testing.T) {
 	w.wantColumn("alerts", `select alert_id::text from alert order by alert_id`, d.Alerts...)
 }
 
-// stillOwed returns a row while anything is queued.
-const stillOwed = `select 'yes' where exists (select from outbox)`
+// stillOpen returns a row while anything is queued.
+const stillOpen = `select 'yes' where exists (select from outbox)`
 
 // TestStormBecomesDigests sends more than a channel can take, kills a replica in the middle, lets
 // two more continue, and checks that each notification is in exactly one message.
@@ -306,7 +306,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	first.kill()
 	w.serve(settings...)
 	w.serve(settings...)
-	w.until("nothing is open", func() bool { return len(w.column(stillOwed)) == 0 })
+	w.until("nothing is open", func() bool { return len(w.column(stillOpen)) == 0 })
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
 	// The one message that may be repeated after the kill has an attempt of unknown outcome.
@@ -332,7 +332,7 @@ func BenchmarkStorm(b *testing.B) {
 		w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, notify.SlackRatePerSecond), n)
 		b.StartTimer()
 		w.serve("TOCSIN_ROLES=dispatch")
-		w.until("nothing is open", func() bool { return len(w.column(stillOwed)) == 0 })
+		w.until("nothing is open", func() bool { return len(w.column(stillOpen)) == 0 })
 		b.StopTimer()
 		w.wantWhole()
 		sum := got()
@@ -376,7 +376,7 @@ func TestKilledWhileGathering(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.serve("TOCSIN_ROLES=dispatch")
-			w.until("nothing is open", func() bool { return len(w.column(stillOwed)) == 0 })
+			w.until("nothing is open", func() bool { return len(w.column(stillOpen)) == 0 })
 			w.wantColumn("digests", digestSizes, "300")
 			w.wantColumn("statuses", statuses, "DELIVERED 301")
 			w.wantWhole()
@@ -463,7 +463,7 @@ func TestDigestOfWebhooksThatWentOff(t *testing.T) {
 	w.operators()
 	w.exec(`update webhook set kind = 'slack', digest_above = 2`)
 	for i := range 3 {
-		w.owed(w.webhook(fmt.Sprint("ops-", i)), strconv.Itoa(i))
+		w.raiseFor(w.webhook(fmt.Sprint("ops-", i)), strconv.Itoa(i))
 	}
 	w.status(http.StatusGone)
 	w.deliver()

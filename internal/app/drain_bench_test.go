@@ -61,9 +61,9 @@ func (w *world) oweMany(hook uuid.UUID, n int) {
 	w.exec(`insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange)
 		select gen_random_uuid(), 'default', $1, 1, 'CRITICAL', 'FIRING', 'orders failed', 'ConnectException: ERP refused', 'e' || n, 0, 'orders', 'order-to-erp',
 			'{"executionId":"e","status":"FAILED","errorType":"ConnectException","errorMessage":"ERP refused"}' from generate_series(1, $2::int) n`, rule.ID, n)
-	w.exec(`with owed as (insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+	w.exec(`with written as (insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 			select gen_random_uuid(), 'default', alert_id, rule_id, $1, 'FIRED' from alert returning notification_id, webhook_id)
-		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from owed`, hook)
+		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written`, hook)
 	w.exec(`analyze`)
 }
 

@@ -30,7 +30,7 @@ func TestClaimReturnsWhatBecomesDueNext(t *testing.T) {
 	}
 	want("nothing is open", 0, 0)
 	hook := w.webhook("ops")
-	w.owed(hook, "a", "b")
+	w.raiseFor(hook, "a", "b")
 	w.exec(`update outbox set due_at = now() + '5 min', ready_at = now() + '5 min' where notification_id = (select min(notification_id::text)::uuid from outbox)`)
 	want("one is due, one is to be retried", 1, 5*time.Minute)
 	want("one is claimed for a minute", 0, time.Minute)
@@ -64,9 +64,9 @@ func TestLapsedLeaseKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
-	w.owed(hook, "first")
+	w.raiseFor(hook, "first")
 	first := w.claimed()
-	w.owed(hook, "second")
+	w.raiseFor(hook, "second")
 	w.exec(`update outbox set due_at = now() - interval '1 ms' where claim_token is not null`)
 	request := w.claimRequest()
 	request.Deal = func([]notify.Due) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 1}} }

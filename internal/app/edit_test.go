@@ -153,9 +153,9 @@ func TestFormerConditionsAreKept(t *testing.T) {
 	const hour, day = int64(time.Hour), 24 * int64(time.Hour)
 	for name, c := range map[string]struct {
 		// The conditions held for a second each, the last one until the given time ago.
-		agoNS int64
-		owed  bool
-		want  string
+		agoNS   int64
+		written bool
+		want    string
 	}{
 		"within the look-back":                {hour, false, "151"},
 		"within the longest look-back":        {day, false, "100"},
@@ -171,7 +171,7 @@ func TestFormerConditionsAreKept(t *testing.T) {
 			w.exec(`update rule_state set former = (
 				select jsonb_agg(jsonb_build_object('scope', '{}'::jsonb, 'filter', '{}'::jsonb, 'fromNs', at - 1000000000, 'toNs', at) order by at)
 				from (select $1::bigint - n * 1000000000::bigint as at from generate_series(0, 149) n) era)`, last)
-			if c.owed {
+			if c.written {
 				w.exec(`update checkpoint set backfill_from_ns = $1, backfill_cursor_ns = $1`, last-day)
 			}
 			d := rule.Definition

@@ -19,7 +19,7 @@ func TestThrottlingEnds(t *testing.T) {
 		rw.Header().Set("Retry-After", "1")
 		rw.WriteHeader(http.StatusTooManyRequests)
 	})
-	w.owed(hook, names(20)...)
+	w.raiseFor(hook, names(20)...)
 	w.deliver()
 	first := len(w.receiver.received())
 	if first > notify.DefaultMaxConcurrent {
@@ -63,7 +63,7 @@ func TestThrottlingEnds(t *testing.T) {
 func TestOneThrottlingEndsNothingOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), names(20)...)
+	w.raiseFor(w.webhook("ops"), names(20)...)
 	w.exec(`update outbox set since = now() - interval '63 h', due_at = now(), ready_at = now()`)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Retry-After", "1")
@@ -84,7 +84,7 @@ func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.operators()
-	w.owed(hook, names(2500)...)
+	w.raiseFor(hook, names(2500)...)
 	w.exec(`update outbox set since = now() - interval '30 h'`)
 	w.exec(`update webhook set held_until = now() + interval '1 min' where webhook_id = $1`, hook)
 	w.exec(`update webhook_state set holds = 9, held_since = now() - interval '30 h' where webhook_id = $1`, hook)
@@ -106,7 +106,7 @@ func TestAllThatIsHeldForTooLongEnds(t *testing.T) {
 func TestAHoldOutlivesWhatCannotEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a", "b")
+	w.raiseFor(w.webhook("ops"), "a", "b")
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no end'; end $$`)
 	w.exec(`create trigger refuse before insert on settlement for each row when (new.status = 'EXHAUSTED') execute function refuse()`)
 	w.exec(`update outbox set since = now() - interval '30 h'`)
@@ -132,7 +132,7 @@ func TestALongPauseIsKept(t *testing.T) {
 		rw.Header().Set("Retry-After", "18000")
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	})
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	w.deliver()
 	w.wantColumn("held for five hours", `select (held_until - now() between interval '4 h 59 min' and interval '5 h')::text from webhook`, "true")
 }

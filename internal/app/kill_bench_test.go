@@ -18,9 +18,9 @@ func BenchmarkKillDuring(b *testing.B) {
 		rule := w.rule(w.webhook("one"), w.webhook("two"), w.webhook("three"), w.webhook("four"))
 		w.exec(`insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange)
 			select gen_random_uuid(), 'default', $1, 1, 'CRITICAL', 'FIRING', 'orders failed', 'm', 'e' || n, 0, 'orders', 'order-to-erp', '{}' from generate_series(1, $2::int / 4) n`, rule.ID, messages)
-		w.exec(`with owed as (insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+		w.exec(`with written as (insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 				select gen_random_uuid(), 'default', alert_id, rule_id, webhook.webhook_id, 'FIRED' from alert, webhook returning notification_id, webhook_id)
-			insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from owed`)
+			insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from written`)
 		w.exec(`analyze`)
 		w.receiver.respond(func(http.ResponseWriter, *http.Request) {
 			<-time.After(5*time.Millisecond + rand.N(20*time.Millisecond))

@@ -30,7 +30,7 @@ func TestKilledAroundTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.owed(w.webhook("ops"), "a")
+			w.raiseFor(w.webhook("ops"), "a")
 			goOn := w.pauseInside(c.trigger)
 			first := w.serve("TOCSIN_ROLES=dispatch")
 			w.untilInside()
@@ -74,7 +74,7 @@ func TestKilledWhileTheReceiverReads(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	w.receiver.url = front.URL
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	first := w.serve("TOCSIN_ROLES=dispatch")
 	w.wait("the receiver has the head of the request", began)
 	first.kill()

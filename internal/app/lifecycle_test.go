@@ -538,7 +538,7 @@ func TestEventsOfAlertsAboutWebhooks(t *testing.T) {
 	w.chooses(l, "operators", func(h *notify.Webhook) { h.Operators = true }, notify.ReasonResolved)
 	hook := w.webhook("ops")
 	w.status(http.StatusGone)
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliverAll()
 	w.receiver.respond(nil)
 	if _, err := w.db.Webhooks().SetEnabled(t.Context(), tenant, hook, true); err != nil {

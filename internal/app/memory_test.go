@@ -79,11 +79,11 @@ func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
 			       '{"errorType": "ConnectException"}', 'ConnectException: ' || n
 			from generate_series(1, 100000) n
 			returning alert_id),
-		owed as (
+		written as (
 			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 			select gen_random_uuid(), $2, alert_id, $1, $3, 'FIRED' from raised
 			returning notification_id)
-		insert into outbox (notification_id, webhook_id) select notification_id, $3 from owed`, rule.ID, tenant, hook)
+		insert into outbox (notification_id, webhook_id) select notification_id, $3 from written`, rule.ID, tenant, hook)
 	look()
 	if after := p.resident(t); after > idle+growth*megabyte {
 		t.Errorf("%d bytes are resident with 100,000 alerts and notifications, %d without, want at most %d MB more", after, idle, growth)

@@ -244,7 +244,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
 		{"tocsin_reconciled_since_timestamp_seconds", "Time since which every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a retention pass of any replica last finished, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
-		{"tocsin_evaluation_lag_seconds", "How far the slowest partition or rule is behind the present.", measured.Slowest.Seconds()},
+		{"tocsin_evaluation_lag_seconds", "How far the slowest partition, or rule that can be evaluated, is behind the present.", measured.Slowest.Seconds()},
 		{"tocsin_commit_age_seconds", "Time since the oldest last commit of a partition, among partitions with rules that can be evaluated; 0 if there is none.", measured.CommitAge.Seconds()},
 		{"tocsin_rules_backfilling", "Enabled rules with separate progress: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are not settled yet: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},

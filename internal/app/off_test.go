@@ -25,7 +25,7 @@ func TestSwitchingOffNotifiesOperators(t *testing.T) {
 				w.exec(`update webhook set operators = true`)
 			}
 			w.status(http.StatusGone)
-			w.owed(hook, "a", "b", "c")
+			w.raiseFor(hook, "a", "b", "c")
 			both := w.claim()
 			// All three get the answer that it is gone, from different replicas.
 			var ended sync.WaitGroup
@@ -57,7 +57,7 @@ func TestSwitchingOffNotifiesOperators(t *testing.T) {
 			w.wantColumn("resolved", `select state from alert where webhook_id is not null`, "RESOLVED")
 			// When it is switched off again, that is reported again.
 			w.status(http.StatusGone)
-			w.owed(hook, "d")
+			w.raiseFor(hook, "d")
 			w.exec(`delete from outbox where webhook_id <> $1`, hook)
 			w.deliver()
 			w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
@@ -71,7 +71,7 @@ func TestDeletingResolvesTheAlertAboutTheWebhook(t *testing.T) {
 	w.operators()
 	hook := w.webhook("ops")
 	w.status(http.StatusGone)
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 	if err := w.db.Rules().Delete(t.Context(), tenant, uuid.MustParse(w.column(`select rule_id::text from rule`)[0])); err != nil {

@@ -171,7 +171,7 @@ func (c *caller) comeIn(returnTo string) *url.URL {
 
 func (c *caller) visit(target string) *url.URL {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -392,7 +392,7 @@ func TestWhomAProviderCannotLetIn(t *testing.T) {
 			}
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/auth/oidc/start", nil)
 		if err != nil {

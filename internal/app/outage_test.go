@@ -50,7 +50,7 @@ func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 		called <- struct{}{}
 		<-answer
 	})
-	w.owed(w.webhook("ops"), "a", "b", "c")
+	w.raiseFor(w.webhook("ops"), "a", "b", "c")
 	const lease = 2 * time.Second
 	store := &awayStore{Store: w.db.Outbox()}
 	d := w.newDispatcher(notify.Options{Store: store, Lease: lease, Poll: 100 * time.Millisecond})

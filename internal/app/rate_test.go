@@ -17,7 +17,7 @@ func TestRateHoldsOverReplicas(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.exec(`update webhook set rate_per_second = 5`)
-	w.owed(hook, names(60)...)
+	w.raiseFor(hook, names(60)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var ended sync.WaitGroup
@@ -48,7 +48,7 @@ func TestBurstIsGrantedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.webhook("ops")
-	w.owed(hook, names(60)...)
+	w.raiseFor(hook, names(60)...)
 	w.exec(`update webhook set rate_per_second = 40`)
 	other := w.newDispatcher(notify.Options{Replica: "other"})
 	for range 10 {
@@ -71,7 +71,7 @@ func TestNoRateNoWrite(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	before := w.column(`select xmin::text || ctid::text from webhook_state`)
-	w.owed(hook, names(20)...)
+	w.raiseFor(hook, names(20)...)
 	for range 4 {
 		w.deliver()
 	}

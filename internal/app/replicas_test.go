@@ -412,7 +412,7 @@ func TestLeasesOfTheDeadAreReleasedInTime(t *testing.T) {
 	for _, text := range w.column(`select after_seconds::text from released`) {
 		// Dead after 2.5 s, checked every 0.3 s; the rest is due to the machine. The leases last
 		// for ten minutes.
-		if after, err := strconv.ParseFloat(text, 64); err != nil || after < 2.5 || after > patience.Seconds() {
+		if after, err := strconv.ParseFloat(text, 64); err != nil || after < 2.5 || after > waitLimit.Seconds() {
 			t.Errorf("released %s s after the last beat, want between 2.5 and 2.8", text)
 		}
 	}
@@ -446,7 +446,7 @@ func TestRollingRestart(t *testing.T) {
 	})
 	var ids []string
 	traffic := func(until <-chan struct{}) {
-		enough := time.After(patience)
+		enough := time.After(waitLimit)
 		ticker := time.NewTicker(25 * time.Millisecond)
 		defer ticker.Stop()
 		for {
@@ -487,7 +487,7 @@ func TestRollingRestart(t *testing.T) {
 	// is due to the machine.
 	for _, text := range w.column(`select max(extract(epoch from fired_at) - start_time_ns / 1e9)::text from alert`) {
 		longest, err := strconv.ParseFloat(text, 64)
-		if err != nil || longest > patience.Seconds() {
+		if err != nil || longest > waitLimit.Seconds() {
 			t.Errorf("the longest time from failure to alert is %s s", text)
 		}
 		t.Logf("%d exchanges, 4 rules each; the longest time from failure to alert is %.2f s", len(ids), longest)

@@ -66,7 +66,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.answers(c.status)
-			w.owed(w.webhook("ops"), "a")
+			w.raiseFor(w.webhook("ops"), "a")
 			w.deliver()
 			w.wantColumn("before", statuses, c.was)
 			id := w.one(anyNotification)
@@ -109,7 +109,7 @@ func TestRetryRestartsTheSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadGateway)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	id := w.one(anyNotification)
 	exhaust := func(from int) {
 		t.Helper()
@@ -147,7 +147,7 @@ func TestFallbackIsRenderedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadGateway)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	w.deliver()
 	w.exec(`update notification_body set problem = 'a fallback', written_at = written_at - interval '1 min'`)
 	w.exec(`update outbox set body_at = body_at - interval '1 min', due_at = now() + interval '1 h'`)
@@ -167,7 +167,7 @@ func TestRefusedBodyIsRenderedAgain(t *testing.T) {
 	w.receiver.tap = func(b []byte) { bodies = append(bodies, string(b)) }
 	hook := w.webhook("ops")
 	w.answers(http.StatusBadRequest)
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
 	w.exec(`update webhook set version = version + 1, body_template = '{"own": "{{alert.id}}"}'`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
@@ -201,7 +201,7 @@ func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.answers(http.StatusGone)
-	w.owed(hook, "a")
+	w.raiseFor(hook, "a")
 	w.deliver()
 	id := w.one(anyNotification)
 	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "enable it") {
@@ -261,7 +261,7 @@ func TestTwoPeopleRetryAtOnce(t *testing.T) {
 func TestRetryRacesWithASettlement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	claimed := w.claim()[0]
 	id := claimed.NotificationID
 	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "being made") {
@@ -350,7 +350,7 @@ func TestRetriesAmongDeliveries(t *testing.T) {
 	w.retryAll(order)
 	w.until("all is delivered", func() bool {
 		w.deliver()
-		return len(w.column(stillOwed)) == 0
+		return len(w.column(stillOpen)) == 0
 	})
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 }
@@ -413,7 +413,7 @@ func TestManyRetriesAreGathered(t *testing.T) {
 	w.storm(hook, 40)
 	w.until("all is refused", func() bool {
 		w.deliver()
-		return len(w.column(stillOwed)) == 0
+		return len(w.column(stillOpen)) == 0
 	})
 	w.exec(`update webhook set digest_above = 20`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
@@ -448,7 +448,7 @@ func TestRetryAllByFilter(t *testing.T) {
 	w.storm(two, 4)
 	w.until("all is refused", func() bool {
 		w.deliver()
-		return len(w.column(stillOwed)) == 0
+		return len(w.column(stillOpen)) == 0
 	})
 	rule := w.one(`select rule_id::text from rule_webhook where webhook_id = $1`, one)
 	failed := []notify.Status{notify.Failed}
@@ -490,7 +490,7 @@ func TestRetryWakesTheDispatcher(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answers(http.StatusBadRequest)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	w.deliver()
 	w.answers(http.StatusOK)
 	base, _ := w.replica(func(o *app.Options) { o.PollInterval = time.Hour })
@@ -503,7 +503,7 @@ func TestRetryWakesTheDispatcher(t *testing.T) {
 			t.Fatalf("%d %v", status, answer)
 		}
 		w.until("it is delivered", func() bool { return len(w.receiver.webhookIDs()) == i+2 })
-		w.until("it is settled", func() bool { return len(w.column(stillOwed)) == 0 })
+		w.until("it is settled", func() bool { return len(w.column(stillOpen)) == 0 })
 		w.exec(`update settlement set status = 'FAILED'`)
 	}
 }

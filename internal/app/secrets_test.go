@@ -63,7 +63,7 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.owed(hook.ID, "of "+name)
+		w.raiseFor(hook.ID, "of "+name)
 	}
 	var reached sync.Map // the ids of services
 	trusted := httptest.NewTLSServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.owed(hook.ID, "of "+service.ID)
+		w.raiseFor(hook.ID, "of "+service.ID)
 	}
 	p := w.serve("TOCSIN_RETRY_SCHEDULE=50ms,50ms", "TOCSIN_LOG_LEVEL=debug", "TOCSIN_RECEIVERS="+folder, "TOCSIN_OUTGOING_CA="+authority)
 	w.until("everything is given up", func() bool {

@@ -39,7 +39,7 @@ func newHandled(t *testing.T) *handled {
 		(gen_random_uuid(), $1, 'vi@example.com', '', 'viewer', false), (gen_random_uuid(), $1, 'gone@example.com', '', 'operator', true),
 		(gen_random_uuid(), 'other', 'other@example.com', '', 'operator', false)`, tenant)
 	base, _ := w.guarded(func(o *app.Options) { o.SlackAPIURL, o.PollInterval = w.slack.url, 50*time.Millisecond })
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.until("the message is posted", func() bool { return len(w.slack.shown()) == 1 && len(w.column(unsettledOutbox)) == 0 })
 	return &handled{w, t, base + "/slack/interactions/" + w.hook.String(), w.firing()[0].ID.String(), w.slack.shown()[0].TS}
 }
@@ -219,7 +219,7 @@ func TestSlackUsersWithoutPermissionAreInformed(t *testing.T) {
 func TestHandlingIsShownByMessagesThatArePostedLater(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	var once sync.Once
 	w.slack.misbehave(func(string, http.ResponseWriter, *http.Request) bool {
 		once.Do(func() {
@@ -241,5 +241,5 @@ func TestHandlingIsShownByMessagesThatArePostedLater(t *testing.T) {
 	if got := w.slack.shown()[0].says(); !strings.Contains(got, "Snoozed until") || strings.Contains(got, "Assigned") {
 		t.Errorf("shown %q", got)
 	}
-	w.wantColumn("updates", owedUpdates)
+	w.wantColumn("updates", openUpdates)
 }

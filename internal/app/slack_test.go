@@ -302,13 +302,13 @@ const (
 	showsFiring       = "🔴 acknowledge resolve assign snooze"
 	showsAcknowledged = "👀 resolve assign snooze"
 	showsResolved     = "🟢 "
-	owedUpdates       = `select message_id::text from slack_update`
+	openUpdates       = `select message_id::text from slack_update`
 )
 
 func TestMessageFollowsItsAlert(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 1")
 	w.wantColumn("messages", `select channel || ' ' || ts from slack_message`, "C0123456 1795244520.000001")
@@ -323,7 +323,7 @@ func TestMessageFollowsItsAlert(t *testing.T) {
 	w.act(alert, alerts.Resolve)
 	w.update()
 	w.wantShown(showsResolved)
-	w.wantColumn("open", owedUpdates)
+	w.wantColumn("open", openUpdates)
 	if got := w.slack.called(); !slices.Equal(got, []string{"chat.postMessage", "chat.update", "chat.update"}) {
 		t.Errorf("called %q", got)
 	}
@@ -346,20 +346,20 @@ func TestMessagesOfAnIssueShareAThread(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		w.owed(w.hook, id)
+		w.raiseFor(w.hook, id)
 		w.deliver()
 	}
 	const first, fourth, sixth = "1795244520.000001", "1795244520.000004", "1795244520.000006"
 	threads("", first, first)
 	w.exec(`update slack_thread set begun_at = now() - interval '25 hours'`)
-	w.owed(w.hook, "d")
+	w.raiseFor(w.hook, "d")
 	w.deliver()
-	w.owed(w.hook, "e")
+	w.raiseFor(w.hook, "e")
 	w.deliver()
 	threads("", first, first, "", fourth)
 	w.wantColumn("threads", `select ts from slack_thread`, fourth)
 	w.slack.misbehave(refuses("chat.postMessage", "thread_not_found"))
-	w.owed(w.hook, "f")
+	w.raiseFor(w.hook, "f")
 	w.deliver()
 	w.wantColumn("threads after one is gone", `select ts from slack_thread`)
 	w.slack.misbehave(nil)
@@ -368,7 +368,7 @@ func TestMessagesOfAnIssueShareAThread(t *testing.T) {
 	threads("", first, first, "", fourth, "")
 	w.wantColumn("threads again", `select ts from slack_thread`, sixth)
 	w.exec(`update webhook set slack_threads = false, version = version + 1`)
-	w.owed(w.hook, "g")
+	w.raiseFor(w.hook, "g")
 	w.deliver()
 	threads("", first, first, "", fourth, "", "")
 }
@@ -376,7 +376,7 @@ func TestMessagesOfAnIssueShareAThread(t *testing.T) {
 func TestChangesInARowAreOneUpdate(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	alert := w.firing()[0].ID
 	w.act(alert, alerts.Acknowledge)
@@ -393,18 +393,18 @@ func TestChangesInARowAreOneUpdate(t *testing.T) {
 func TestPostOfAnAcknowledgedAlertShowsIt(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
 	w.deliver()
 	w.wantShown(showsAcknowledged)
-	w.wantColumn("open", owedUpdates)
+	w.wantColumn("open", openUpdates)
 }
 
 // TestAcknowledgedWhileItIsPosted acknowledges the alert during the call.
 func TestAcknowledgedWhileItIsPosted(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	alert := w.firing()[0].ID
 	w.slack.misbehave(func(string, http.ResponseWriter, *http.Request) bool {
 		w.act(alert, alerts.Acknowledge)
@@ -421,7 +421,7 @@ func TestAcknowledgedWhileItIsPosted(t *testing.T) {
 func TestPostOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	lost := w.claim()[0]
 	if o := w.sender.Send(t.Context(), &lost); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
 		t.Fatalf("posted %+v", o)
@@ -452,7 +452,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 func TestFencedPostIsStillFollowed(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.slack.misbehave(func(string, http.ResponseWriter, *http.Request) bool {
 		w.exec(`update outbox set claim_token = nextval('claim_token')`)
 		return false
@@ -465,7 +465,7 @@ func TestFencedPostIsStillFollowed(t *testing.T) {
 func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
 	w.slack.misbehave(refuses("chat.update", "internal_error"))
@@ -488,7 +488,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.update()
-	w.wantColumn("open", owedUpdates)
+	w.wantColumn("open", openUpdates)
 	if got := w.slack.called(); len(got) != 4 {
 		t.Errorf("called %q, want three updates", got)
 	}
@@ -497,7 +497,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 func TestAlertThatChangesDuringItsUpdate(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	alert := w.firing()[0].ID
 	w.act(alert, alerts.Acknowledge)
@@ -510,13 +510,13 @@ func TestAlertThatChangesDuringItsUpdate(t *testing.T) {
 	w.wantShown(showsAcknowledged)
 	w.update()
 	w.wantShown(showsResolved)
-	w.wantColumn("open", owedUpdates)
+	w.wantColumn("open", openUpdates)
 }
 
 func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a", "b")
+	w.raiseFor(w.hook, "a", "b")
 	w.exec(`update webhook set rate_per_second = 0`)
 	w.deliver()
 	w.slack.forget()
@@ -525,7 +525,7 @@ func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
 	w.slack.misbehave(refuses("chat.update", "token_revoked"))
 	w.act(w.firing()[0].ID, alerts.Resolve)
 	w.update()
-	w.wantColumn("open", owedUpdates)
+	w.wantColumn("open", openUpdates)
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 	w.wantColumn("webhook", `select enabled::text from webhook`, "true")
 }
@@ -533,7 +533,7 @@ func TestUpdateRefusedForGoodIsDroppedQuietly(t *testing.T) {
 func TestUpdatesThatSlackSlowsDownHoldNoMessage(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
 	w.slack.misbehave(func(method string, rw http.ResponseWriter, _ *http.Request) bool {
@@ -549,7 +549,7 @@ func TestUpdatesThatSlackSlowsDownHoldNoMessage(t *testing.T) {
 	if made := w.update(); made != 0 {
 		t.Error("updates went on while they were held")
 	}
-	w.owed(w.hook, "b")
+	w.raiseFor(w.hook, "b")
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
@@ -558,13 +558,13 @@ func TestUpdatesThatSlackSlowsDownHoldNoMessage(t *testing.T) {
 func TestLastChangeIsShownFirst(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a", "b", "c", "d")
+	w.raiseFor(w.hook, "a", "b", "c", "d")
 	w.exec(`update webhook set rate_per_second = 0`)
 	w.deliver()
 	w.exec(`update alert set state = 'ACKNOWLEDGED' where execution_id <> 'a'`)
 	last := w.firing()[0].ID
 	w.act(last, alerts.Resolve)
-	w.owed(w.hook, "e", "f")
+	w.raiseFor(w.hook, "e", "f")
 	if made := w.update(); made != 1 {
 		t.Fatalf("%d updates in one pass", made)
 	}
@@ -578,7 +578,7 @@ func TestLastChangeIsShownFirst(t *testing.T) {
 func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
 	w.exec(`update webhook set held_until = now() + interval '1 minute'`)
@@ -591,7 +591,7 @@ func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.exec(`insert into slack_message (webhook_id, alert_id, reason, channel, ts)
 		select webhook_id, alert_id, 'FIRED', 'C0123456', n::text from notification, generate_series(1, 3000) n`)
 	w.act(w.firing()[0].ID, alerts.Acknowledge)
@@ -618,7 +618,7 @@ func TestSlacksWordsAboutABot(t *testing.T) {
 			t.Parallel()
 			w := newSlackWorld(t)
 			w.slack.misbehave(refuses("chat.postMessage", word))
-			w.owed(w.hook, "a")
+			w.raiseFor(w.hook, "a")
 			w.deliver()
 			w.wantColumn("what became of it",
 				`select s.status || ' ' || count(*) || ' ' || w.enabled from notification_status s join webhook w using (webhook_id) group by s.status, w.enabled`, want)
@@ -676,7 +676,7 @@ func TestPressedInSlack(t *testing.T) {
 		o.SlackAPIURL, o.PollInterval, o.PublicURL = w.slack.url, 50*time.Millisecond, "https://tocsin.example"
 		o.Access = app.AccessOptions{}
 	})
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.until("the message is posted", func() bool { return len(w.slack.shown()) == 1 && len(w.column(unsettledOutbox)) == 0 })
 	message, target := w.slack.shown()[0], base+"/slack/interactions/"+w.hook.String()
 	alert := w.firing()[0].ID.String()
@@ -712,7 +712,7 @@ func TestPressedInSlack(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 	w.wantColumn("state", `select state || ' ' || resolved_by from alert`, "RESOLVED slack:ann")
-	w.until("nothing is open", func() bool { return len(w.column(owedUpdates)) == 0 })
+	w.until("nothing is open", func() bool { return len(w.column(openUpdates)) == 0 })
 	if len(w.slack.shown()) != 1 {
 		t.Errorf("Slack shows %d messages, want one", len(w.slack.shown()))
 	}
@@ -726,7 +726,7 @@ func TestPressedInSlack(t *testing.T) {
 func TestPressesThatAreRefused(t *testing.T) {
 	w := newSlackWorld(t)
 	base, _ := w.replica(func(o *app.Options) { o.Roles, o.SlackAPIURL = []app.Role{app.RoleAPI}, w.slack.url })
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	alert := w.firing()[0].ID.String()
 	plain := w.webhook("generic")
 	target := base + "/slack/interactions/" + w.hook.String()
@@ -794,7 +794,7 @@ func withBody(req *http.Request, body string) *http.Request {
 func TestChangesByAnybodyAreShown(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
-	w.owed(w.hook, "a")
+	w.raiseFor(w.hook, "a")
 	w.deliver()
 	w.exec(`update alert set state = 'RESOLVED', resolved_at = now()`)
 	w.update()

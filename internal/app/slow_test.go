@@ -29,7 +29,7 @@ func (w *world) neighbours() (ids []uuid.UUID) {
 	dead := w.webhook("dead")
 	w.exec(`update webhook set timeout_ms = 60000 where name like 'slow%'`)
 	for _, id := range append(ids, dead) {
-		w.owed(id, names(100)...)
+		w.raiseFor(id, names(100)...)
 	}
 	w.exec(`update outbox set due_at = now() + interval '1 day', ready_at = now() + interval '1 day'`)
 	return append(ids, dead)
@@ -47,7 +47,7 @@ func (w *world) latencies(hook uuid.UUID, samples int, wakeUps chan<- notify.Sig
 		select {
 		case at := <-received:
 			took = append(took, at.Sub(began))
-		case <-time.After(patience):
+		case <-time.After(waitLimit):
 			w.t.Fatal("the healthy webhook waits for others")
 		}
 	}
@@ -69,7 +69,7 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 			select {
 			case <-released:
 			case <-r.Context().Done():
-			case <-time.After(patience):
+			case <-time.After(waitLimit):
 			}
 		case r.URL.Path == "/dead":
 			panic(http.ErrAbortHandler)
@@ -80,7 +80,7 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	})
 	others := w.neighbours()
 	healthy := w.webhook("healthy")
-	w.owed(healthy, names(2*samples)...)
+	w.raiseFor(healthy, names(2*samples)...)
 	w.exec(`update outbox set due_at = now() + interval '1 day', ready_at = now() + interval '1 day'`)
 	wakeUps := make(chan notify.Signal)
 	d := w.newDispatcher(notify.Options{WakeUps: wakeUps})
@@ -146,7 +146,7 @@ func (c cutOff) Renew(context.Context, []notify.Held, time.Duration) (map[notify
 func TestFailingRenewalPassesTheLeaseOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	called, release := w.receiver.hang()
 	t.Cleanup(release)
 	const lease = 2 * time.Second

@@ -50,7 +50,7 @@ func TestWhatEndsWithoutAnAttemptHoldsUpNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.owed(w.webhook("ops"), append(names(20), "live")...)
+			w.raiseFor(w.webhook("ops"), append(names(20), "live")...)
 			w.exec(`update webhook set rate_per_second = $1`, c.rate)
 			w.headOfTheQueue(c.spoil)
 			d := w.newDispatcher(notify.Options{Poll: time.Hour})
@@ -74,7 +74,7 @@ func TestWhatEndsWithoutAnAttemptIsNoProbe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.owed(w.webhook("ops"), "old", "live")
+			w.raiseFor(w.webhook("ops"), "old", "live")
 			w.headOfTheQueue(spoil)
 			w.exec(`update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now()`)
 			w.deliver()
@@ -95,8 +95,8 @@ func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.operators()
-	w.owed(w.webhook("ops"), "a", "b", "c", "d")
-	w.owed(w.webhook("other"), "live")
+	w.raiseFor(w.webhook("ops"), "a", "b", "c", "d")
+	w.raiseFor(w.webhook("other"), "live")
 	w.exec(`update alert set resolved_at = 'infinity' where execution_id = 'c'`)
 	for range 5 {
 		w.exec(`update outbox set due_at = now(), ready_at = clock_timestamp() where claim_token is null`)
@@ -113,7 +113,7 @@ func TestADamagedRowHoldsUpNoOther(t *testing.T) {
 func TestABrokenSchemaEndsNoMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a", "b")
+	w.raiseFor(w.webhook("ops"), "a", "b")
 	w.exec(`alter table rule rename column about to once_about`)
 	w.dispatcher.Wake([]uuid.UUID{})
 	if _, err := w.dispatcher.Tick(t.Context()); err == nil {
@@ -131,7 +131,7 @@ func TestOutcomesThatAreNotJudgedAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.status(http.StatusServiceUnavailable)
-	w.owed(w.webhook("ops"), "a", "b")
+	w.raiseFor(w.webhook("ops"), "a", "b")
 	claimed := w.claim()
 	w.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no judgement'; end $$`)
 	w.exec(`create trigger refuse before update on webhook_state for each row execute function refuse()`)

@@ -16,7 +16,7 @@ import (
 // text makes a request, and returns what was answered as it is.
 func (c *caller) text(method, path string) (status int, text string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.base+"/api/v1"+path, nil)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 			w.operators()
 			hook := w.webhook("ops")
 			w.status(c.status)
-			w.owed(hook, "a", "b")
+			w.raiseFor(hook, "a", "b")
 			w.exec(`update outbox set counted = $1`, c.counted)
 			w.deliver()
 			w.wantColumn("statuses of messages", `select status || ' ' || count(*) from notification_status where reason = 'FIRED' group by status`, string(c.want)+" 2")
@@ -103,7 +103,7 @@ func TestOpenBreakerIsAnnouncedOnce(t *testing.T) {
 	w.wantColumn("once it answers", healthAlerts, "RESOLVED")
 	// The next time is reported again.
 	w.exec(`update webhook_state set failures = 9, openings = 1, opened_at = now() - interval '11 min', open_until = now() + interval '1 min' where webhook_id = $1`, hook)
-	w.owed(hook, "next")
+	w.raiseFor(hook, "next")
 	look()
 	w.wantColumn("the next time", toldOfWebhooks, "WEBHOOK_FAILING operators", "WEBHOOK_FAILING operators")
 }
@@ -115,7 +115,7 @@ func TestAFailureToNotifyKeepsNoOtherWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.operators()
 	for _, name := range []string{"one", "two", "three"} {
-		w.owed(w.webhook(name), name)
+		w.raiseFor(w.webhook(name), name)
 	}
 	w.exec(`update webhook_state s set opened_at = now() - interval '1 h', open_until = now() + interval '1 h', openings = 1, failures = 9
 		from webhook w where w.webhook_id = s.webhook_id and not w.operators`)
@@ -140,7 +140,7 @@ func TestWhatIsSentAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.status(http.StatusBadRequest)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	w.operators()
 	w.deliver()
 	w.wantColumn("operators", toldOfMessages, "operators 1")
@@ -160,7 +160,7 @@ func TestWhatCannotBeReadEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.operators()
-	w.owed(w.webhook("ops"), "a", "b", "c")
+	w.raiseFor(w.webhook("ops"), "a", "b", "c")
 	w.exec(`update alert set exchange = '"no exchange"' where execution_id = 'b'`)
 	w.deliver()
 	w.wantColumn("statuses", `select s.status || ' ' || coalesce(a.execution_id, '') from notification_status s join alert a using (alert_id)
@@ -180,7 +180,7 @@ func TestWhatCannotBeReadEnds(t *testing.T) {
 func TestAFirstAttemptIsPending(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owed(w.webhook("ops"), "a")
+	w.raiseFor(w.webhook("ops"), "a")
 	first := w.claim()[0]
 	w.wantColumn("under way", statuses, "PENDING 1")
 	if err := w.settle(settlement(&first, notify.VerdictRetry, notify.Retrying)); err != nil {
@@ -197,13 +197,13 @@ func TestDiscard(t *testing.T) {
 	w := newWorld(t)
 	hook := w.webhook("ops")
 	w.status(http.StatusBadRequest)
-	w.owed(hook, "failed")
+	w.raiseFor(hook, "failed")
 	w.deliver()
 	w.status(http.StatusBadGateway)
-	w.owed(hook, "retrying")
+	w.raiseFor(hook, "retrying")
 	w.deliver()
 	w.exec(`update webhook set enabled = false`)
-	w.owed(hook, "pending")
+	w.raiseFor(hook, "pending")
 	of := func(execution string) uuid.UUID {
 		return uuid.MustParse(w.column(`select notification_id::text from notification join alert using (alert_id) where execution_id = $1`, execution)[0])
 	}
@@ -220,7 +220,7 @@ func TestDiscard(t *testing.T) {
 	w.wantColumn("by", `select distinct discarded_by from settlement`, "eve")
 	w.exec(`update webhook set enabled = true`)
 	w.receiver.respond(nil)
-	w.owed(hook, "delivered", "called")
+	w.raiseFor(hook, "delivered", "called")
 	w.exec(`update outbox set due_at = now() + interval '1 h', ready_at = now() + interval '1 h' where notification_id = $1`, of("called"))
 	w.deliver()
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
@@ -253,8 +253,8 @@ func TestAReplicaWatches(t *testing.T) {
 	w := newWorld(t)
 	w.operators()
 	open, held := w.webhook("open"), w.webhook("held")
-	w.owed(open, "gone", "waits", "b")
-	w.owed(held, "c")
+	w.raiseFor(open, "gone", "waits", "b")
+	w.raiseFor(held, "c")
 	w.exec(`update webhook_state set failures = 9, openings = 1, opened_at = now() - interval '11 min', open_until = now() + interval '1 h' where webhook_id = $1`, open)
 	of := func(execution string) uuid.UUID {
 		return w.one(`select notification_id from notification join alert using (alert_id) where execution_id = $1`, execution)
@@ -281,7 +281,7 @@ func TestFailuresAreFolded(t *testing.T) {
 	var hooks []uuid.UUID
 	for _, name := range names(3) {
 		hooks = append(hooks, w.webhook(name))
-		w.owed(hooks[len(hooks)-1], names(30)...)
+		w.raiseFor(hooks[len(hooks)-1], names(30)...)
 	}
 	claimed := w.claim()
 	if len(claimed) != 90 {

@@ -1,29 +1,23 @@
-// Command checks holds what neither the compiler nor the linter can: that migrations are only appended, that lock files
-// name no address, that no text points outside the repository, that links of pages lead somewhere, that screenshots are
-// not much older than the web application, that the README and the continuous integration run the same tests, that the
-// chart takes the settings that there are, and that what is said and tested about programs of before fits the schema.
-// `make verify` runs it.
+// Command checks finds what neither the compiler nor the linter can find. `make verify` runs it. It checks that
 //
 //   - migrations are only appended;
 //   - lock files contain no address;
 //   - no text refers to places outside the repository;
+//   - texts use the usual words;
 //   - links between pages are not broken;
+//   - screenshots are not much older than the web application;
 //   - the README and the continuous integration run the same tests;
 //   - the chart accepts the existing settings;
 //   - what is said and tested about earlier programs fits the schema.
-//
-// `checks tests FILE -- COMMAND…`, perhaps with several commands, each after its --, runs what prints as `go test -json`
-// does, side by side, and ends with the tests that took longest. Into the file it writes which failed tests are worth a second try by themselves, on a machine that does nothing else: few, and none with a
-// data race or a panic. The continuous integration tries those again and names each that passed then.
 //
 // Each check is a function of the files in the working tree. It returns one sentence for each
 // problem, and repairs nothing. The one exception is `checks record`: it adds new migrations to the
 // manifest, and never changes an existing entry.
 //
-// `checks tests FILE` reads the output of `go test -json`, and lists the slowest tests at the end.
-// It writes to the file which failed tests deserve a second try alone, on a machine that does
-// nothing else: few, and none with a data race or a panic. The continuous integration runs those
-// again and names each that passed then.
+// `checks tests FILE -- COMMAND…` runs commands that print what `go test -json` does, side by side. Each of them comes
+// after its own --. It ends with the list of the slowest tests, and writes to the file which failed tests deserve a second
+// try alone, on a machine that does nothing else: few, and none with a data race or a panic. The continuous integration
+// runs those again and names each that passed then.
 //
 // The tests of this package check the import map of everything that the product links.
 package main
@@ -75,6 +69,7 @@ func run(ctx context.Context, args []string) error {
 		func() ([]string, error) { return checkPublished(ctx, git, tree) },
 		func() ([]string, error) { return checkLockFiles(tree, tracked) },
 		func() ([]string, error) { return checkTexts(tree, tracked) },
+		func() ([]string, error) { return checkWords(tree, tracked) },
 		func() ([]string, error) { return checkLinks(tree, tracked) },
 		func() ([]string, error) { return checkScreenshots(ctx, git, tracked) },
 		func() ([]string, error) { return checkTestCommand(tree) },

@@ -42,3 +42,27 @@ func TestOnlyPartitionsWithRulesAreLate(t *testing.T) {
 	e.exec(`update rule set enabled = false`)
 	want("no rule is enabled", 0, 0)
 }
+
+// TestRulesThatFailAreNotBehind has a rule that reads by itself: it is behind while its tenant is deferred, and does not count
+// while it cannot be evaluated, so that it does not hide others.
+func TestRulesThatFailAreNotBehind(t *testing.T) {
+	e := newEditor(t)
+	rule := e.create(definition("a"))
+	e.exec(`delete from rule_backfill`)
+	e.exec(`update checkpoint set committed_at = now(), cursor = to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"000Z"') || '|e'`)
+	e.exec(`insert into rule_backfill (rule_id, position, failing) values ($1, to_char((now() - interval '2 hours') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"000Z"') || '|e', false)`, rule.ID)
+	slowest := func() time.Duration {
+		got, err := e.db.Reconciliation().Gauges(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Slowest
+	}
+	if got := slowest(); got < 2*time.Hour {
+		t.Errorf("a deferred rule is behind by %v, want two hours", got)
+	}
+	e.exec(`update rule_backfill set failing = true`)
+	if got := slowest(); got > time.Hour {
+		t.Errorf("a rule that fails counts as %v behind", got)
+	}
+}

@@ -70,10 +70,15 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	return db, nil
 }
 
-// Ping reports whether the database answers.
+// Ping reports whether the database answers and accepts writes. If it answers without, the error is a
+// [fault.Error], whose text says so.
 func (db *DB) Ping(ctx context.Context) error {
-	if err := db.pool.Ping(ctx); err != nil {
+	var readOnly bool
+	if err := db.pool.QueryRow(ctx, "select current_setting('transaction_read_only')::bool").Scan(&readOnly); err != nil {
 		return fmt.Errorf("postgres: %w", err)
+	}
+	if readOnly {
+		return fault.New(fault.Conflict, "Accepts no writes: it is a standby, or read-only")
 	}
 	return nil
 }

@@ -207,7 +207,8 @@ type Gauges struct {
 	// WebhooksLocked counts the webhooks whose secrets are sealed with a key that is not
 	// configured.
 	WebhooksLocked int64
-	// Slowest is how far behind the slowest partition or rule is.
+	// Slowest is how far behind the slowest partition or rule is. Rules that cannot be evaluated do not
+	// count: RulesFailing counts them.
 	Slowest time.Duration
 	// CommitAge is the longest time since the last commit of a partition, over the partitions with
 	// rules that can be evaluated.

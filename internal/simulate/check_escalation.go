@@ -262,7 +262,7 @@ func (known *alertTruth) firstAhead() int {
 	return 0
 }
 
-// checkSnooze holds that a snooze ends in one reminder for whoever was notified of the alert, when it is
+// checkSnooze holds that a snooze ends in one reminder for each webhook that was notified of the alert, when it is
 // over, and in none where the alert is resolved or the snooze was cancelled.
 func (w *world) checkSnooze(a *model.Alert, known *alertTruth) {
 	row, there := w.db.Snoozed(a.ID)

@@ -225,7 +225,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await form.getByText(/would have raised 2 alerts:/).waitFor(back);
   });
 
-  test("after an update an old page is loaded anew at once, and not for ever", async () => {
+  test("after an update an old page is loaded again at once, and not for ever", async () => {
     const { rule } = await stage.rule();
     const opened = await enter();
     const loads = [];

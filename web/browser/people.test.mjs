@@ -227,7 +227,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
   test("a screen without anybody shows the wall by a token, and nothing of it stays in the address", async () => {
     const { secret } = await post("/tokens", { name: "screen", role: "viewer" });
     const context = await world.browser.newContext({ viewport: { width: 3840, height: 2160 } });
-    // The answer to whoever is not signed in may not come last.
+    // The answer to a request without a session may not come last.
     await context.route("**/api/v1/session", async (route) => {
       await new Promise((done) => setTimeout(done, 500));
       await route.continue();

@@ -442,7 +442,7 @@ func (q *Queries) BodiesOf(ctx context.Context, notificationIds []uuid.UUID) ([]
 }
 
 const notificationGet = `-- name: NotificationGet :one
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, o.attempts as owed_attempts, w.name as webhook_name,
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, o.attempts as open_attempts, w.name as webhook_name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
@@ -457,7 +457,7 @@ type NotificationGetParams struct {
 
 type NotificationGetRow struct {
 	NotificationStatus NotificationStatus
-	OwedAttempts       *int32
+	OpenAttempts       *int32
 	WebhookName        string
 	AlertTitle         string
 }
@@ -480,7 +480,7 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 		&i.NotificationStatus.DigestSize,
 		&i.NotificationStatus.SilenceID,
 		&i.NotificationStatus.QuietUntil,
-		&i.OwedAttempts,
+		&i.OpenAttempts,
 		&i.WebhookName,
 		&i.AlertTitle,
 	)
@@ -488,7 +488,7 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 }
 
 const notificationsOfAlert = `-- name: NotificationsOfAlert :many
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, o.attempts as owed_attempts, w.name as webhook_name,
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, s.silence_id, s.quiet_until, o.attempts as open_attempts, w.name as webhook_name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
@@ -504,7 +504,7 @@ type NotificationsOfAlertParams struct {
 
 type NotificationsOfAlertRow struct {
 	NotificationStatus NotificationStatus
-	OwedAttempts       *int32
+	OpenAttempts       *int32
 	WebhookName        string
 	AlertTitle         string
 }
@@ -533,7 +533,7 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 			&i.NotificationStatus.DigestSize,
 			&i.NotificationStatus.SilenceID,
 			&i.NotificationStatus.QuietUntil,
-			&i.OwedAttempts,
+			&i.OpenAttempts,
 			&i.WebhookName,
 			&i.AlertTitle,
 		); err != nil {

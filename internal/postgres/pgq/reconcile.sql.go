@@ -45,7 +45,8 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
        (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
        (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
-       coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null), '')::text as slowest,
+       coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id)
+                 where r.enabled and r.deleted_at is null and not b.failing), '')::text as slowest,
        coalesce((select max(extract(epoch from now()) - coalesce(extract(epoch from c.committed_at), (
                      select min(s.armed_since_ns) / 1e9 from tenant_partition t join rule r using (tenant_id) join rule_state s using (rule_id)
                      where t.partition = c.partition and r.enabled and r.deleted_at is null)))

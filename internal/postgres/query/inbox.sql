@@ -32,7 +32,7 @@ select coalesce(max(change), 0)::bigint from alert where tenant_id = @tenant_id;
 select exists (select from alert where tenant_id = @tenant_id and alert_id = @alert_id);
 
 -- name: NotificationGet :one
-select sqlc.embed(s), o.attempts as owed_attempts, w.name as webhook_name,
+select sqlc.embed(s), o.attempts as open_attempts, w.name as webhook_name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
@@ -40,7 +40,7 @@ left join outbox o using (notification_id)
 where s.tenant_id = @tenant_id and s.notification_id = @notification_id;
 
 -- name: NotificationsOfAlert :many
-select sqlc.embed(s), o.attempts as owed_attempts, w.name as webhook_name,
+select sqlc.embed(s), o.attempts as open_attempts, w.name as webhook_name,
        coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)

@@ -2588,6 +2588,7 @@ export interface components {
              * @example clickhouse
              */
             name: string;
+            /** @description Whether it can be used. A Postgres server that accepts no writes cannot. */
             reachable: boolean;
         };
         /** @description In messages; a digest is one. */
@@ -4514,7 +4515,7 @@ export interface components {
             outbox?: components["schemas"]["OutboxStatus"];
             /** @description Absent while Postgres cannot be reached. */
             partitions?: components["schemas"]["PartitionStatus"][];
-            /** @description Whether every dependency can be reached. `/readyz` also answers 200 while only ClickHouse cannot. */
+            /** @description Whether every dependency can be used. `/readyz` also answers 200 while only ClickHouse cannot. */
             ready: boolean;
             /** @description The process that answers. */
             replicaId: string;

@@ -36,7 +36,7 @@ test("a healthy system is quiet", () => {
 test("trouble is named, the worst first", () => {
   const status: Status = {
     ...healthy,
-    dependencies: [{ name: "clickhouse", reachable: false, error: "connection refused" }],
+    dependencies: [{ name: "clickhouse", reachable: false, error: "Cannot be reached; the log shows the reason" }],
     rules: {
       total: 3,
       enabled: 2,
@@ -50,7 +50,7 @@ test("trouble is named, the worst first", () => {
   };
   expect(texts("reconnecting", status, true)).toEqual([
     "warn: Reconnecting…",
-    "bad: clickhouse cannot be reached: connection refused",
+    "bad: clickhouse: Cannot be reached; the log shows the reason",
     "bad: 2 rules cannot be evaluated",
     "warn: Evaluation 4 min behind (Orders)",
     "warn: 1,200 messages to deliver, oldest 6 min",

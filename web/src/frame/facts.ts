@@ -30,12 +30,12 @@ export function facts(connection: Connection, status: Status | undefined, reacha
   // An old answer says nothing about the present.
   if (!status || !reachable) return list;
   for (const dependency of status.dependencies.filter((d) => !d.reachable)) {
-    const why = dependency.error ? `: ${dependency.error}` : "";
+    const why = dependency.error ? `: ${dependency.error}` : " cannot be reached";
     list.push({
       key: dependency.name,
-      text: `${dependency.name} cannot be reached${why}`,
+      text: `${dependency.name}${why}`,
       tone: "bad",
-      said: `${dependency.name} cannot be reached.`,
+      said: `${dependency.name} cannot be used.`,
     });
   }
   const { rules, outbox } = status;

@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { RuleReplay } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
 import { anAlert, api, open, problem, startWorld } from "../test/world";
-import { judged, rangeOf, replayWords } from "./replay";
+import { evaluated, rangeOf, replayWords } from "./replay";
 
 const { server } = startWorld();
 const rule = aRule({ webhookIds: ["0192f0c1-0000-7000-8000-000000000002"] });
@@ -123,7 +123,7 @@ test("a replay that cannot be offered says why", async () => {
 test("ranges and figures", () => {
   expect(rangeOf("2026-11-20T00:00", "2026-11-20T00:00")).toBeUndefined();
   expect(rangeOf("", "2026-11-20T00:00")).toBeUndefined();
-  expect(judged(aReplay({ state: "DONE" }))).toBe(1);
+  expect(evaluated(aReplay({ state: "DONE" }))).toBe(1);
   const told = { existing: 0, preview: { ...noPreview, alerts: 1, truncated: true } };
   expect(replayWords(told, "DIGEST", 2)).toMatch(
     /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only exchanges that started since/,

@@ -16,7 +16,7 @@ import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { Changed } from "./DifferencePane";
 import styles from "./Replays.module.css";
-import { judged, messageChoices, progressWords, rangeOf, replayWords } from "./replay";
+import { evaluated, messageChoices, progressWords, rangeOf, replayWords } from "./replay";
 
 /** Makes a rule evaluate a range of the past again, and shows the progress. */
 export function Replays({ rule }: { rule: Rule }) {
@@ -141,7 +141,7 @@ function Row({ rule, replay, mayCancel }: { rule: Rule; replay: RuleReplay; mayC
         </div>
         {replay.problem && <div className={styles.failed}>{replay.problem}</div>}
         {running && (
-          <progress className={styles.progress} aria-label="Evaluated so far" value={judged(replay)} max={1} />
+          <progress className={styles.progress} aria-label="Evaluated so far" value={evaluated(replay)} max={1} />
         )}
       </div>
       {running && mayCancel && (

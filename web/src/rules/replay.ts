@@ -62,7 +62,7 @@ export function progressWords({ state, matched, alerts }: RuleReplay): string {
 }
 
 /** How much of its range a replay has evaluated, from 0 to 1. */
-export function judged({ from, to, at, state }: RuleReplay): number {
+export function evaluated({ from, to, at, state }: RuleReplay): number {
   if (state === "DONE") return 1;
   const [begin, end, now] = [from, to, at].map((text) => new Date(text).getTime()) as [number, number, number];
   return Math.min(1, Math.max(0, (now - begin) / (end - begin)));

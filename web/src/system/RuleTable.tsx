@@ -15,7 +15,7 @@ import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { number } from "../ui/words";
-import { judgedUntil } from "./charts";
+import { evaluatedUntil } from "./charts";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -71,7 +71,7 @@ export function RuleTable() {
 function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
   const compare = useMutation({ mutationFn: () => reconcileRule(rule.id) });
   const { lagSeconds, cursor, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
-  const judged = judgedUntil(cursor);
+  const evaluated = evaluatedUntil(cursor);
   return (
     <tr>
       <td>
@@ -100,10 +100,10 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         )}
       </td>
       <td>
-        {judged ? (
+        {evaluated ? (
           <span title={cursor}>
             <span className={styles.word}>evaluated through </span>
-            <ClockTime at={judged} />
+            <ClockTime at={evaluated} />
           </span>
         ) : (
           <span className={table.quiet}>–</span>

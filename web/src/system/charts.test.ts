@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgedUntil, seriesOf, slowestOf } from "./charts";
+import { evaluatedUntil, seriesOf, slowestOf } from "./charts";
 
 test("a step without a sample is no zero", () => {
   const steps = [{}, { messages: 0 }, { messages: 7, lagSeconds: 1 }];
@@ -21,5 +21,5 @@ test.each([
   ["broken", undefined],
   [undefined, undefined],
 ])("a cursor %s has come to %s", (cursor, want) => {
-  expect(judgedUntil(cursor)).toBe(want);
+  expect(evaluatedUntil(cursor)).toBe(want);
 });

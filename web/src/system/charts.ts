@@ -12,7 +12,7 @@ export function seriesOf(
 }
 
 /** The start time in a cursor, up to which exchanges are evaluated. Undefined if the cursor cannot be read. */
-export function judgedUntil(cursor: string | undefined): string | undefined {
+export function evaluatedUntil(cursor: string | undefined): string | undefined {
   const at = cursor?.split("|")[0];
   return at && !Number.isNaN(Date.parse(at)) ? at : undefined;
 }

@@ -92,7 +92,7 @@ func shell(t *testing.T, commands string, env []string) string {
 			t.Fatalf("%v: install the package %s", err, program)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	// The command that fails is printed, so that it can be found.
 	run := exec.CommandContext(ctx, "bash", "-c", "set -eEuo pipefail; trap 'echo \"failed: $BASH_COMMAND\" >&2' ERR\n"+commands)

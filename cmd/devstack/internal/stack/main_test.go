@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience limits every wait of a test. What is waited for usually takes a second or two.
-const patience = 3 * time.Minute
+// waitLimit limits every wait of a test. What is waited for usually takes a second or two.
+const waitLimit = 3 * time.Minute
 
 // devstack is a running devstack.
 type devstack struct {
@@ -85,7 +85,7 @@ func run(t *testing.T, temp string, args ...string) *devstack {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-d.done:
-		case <-time.After(patience):
+		case <-time.After(waitLimit):
 			_ = d.cmd.Process.Kill()
 			t.Error("devstack did not end")
 		}
@@ -99,7 +99,7 @@ func run(t *testing.T, temp string, args ...string) *devstack {
 // exit waits for the end and returns the exit code.
 func (d *devstack) exit(t *testing.T) int {
 	t.Helper()
-	limit := time.After(patience)
+	limit := time.After(waitLimit)
 	for what, done := range map[string]<-chan struct{}{
 		"devstack": d.done, "standard output": d.stdout.ended, "standard error": d.stderr.ended,
 	} {
@@ -158,7 +158,7 @@ func (s *transcript) text() string {
 // await waits for the first line that contains text.
 func (s *transcript) await(t *testing.T, text string) string {
 	t.Helper()
-	limit := time.After(patience)
+	limit := time.After(waitLimit)
 	ended := false
 	for {
 		s.mu.Lock()
@@ -187,7 +187,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
-	limit := time.After(patience)
+	limit := time.After(waitLimit)
 	for !holds() {
 		select {
 		case <-ticker.C:
