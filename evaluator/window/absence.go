@@ -72,7 +72,9 @@ func (p *pass) learners(items []*item) (list []*item) {
 		if ok && learned.version == it.Version && p.request.WatermarkNS < learned.againNS && p.request.WatermarkNS >= learned.atNS {
 			continue
 		}
-		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays * 86_400, toNS: it.toNS}
+		// The days are those before the window: a group that has just become absent was seen in them,
+		// however long the window is.
+		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays*86_400 + it.WindowSeconds, toNS: it.toNS}
 		learner.fromNS, learner.limit = learner.cutNS(), membersMost+1
 		learner.startFromNS = learner.fromNS - DefaultLookBackSeconds*secondNS
 		list = append(list, learner)

@@ -801,6 +801,21 @@ func TestForgottenGroupStaysAbsent(t *testing.T) {
 	w.want("11070 clear forgotten 0")
 }
 
+// TestWindowAsLongAsTheDaysThatAreLearned has a route that ended a day ago, and a window of a day: the
+// day that is learned is the one before the window.
+func TestWindowAsLongAsTheDaysThatAreLearned(t *testing.T) {
+	rule := absence()
+	const day = 86_400
+	rule.LearnDays, rule.WindowSeconds, rule.ArmedSinceNS = 1, day, origin-3*day*second
+	w := newWorld(t, compiled(rule.Rule))
+	w.add("orders", 50-day, nil)
+	w.add("long ago", -2*day, nil)
+	w.watch = evaluator.Watch{UntilNS: origin + 70*second, SinceNS: origin - 2*day*second}
+	w.now = 70
+	w.until(200)
+	w.want("100 raise orders 0")
+}
+
 // TestNoValueIsNotLearned lets exchanges without the attribute end together with others, and then
 // stop: nobody is notified that they are missing.
 func TestNoValueIsNotLearned(t *testing.T) {
