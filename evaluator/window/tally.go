@@ -462,7 +462,7 @@ func (g *Group) sum(t *Tally, it *item, compared bool) {
 
 // group returns the sum of a group of an item, or nil if the item has too many groups. Many rules
 // that each have many groups, as with an attribute, would take too much memory. Those rules are
-// counted by their conditions, for which the source returns only the largest groups.
+// counted by their conditions, for which the source returns only the groups that are wanted.
 func (s *tenantSet) group(number int, name string) *Group {
 	if s.sums[number] == nil {
 		s.sums[number] = map[string]*Group{}
