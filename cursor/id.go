@@ -43,6 +43,12 @@ func Key(id string) string {
 	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
+// IDOf returns the id that has a [Key]. known is false if the key is a hash.
+func IDOf(key string) (id string, known bool) {
+	id, err := decodeID(key)
+	return id, err == nil
+}
+
 func decodeID(text string) (string, error) {
 	if digits, found := strings.CutPrefix(text, hexPrefix); found {
 		raw, err := hex.DecodeString(digits)

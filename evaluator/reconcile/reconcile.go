@@ -1,5 +1,5 @@
 // Package reconcile compares alerts with exchanges: every exchange that matches a rule has an alert
-// of it, and the alerts of a window rule agree with the exchanges (windows.go). It shares no state
+// of it, and the alerts of a window rule agree with the exchanges (windows.go, values.go, stretches.go). It shares no state
 // with the evaluation, and finds the exchanges in another way: ClickHouse evaluates, by the predicate
 // of each condition of the rule.
 //

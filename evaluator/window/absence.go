@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/evaluator"
 	"tocsin/rules"
 )
 
@@ -71,7 +72,9 @@ func (p *pass) learners(items []*item) (list []*item) {
 		if ok && learned.version == it.Version && p.request.WatermarkNS < learned.againNS && p.request.WatermarkNS >= learned.atNS {
 			continue
 		}
-		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays * 86_400, toNS: it.toNS}
+		// The days are those before the window: a group that has just become absent was seen in them,
+		// however long the window is.
+		learner := &item{WindowRule: it.WindowRule, number: it.number, learns: true, seconds: it.LearnDays*86_400 + it.WindowSeconds, toNS: it.toNS}
 		learner.fromNS, learner.limit = learner.cutNS(), membersMost+1
 		learner.startFromNS = learner.fromNS - DefaultLookBackSeconds*secondNS
 		list = append(list, learner)
@@ -115,8 +118,7 @@ func (p *pass) learn(it *item) {
 }
 
 // absences decides on the groups from which an item expects exchanges. An alert of any other group
-// ends, because nothing is expected of it any more. If it is not known any more what to expect, an
-// alert ends when its group is back.
+// ends, because nothing is expected of it any more, unless it waits until the group is back.
 func (p *pass) absences(it *item) {
 	it.changes, it.problem = nil, it.memberProblem
 	p.watcher.Saw(p.request, it.server)
@@ -141,31 +143,26 @@ func (p *pass) absences(it *item) {
 	if len(it.groups) > countedMost {
 		value.Inconclusive, it.problem = true, tooManyCounted
 	}
-	room := maxGroups - len(it.open)
+	it.room = maxGroups - len(it.open)
 	for _, g := range withOpen(wanted, it.open) {
 		value.Observed = g.Observed
-		var open *alerts.Open
-		if g.open != nil {
-			open = &g.open.Open
-			switch {
-			case expected[g.open.Group]:
-			case it.memberProblem == tooManyValues:
-				value.Observed = byKey[g.open.Group].Observed
-			default:
-				value.Observed = it.window.Threshold
+		if g.open != nil && !expected[g.open.Group] {
+			if value.Observed = it.window.Threshold; it.waits(g.open) {
+				g.Group = byKey[g.open.Group]
+				value.Observed = g.Observed
 			}
 		}
-		step := it.window.Next(open, value, p.request.Now)
-		if step == alerts.Stay {
-			continue
-		}
-		if open == nil {
-			if room--; room < 0 {
-				continue
-			}
-		}
-		it.changes = append(it.changes, p.change(it, g, step))
+		p.decide(it, g, value)
 	}
+}
+
+// waits reports whether an alert of a group from which nothing is expected any more ends only when
+// the group is back. A group that is silent for longer than the rule learns is forgotten, and
+// nothing got better by that. A hold ends, and so does an alert from before the rule's present
+// condition.
+func (it *item) waits(open *evaluator.OpenAlert) bool {
+	forgotten := it.LearnDays > 0 && !open.Held && !open.Since.Before(time.Unix(0, it.ArmedSinceNS))
+	return forgotten || it.memberProblem == tooManyValues
 }
 
 // describeAbsent fills in the texts of an item's changes. There is no exchange to show.

@@ -761,13 +761,59 @@ func TestEmptyServerTeachesNothing(t *testing.T) {
 	w.until(6000)
 	w.want()
 	w.rows = slices.DeleteFunc(w.rows, func(r row) bool { return r.route == "gone" })
+	w.open[0].State, w.open[0].Held, w.open[0].Since = alerts.Resolved, true, time.Unix(0, origin+6000*second)
 	w.until(7500)
 	w.want()
 	w.learnsFrom = ""
 	w.until(8000)
-	if len(w.told) != 1 || !strings.Contains(w.told[0], " clear gone ") || w.told[0] > "7590" {
+	if len(w.told) != 1 || !strings.Contains(w.told[0], " release gone ") || w.told[0] > "7590" {
 		t.Errorf("told %v", w.told)
 	}
+}
+
+// TestForgottenGroupStaysAbsent has a route that is silent for longer than the rule learns: nothing is
+// better by that. Its alert ends when the route is back, or when a person resolves it, and nothing
+// is raised about a route that is forgotten.
+func TestForgottenGroupStaysAbsent(t *testing.T) {
+	rule := absence()
+	rule.LearnDays = 1
+	const day = 86_400
+	w := newWorld(t, compiled(rule.Rule))
+	w.every(5, "orders", -600, 10_000, nil)
+	for i, route := range []string{"back", "resolved", "resolved", "forgotten", "forgotten", "forgotten"} {
+		w.add(route, 3000-day+i, nil)
+	}
+	w.add("back", 9000, nil)
+	w.pass(0)
+	w.until(100)
+	w.want("70 raise forgotten 0", "70 raise resolved 0", "70 raise back 0")
+	w.until(8990)
+	w.want()
+	w.open[1].State, w.open[1].Held, w.open[1].Since = alerts.Resolved, true, time.Unix(0, origin+8990*second)
+	w.until(9040)
+	w.want("9000 release resolved 0", "9020 clear back 1")
+	// The route that is back is expected again.
+	w.until(11_000)
+	w.want("10070 raise orders 0", "10820 raise back 0")
+	// Another condition expects nothing of a route that it did not learn.
+	w.list[0].Version, w.list[0].ArmedSinceNS = 2, origin+11_000*second
+	w.until(11_200)
+	w.want("11070 clear forgotten 0")
+}
+
+// TestWindowAsLongAsTheDaysThatAreLearned has a route that ended a day ago, and a window of a day: the
+// day that is learned is the one before the window.
+func TestWindowAsLongAsTheDaysThatAreLearned(t *testing.T) {
+	rule := absence()
+	const day = 86_400
+	rule.LearnDays, rule.WindowSeconds, rule.ArmedSinceNS = 1, day, origin-3*day*second
+	w := newWorld(t, compiled(rule.Rule))
+	w.add("orders", 50-day, nil)
+	w.add("long ago", -2*day, nil)
+	w.watch = evaluator.Watch{UntilNS: origin + 70*second, SinceNS: origin - 2*day*second}
+	w.now = 70
+	w.until(200)
+	w.want("100 raise orders 0")
 }
 
 // TestNoValueIsNotLearned lets exchanges without the attribute end together with others, and then

@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 
+	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/rules"
@@ -13,8 +14,9 @@ type Source interface {
 	watch.Source
 	// Tally returns how many exchanges there are of each kind.
 	Tally(ctx context.Context, q TallyQuery) (Tallies, error)
-	// CountWindows returns, for each window, the groups with a matching exchange, largest first, at
-	// most its Limit. Windows of one mode have the same end.
+	// CountWindows returns, for each window, the groups that its Bound and Open choose: those in
+	// Open first, then the largest, at most its Limit. It may return further groups with an exchange
+	// that counts. Windows of one mode have the same end.
 	CountWindows(ctx context.Context, windows []Query) (Counted, error)
 	// Newest returns the newest exchange of each group of some windows, the zero exchange
 	// for one that is no longer there.
@@ -51,6 +53,11 @@ type Query struct {
 	// ShortFromNS, inclusive, is the beginning of a short window with the same end; 0 if there is
 	// none.
 	ShortFromNS int64
+	// Bound is what a group must reach to be returned; nil if every group with an exchange that
+	// counts is wanted. Rules on absence have none. Groups in Open, which are the keys of groups
+	// with an open alert, are returned even if they do not reach it.
+	Bound *alerts.Window
+	Open  []string
 	// Limit is how many groups to return at most.
 	Limit int
 }

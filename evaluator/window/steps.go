@@ -19,7 +19,7 @@ import (
 )
 
 // tooManyGroups is the problem of a rule with more groups than it may have alerts.
-const tooManyGroups = "more than 1000 groups reach the threshold: at most 1000 have alerts, and alerts of groups that were not counted stay as they are; group by an attribute with fewer values, or narrow the scope"
+const tooManyGroups = "1000 groups have an alert, and further groups reach the threshold: they have none until others end; group by an attribute with fewer values, or narrow the scope"
 
 // change is a step, and the group that it concerns.
 type change struct {
@@ -88,11 +88,8 @@ func (p *pass) finish(it *item) {
 	}
 }
 
-// steps decides on the groups of one rule.
-//
-// For groups that were not counted, because too many contain more, an upper bound is known. If that
-// is below the threshold, their alerts resolve. Otherwise their alerts stay as they are, and only
-// as many other alerts are raised as the limit allows.
+// steps decides on the groups of one rule. Groups with an open alert come first: they are always
+// counted, whatever others contain, and alerts that end make room for others.
 func (p *pass) steps(it *item) {
 	if it.absent() {
 		p.absences(it)
@@ -101,30 +98,38 @@ func (p *pass) steps(it *item) {
 	if it.changes, it.problem = nil, ""; len(it.groups)+len(it.open) == 0 {
 		return
 	}
-	atWork, room := withOpen(it.groups[:min(len(it.groups), maxGroups)], it.open), maxGroups
-	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= it.window.Least() {
-		atWork, room = atWork[:maxGroups], maxGroups-len(it.open)
+	it.room = maxGroups - len(it.open)
+	for _, g := range withOpen(it.groups, it.open) {
+		value := it.value(&g.Group)
+		value.Partial, value.ArmedAt = it.partial, time.Unix(0, it.ArmedSinceNS)
+		p.decide(it, g, value)
+	}
+}
+
+// value returns what was measured of a group.
+func (it *item) value(g *Group) alerts.Value {
+	return alerts.Value{Observed: g.Observed, Volume: g.Volume, ShortObserved: g.ShortObserved, ShortVolume: g.ShortVolume}
+}
+
+// decide decides on a group, and opens an alert only if the rule has room for it.
+func (p *pass) decide(it *item, g groupAtWork, value alerts.Value) {
+	var open *alerts.Open
+	if g.open != nil {
+		open = &g.open.Open
+	}
+	step := it.window.Next(open, value, p.request.Now)
+	switch {
+	case step == alerts.Stay || step.Lessens() && !it.absent() && it.lags(&g):
+		return
+	case open == nil && it.room <= 0:
 		it.problem = tooManyGroups
+		return
+	case open == nil:
+		it.room--
+	case step.Lessens():
+		it.room++
 	}
-	value := alerts.Value{Partial: it.partial, ArmedAt: time.Unix(0, it.ArmedSinceNS)}
-	for _, g := range atWork {
-		var open *alerts.Open
-		if g.open != nil {
-			open = &g.open.Open
-		}
-		value.Observed, value.Volume = g.Observed, g.Volume
-		value.ShortObserved, value.ShortVolume = g.ShortObserved, g.ShortVolume
-		step := it.window.Next(open, value, p.request.Now)
-		if step == alerts.Stay || step.Lessens() && p.lags(it, &g) {
-			continue
-		}
-		if open == nil {
-			if room--; room < 0 {
-				continue
-			}
-		}
-		it.changes = append(it.changes, p.change(it, g, step))
-	}
+	it.changes = append(it.changes, p.change(it, g, step))
 }
 
 // lags reports whether an answer lacks the exchange that the alert of a group is about, although it
@@ -136,9 +141,9 @@ func (p *pass) steps(it *item) {
 // no false message should follow from an edit. The exchange does not count any more after an edit
 // of scope, filter or mode, which arms the rule again after the exchange had ended, and after an
 // edit of a duration that the exchange did not reach. An edit of the grouping ends the alert.
-func (p *pass) lags(it *item, g *groupAtWork) bool {
+func (it *item) lags(g *groupAtWork) bool {
 	o := g.open
-	if o == nil || o.LeastNS < it.leastNS() || len(it.groups) > maxGroups {
+	if o == nil || o.LeastNS < it.leastNS() {
 		return false
 	}
 	within := o.NewestEndedNS >= it.fromNS && o.NewestEndedNS < it.toNS && o.NewestStartNS >= it.startFromNS
@@ -151,22 +156,20 @@ type groupAtWork struct {
 	open *evaluator.OpenAlert
 }
 
-// withOpen joins the counted groups, which come first, with the open alerts. A group with an open
+// withOpen joins the open alerts, which come first, with the counted groups. A group with an open
 // alert that was not counted is empty.
 func withOpen(counted []Group, open []evaluator.OpenAlert) []groupAtWork {
-	byGroup := make(map[string]*evaluator.OpenAlert, len(open))
-	for i := range open {
-		byGroup[open[i].Group] = &open[i]
-	}
 	out := make([]groupAtWork, 0, len(counted)+len(open))
-	for _, g := range counted {
-		key := groupKey(g.Group)
-		out = append(out, groupAtWork{g, byGroup[key]})
-		delete(byGroup, key)
-	}
+	byKey := make(map[string]int, len(open))
 	for i := range open {
-		if byGroup[open[i].Group] != nil {
-			out = append(out, groupAtWork{Group{Group: open[i].Group}, &open[i]})
+		out = append(out, groupAtWork{Group{Group: open[i].Group}, &open[i]})
+		byKey[open[i].Group] = i
+	}
+	for _, g := range counted {
+		if i, ok := byKey[groupKey(g.Group)]; ok {
+			out[i].Group = g
+		} else {
+			out = append(out, groupAtWork{g, nil})
 		}
 	}
 	return out

@@ -350,11 +350,34 @@ func (s *tenantSet) result(number int) bool {
 		return false
 	}
 	it := s.items[number]
-	it.groups = largest(s.sums[number], it.limit)
-	if it.byErrorType() {
-		it.compareWith(s.whole[number : number+1])
-	}
+	it.choose(s.sums[number], s.whole[number])
 	return true
+}
+
+// choose gives an item the summed groups with an open alert and those that may reach its threshold,
+// as a source does. whole is what the groups of a ratio by error type are compared with.
+func (it *item) choose(sums map[string]*Group, whole Group) {
+	if it.absent() {
+		it.groups = largest(slices.Collect(maps.Values(sums)), it.limit)
+		return
+	}
+	open := make(map[string]bool, len(it.open))
+	for i := range it.open {
+		open[it.open[i].Group] = true
+	}
+	var first, others []*Group
+	for _, g := range sums {
+		if it.byErrorType() {
+			g.Volume, g.ShortVolume = whole.Volume, whole.ShortVolume
+		}
+		switch {
+		case len(open) > 0 && open[groupKey(g.Group)]:
+			first = append(first, g)
+		case it.partial && g.Observed >= it.window.Least() || !it.partial && it.window.Reached(it.value(g)):
+			others = append(others, g)
+		}
+	}
+	it.groups = append(largest(first, len(first)), largest(others, it.limit)...)
 }
 
 // decides reports whether a tally is enough for an item.
@@ -366,7 +389,7 @@ func (p *pass) decides(it *item) bool {
 		// With a partial window nothing is absent, and an open alert needs the number.
 		return !it.partial || len(it.open) == 0
 	case it.partial:
-		return len(it.open) == 0 && (len(it.groups) == 0 || it.groups[0].Observed < it.window.Least())
+		return len(it.open)+len(it.groups) == 0
 	case it.FireMode == rules.DurationInWindow:
 		p.steps(it)
 		return len(it.changes) == 0
@@ -439,7 +462,7 @@ func (g *Group) sum(t *Tally, it *item, compared bool) {
 
 // group returns the sum of a group of an item, or nil if the item has too many groups. Many rules
 // that each have many groups, as with an attribute, would take too much memory. Those rules are
-// counted by their conditions, for which the source returns only the largest groups.
+// counted by their conditions, for which the source returns only the groups that are wanted.
 func (s *tenantSet) group(number int, name string) *Group {
 	if s.sums[number] == nil {
 		s.sums[number] = map[string]*Group{}
@@ -460,13 +483,13 @@ func (s *tenantSet) group(number int, name string) *Group {
 }
 
 // largest returns the largest groups, in order.
-func largest(sums map[string]*Group, limit int) []Group {
-	groups := make([]Group, 0, len(sums))
-	for _, g := range sums {
-		groups = append(groups, *g)
-	}
-	slices.SortFunc(groups, func(a, b Group) int {
+func largest(sums []*Group, limit int) []Group {
+	slices.SortFunc(sums, func(a, b *Group) int {
 		return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
 	})
-	return groups[:min(len(groups), limit)]
+	groups := make([]Group, min(len(sums), limit))
+	for i := range groups {
+		groups[i] = *sums[i]
+	}
+	return groups
 }

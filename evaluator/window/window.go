@@ -120,8 +120,12 @@ type item struct {
 	// partial says that the window begins before the rule was armed.
 	partial bool
 	open    []evaluator.OpenAlert
-	// groups are the counted groups. If there are more than the limit, it has one more than that.
-	groups  []Group
+	// groups are the counted groups: those with an open alert, and those that may reach the
+	// threshold, the largest first. A rule on absence has all groups here. If there are more than
+	// fit, it has one more than that.
+	groups []Group
+	// room is how many more alerts the rule may open.
+	room    int
 	changes []change
 	problem string
 }
@@ -197,7 +201,7 @@ func (p *pass) items() []*item {
 	}
 	items, all := make([]*item, len(p.request.Rules)), make([]item, len(p.request.Rules))
 	for i, rule := range p.request.Rules {
-		to, most := p.request.WatermarkNS, maxGroups
+		to, most := p.request.WatermarkNS, maxGroups+len(open[rule.ID])
 		if rule.FireMode == rules.AbsentInWindow {
 			to, most = p.seen.ToNS, countedMost
 		}
@@ -327,6 +331,17 @@ func (it *item) query() Query {
 	if it.ShortWindowSeconds > 0 {
 		q.ShortFromNS = max(it.shortCutNS(), it.ArmedSinceNS)
 	}
+	if it.absent() {
+		return q
+	}
+	if q.Bound = &it.window; it.byErrorType() {
+		// What the groups are compared with is not in this query.
+		q.Bound = &alerts.Window{Threshold: it.window.Least()}
+	}
+	q.Open = make([]string, len(it.open))
+	for i := range it.open {
+		q.Open[i] = it.open[i].Group
+	}
 	return q
 }
 
@@ -346,7 +361,7 @@ func (it *item) queries() []Query {
 		return []Query{it.query()}
 	}
 	whole := it.query()
-	whole.Grouping = rules.Grouping{}
+	whole.Grouping, whole.Bound, whole.Open = rules.Grouping{}, nil, nil
 	return []Query{it.query(), whole}
 }
 

@@ -659,7 +659,7 @@ func TestStepsOfGroups(t *testing.T) {
 	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
 	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
 		openAlert("below", alerts.Acknowledged), openAlert("gone", alerts.Firing), openAlert("released", alerts.Resolved))
-	want := []string{"raise new 7 FIRED", "raise hex:00 5 FIRED", "clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0"}
+	want := []string{"clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0", "raise new 7 FIRED", "raise hex:00 5 FIRED"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -706,8 +706,8 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
-		"raise new to 1 2, ROUTED by version 3", "raise other to 3, DEFAULT by version 3", "fire fires to 1 2, ROUTED by version 3",
-		"remind routed to 4", "remind unrouted to 3, DEFAULT by version 3", "clear gone to 5",
+		"fire fires to 1 2, ROUTED by version 3", "remind routed to 4", "remind unrouted to 3, DEFAULT by version 3", "clear gone to 5",
+		"raise new to 1 2, ROUTED by version 3", "raise other to 3, DEFAULT by version 3",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -848,25 +848,55 @@ func TestIDsAreDerived(t *testing.T) {
 	}
 }
 
-// TestMoreGroupsThanAlerts has more groups that reach the threshold than may have alerts.
+// TestMoreGroupsThanAlerts has more groups that reach the threshold than may have alerts. An alert
+// that ends makes room for another one, and one that stays open does not.
 func TestMoreGroupsThanAlerts(t *testing.T) {
 	rule := ruleOf(0, "default")
-	rule.GroupBy = rules.GroupByRoute
+	rule.GroupBy, rule.ArmedSinceNS = rules.GroupByRoute, watermark-30*second
 	s := &source{}
 	for i := range 1001 {
 		s.groups = append(s.groups, window.Group{Group: fmt.Sprint(i), Observed: int64(2000 - i)})
 	}
-	r := request([]evaluator.WindowRule{rule})
-	r.Open = []evaluator.OpenAlert{openAlert("not counted", alerts.Firing)}
-	r.Open[0].RuleID = rule.ID
-	_, outcome := evaluate(t, newEvaluator(s), r)
-	if len(outcome.Changes) != 999 || !strings.HasPrefix(outcome.Problems[rule.ID], "more than 1000 groups") {
-		t.Errorf("%d changes, %v", len(outcome.Changes), outcome.Problems)
+	ends, stays := openAlert("ends", alerts.Pending), openAlert("stays", alerts.Firing)
+	for name, c := range map[string]struct {
+		open    []evaluator.OpenAlert
+		below   bool
+		changes int
+		first   alerts.Step
+		problem bool
+	}{
+		"one ends":                   {[]evaluator.OpenAlert{ends}, false, 1001, alerts.Drop, true},
+		"one stays":                  {[]evaluator.OpenAlert{stays}, false, 999, alerts.Raise, true},
+		"one of the others":          {[]evaluator.OpenAlert{ends}, true, 1001, alerts.Drop, false},
+		"one stays and one is below": {[]evaluator.OpenAlert{stays}, true, 999, alerts.Raise, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.groups[1000].Observed = 1000
+			if c.below {
+				s.groups[1000].Observed = 4
+			}
+			r := request([]evaluator.WindowRule{rule})
+			r.Open = c.open
+			r.Open[0].RuleID = rule.ID
+			_, outcome := evaluate(t, newEvaluator(s), r)
+			if len(outcome.Changes) != c.changes || outcome.Changes[0].Step != c.first || strings.Contains(outcome.Problems[rule.ID], "1000 groups have an alert") != c.problem {
+				t.Errorf("%d changes, the first a %v, %v", len(outcome.Changes), outcome.Changes[0].Step, outcome.Problems)
+			}
+		})
 	}
-	// If the last one counted is below the threshold, so are all others.
-	s.groups[1000].Observed = 4
-	_, outcome = evaluate(t, newEvaluator(s), r)
-	if last := outcome.Changes[len(outcome.Changes)-1]; len(outcome.Changes) != 1001 || last.Step != alerts.Clear || len(outcome.Problems) != 0 {
-		t.Errorf("%d changes, the last a %v, %v", len(outcome.Changes), last.Step, outcome.Problems)
+}
+
+// TestServerThatLagsResolvesNothingAmongManyGroups has a thousand other groups.
+func TestServerThatLagsResolvesNothingAmongManyGroups(t *testing.T) {
+	rule := ruleOf(0, "default")
+	rule.GroupBy = rules.GroupByRoute
+	s := &source{groups: []window.Group{{Group: "lags", Observed: 2, NewestEndedNS: watermark - 20*second, NewestStartNS: watermark - 21*second}}}
+	for i := range 1001 {
+		s.groups = append(s.groups, window.Group{Group: fmt.Sprint(i), Observed: 4})
+	}
+	alert := openAlert("lags", alerts.Firing)
+	alert.NewestEndedNS, alert.NewestStartNS = watermark-10*second, watermark-11*second
+	if diff := cmp.Diff([]string(nil), steps(t, s, rule, alert)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -59,7 +59,7 @@ func TestGroupsBeyondTheBoundDoNotClear(t *testing.T) {
 	w.failOn(1000, 1100, 4)
 	w.tick()
 	w.wantColumn("of more", alertStates, "FIRING 1000")
-	if got := w.column(problems); !strings.Contains(got[0], "more than 1000 groups reach the threshold") {
+	if got := w.column(problems); !strings.Contains(got[0], "1000 groups have an alert, and further groups reach the threshold") {
 		t.Errorf("problems %q", got)
 	}
 	w.empty()

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"tocsin/alerts"
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/window"
 	"tocsin/rules"
@@ -119,19 +122,20 @@ func windowsQuery(m *Mapping, windows []window.Query) (query, error) {
 	if err != nil {
 		return query{}, fmt.Errorf("count window: %w", err)
 	}
-	r.parameters["limit"] = strconv.Itoa(windows[0].Limit)
+	r.parameters["limit"] = strconv.Itoa(limitOf(windows))
 	if windows[0].Mode == rules.AbsentInWindow {
 		return absentQuery(m, r), nil
 	}
 	if windows[0].Mode == rules.DurationInWindow {
 		return durationsQuery(m, windows, r), nil
 	}
+	having, first := chosen(windows)
 	columns := fmt.Sprintf("toInt64(uniqExact(%s)) AS tocsin_count,\n    toInt64(0), toInt64(0), toInt64(0), toInt64(0),\n    %s", operand(m.ExecutionID), m.newest("max", ""))
 	if windows[0].Mode == rules.RatioInWindow {
 		columns = fmt.Sprintf(`toInt64(uniqExactIf(%[1]s, %[2]s)) AS tocsin_count,
-    toInt64(uniqExact(%[1]s)),
-    toInt64(uniqExactIf(%[1]s, %[2]s AND tocsin_ended >= %[3]s)),
-    toInt64(uniqExactIf(%[1]s, tocsin_ended >= %[3]s)),
+    toInt64(uniqExact(%[1]s)) AS tocsin_volume,
+    toInt64(uniqExactIf(%[1]s, %[2]s AND tocsin_ended >= %[3]s)) AS tocsin_short_count,
+    toInt64(uniqExactIf(%[1]s, tocsin_ended >= %[3]s)) AS tocsin_short_volume,
     toInt64(0),
     %[4]s`, operand(m.ExecutionID), codeObserved, perWindow(windows, shortFrom), m.newest("maxIf", ", "+codeObserved))
 	}
@@ -142,9 +146,9 @@ SELECT
     %[3]s AS tocsin_group,
     %[4]s
 FROM %[5]s
-GROUP BY tocsin_window, tocsin_group
-ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
-LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), codeWindow, r.group, columns, r.from)}, nil
+GROUP BY tocsin_window, tocsin_group%[6]s
+ORDER BY tocsin_window, %[7]stocsin_count DESC, tocsin_group
+LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), codeWindow, r.group, columns, r.from, having, first)}, nil
 }
 
 // noWindow is the number in the row that names the server.
@@ -178,12 +182,13 @@ SELECT toUInt16(%[7]d), %[8]s, toInt64(0), toInt64(0), toInt64(0), toInt64(0), t
 // durations.
 func durationsQuery(m *Mapping, windows []window.Query, r windowRows) query {
 	percentile := perWindow(windows, func(w *window.Query) int64 { return int64(w.Percentile) })
+	having, first := chosen(windows)
 	return query{parameters: r.parameters, sql: fmt.Sprintf(`
 SELECT
     tocsin_window,
     tocsin_group,
     toInt64(countIf(tocsin_observed)) AS tocsin_count,
-    toInt64(count()),
+    toInt64(count()) AS tocsin_volume,
     toInt64(0), toInt64(0),
     arraySort(groupArray(tocsin_longest))[intDiv(count() * %[1]s + 99, 100)],
     tupleElement(max(tocsin_newest), 1),
@@ -198,9 +203,73 @@ FROM (
         maxIf((tocsin_ended, toUnixTimestamp64Nano(%[7]s)), %[6]s) AS tocsin_newest
     FROM %[8]s
     GROUP BY tocsin_window, tocsin_group, %[9]s)
-GROUP BY tocsin_window, tocsin_group
-ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
-LIMIT {limit:UInt64} BY tocsin_window`, percentile, m.ended(), codeWindow, r.group, m.duration(), codeObserved, operand(m.StartTime), r.from, operand(m.ExecutionID))}
+GROUP BY tocsin_window, tocsin_group%[10]s
+ORDER BY tocsin_window, %[11]stocsin_count DESC, tocsin_group
+LIMIT {limit:UInt64} BY tocsin_window`, percentile, m.ended(), codeWindow, r.group, m.duration(), codeObserved, operand(m.StartTime), r.from, operand(m.ExecutionID),
+		having, first)}
+}
+
+// chosen returns the clause that keeps the groups which some windows want, and the term of the order
+// by which groups with an open alert come first. Both are empty if they have no effect. A group is
+// recognized by its checksum: another group with the same one is returned as well.
+func chosen(windows []window.Query) (having, first string) {
+	var bounds, opens []string
+	bounded := false
+	for i := range windows {
+		w := &windows[i]
+		of := "tocsin_window = " + strconv.Itoa(i)
+		if w.Bound == nil {
+			bounds = append(bounds, of)
+			continue
+		}
+		bounded = true
+		bounds = append(bounds, of+" AND "+reached(w.Bound))
+		var sums []string
+		hashed := false
+		for _, key := range w.Open {
+			if name, known := cursor.IDOf(key); known {
+				sums = append(sums, strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(name))), 10))
+			} else {
+				hashed = true
+			}
+		}
+		if len(sums) > 0 {
+			opens = append(opens, of+" AND CRC32(tocsin_group) IN ("+strings.Join(sums, ", ")+")")
+		}
+		if hashed {
+			opens = append(opens, of+" AND length(tocsin_group) > "+strconv.Itoa(cursor.MaxKeyBytes/4)) // no shorter one is hashed
+		}
+	}
+	if len(opens) > 0 {
+		first = "(" + strings.Join(opens, " OR ") + ") DESC, "
+	}
+	if bounded {
+		having = "\nHAVING " + strings.Join(append(bounds, opens...), "\n    OR ")
+	}
+	return having, first
+}
+
+// reached returns the condition for a group that reaches a bound, as [alerts.Window.Reached].
+func reached(w *alerts.Window) string {
+	conditions := []string{fmt.Sprintf("tocsin_count >= %d", w.Least())}
+	switch w.Mode { //nolint:exhaustive // the others count
+	case rules.RatioInWindow:
+		conditions = append(conditions, fmt.Sprintf("tocsin_volume >= %d", w.MinVolume), fmt.Sprintf("tocsin_count * 100000 >= %d * tocsin_volume", rules.Thousandths(w.Percent)))
+		if w.ShortWindowSeconds > 0 {
+			conditions = append(conditions, "tocsin_short_count > 0", fmt.Sprintf("tocsin_short_count * 100000 >= %d * tocsin_short_volume", rules.Thousandths(w.Percent)))
+		}
+	case rules.DurationInWindow:
+		conditions = append(conditions, fmt.Sprintf("tocsin_volume >= %d", w.MinVolume), fmt.Sprintf("tocsin_count > tocsin_volume - intDiv(tocsin_volume * %d + 99, 100)", w.Percentile))
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// limitOf returns the largest limit of some windows.
+func limitOf(windows []window.Query) (most int) {
+	for i := range windows {
+		most = max(most, windows[i].Limit)
+	}
+	return most
 }
 
 // perWindow returns an expression for a number that each window has.
@@ -332,7 +401,7 @@ func (s *Source) countWindows(ctx context.Context, windows []window.Query) (answ
 		answer.Groups = append(left.Groups, right.Groups...)
 		return answer, err
 	}
-	rows, err := s.conn.Query(s.bounded(ctx, q, len(windows)*windows[0].Limit+1), q.sql)
+	rows, err := s.conn.Query(s.bounded(ctx, q, len(windows)*limitOf(windows)+1), q.sql)
 	if err != nil {
 		return answer, s.explain(err)
 	}

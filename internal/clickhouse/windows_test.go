@@ -570,6 +570,82 @@ func TestLargestGroupsOfWindows(t *testing.T) {
 	}
 }
 
+// TestSharesAmongManyGroups has more groups with several failures than a rule may have alerts, of which
+// none fails often enough, and a group with one failure that does. An open alert ends with the values
+// of its group. The rules are counted by a tally, and by their conditions.
+func TestSharesAmongManyGroups(t *testing.T) {
+	t.Parallel()
+	db := chtest.New(t)
+	var rows []rules.Exchange
+	add := func(route string, failed, completed int) {
+		for i := range failed + completed {
+			status := rules.Failed
+			if i >= failed {
+				status = rules.Completed
+			}
+			rows = append(rows, rules.Exchange{
+				TenantID: "default", ExecutionID: fmt.Sprint(route, i), StartTimeNS: base - 5e9 + int64(i), EndTimeNS: new(base - 1e9), Route: route, Status: status, DurationNS: int64(i) * 1e6,
+			})
+		}
+	}
+	for i := range 1001 {
+		add(fmt.Sprint("r", i), 2, 3)
+	}
+	long := strings.Repeat("long", 200)
+	add("worst", 1, 0)
+	for _, route := range []string{"was", "\x00\xff", long} {
+		add(route, 1, 3)
+	}
+	db.Insert(t, rows...)
+	shares := func(d *rules.Definition) { d.FireMode, d.Percent, d.MinVolume = rules.RatioInWindow, 50, 1 }
+	percentiles := func(d *rules.Definition) {
+		// Of the many, two of five last for three milliseconds or more.
+		d.FireMode, d.Percentile, d.DurationMS, d.MinVolume = rules.DurationInWindow, 50, 3, 1
+		d.Filter.Statuses = []rules.Status{rules.Completed, rules.Failed}
+	}
+	for name, c := range map[string]struct {
+		mode func(*rules.Definition)
+		want []string
+	}{
+		"shares":      {shares, []string{"clear " + cursor.Key(long) + " 1 of 4", "clear hex:00ff 1 of 4", "clear was 1 of 4", "raise worst 1 of 1"}},
+		"percentiles": {percentiles, []string{"clear " + cursor.Key(long) + " 1 of 4", "clear hex:00ff 1 of 4", "clear was 1 of 4"}},
+	} {
+		for _, untallied := range []bool{false, true} {
+			source := &watchedSource{Source: open(t, db), untallied: untallied}
+			r := evaluator.WindowRequest{Tenants: evaluator.Tenants{Names: []string{"default"}}, WatermarkNS: base, Now: time.Unix(0, base), Over: func() bool { return false }}
+			for range 8 {
+				d := rules.Definition{Enabled: true, Severity: rules.Warning, IntervalSeconds: 1, WindowSeconds: 60, GroupBy: rules.GroupByRoute}
+				c.mode(&d)
+				rule := &rules.Rule{Definition: d, ID: uuid.New(), TenantID: "default", Version: 1, ArmedSinceNS: base - 3600e9}
+				judge, err := rules.NewJudge(rule)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Rules = append(r.Rules, evaluator.WindowRule{Rule: rule, Judge: judge})
+				for _, route := range []string{"was", "\x00\xff", long} {
+					r.Open = append(r.Open, evaluator.OpenAlert{ID: uuid.New(), RuleID: rule.ID, Group: cursor.Key(route), Open: alerts.Open{State: alerts.Firing, Since: time.Unix(0, base-60e9)}})
+				}
+			}
+			outcome := window.New(window.Options{Source: source, Texts: noTexts{}, Logger: slog.New(slog.DiscardHandler)}).Evaluate(t.Context(), r)
+			if len(outcome.Evaluated) != 8 || len(outcome.Problems) > 0 || outcome.SourceErr != nil {
+				t.Fatalf("%s: %d rules evaluated, %v, %v, %v", name, len(outcome.Evaluated), outcome.Problems, outcome.Failed, outcome.SourceErr)
+			}
+			made := map[uuid.UUID][]string{}
+			for _, change := range outcome.Changes {
+				n := change.Instance.Count
+				made[change.Instance.RuleID] = append(made[change.Instance.RuleID], fmt.Sprintf("%v %s %d of %d", change.Step, n.Group, n.Observed, n.Volume))
+			}
+			for _, rule := range r.Rules {
+				slices.Sort(made[rule.ID])
+				slices.Sort(c.want)
+				if diff := gocmp.Diff(c.want, made[rule.ID]); diff != "" {
+					t.Fatalf("%s, without a tally %v:\n%s", name, untallied, diff)
+				}
+			}
+		}
+	}
+}
+
 // TestWindowStatementsGolden shows the statements for windows as they are sent.
 func TestWindowStatementsGolden(t *testing.T) {
 	minimum := int64(100)
@@ -598,7 +674,11 @@ func TestWindowStatementsGolden(t *testing.T) {
 	absent.Mode = rules.AbsentInWindow
 	byAttribute := windows[1].Query
 	byAttribute.Grouping = rules.Grouping{By: rules.GroupByAttribute, Attribute: "it's"}
-	further := [][]window.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}}
+	bounded, boundedRatio, boundedDuration := windows[0].Query, ratio, duration
+	bounded.Bound, bounded.Open = &alerts.Window{Threshold: 3}, []string{"it's", "hex:00ff", cursor.Key(strings.Repeat("long", 200))}
+	boundedRatio.Bound = &alerts.Window{Mode: rules.RatioInWindow, Measure: rules.Measure{Percent: 12.5, MinVolume: 20, ShortWindowSeconds: 10}}
+	boundedDuration.Bound = &alerts.Window{Mode: rules.DurationInWindow, Measure: rules.Measure{Percentile: 95, MinVolume: 20}}
+	further := [][]window.Query{{ratio}, {duration}, {absent}, {windows[0].Query, byAttribute}, {bounded, byAttribute}, {boundedRatio, boundedRatio}, {boundedDuration}}
 	arrivals := watch.ArrivalsQuery{
 		Tenants: evaluator.Tenants{Names: []string{"acme", "o'hara"}, Index: 3, Of: 8}, StartFromNS: window.StartFromNS(900, base),
 		FromNS: base - 900e9, ToNS: base, CutNS: base - 10e9, WidthNS: 10e9,
