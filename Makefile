@@ -52,8 +52,10 @@ longest = ./cmd/devstack/internal/torture ./internal/simulate ./cmd/devstack/int
 unraced = $(longest) $(filter-out $(shell go list $(raced)),$(shell go list ./...))
 
 with_databases = TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run --
-go_test = $(with_databases) go test $(RACE) -timeout $(TIMEOUT)
-go_test_json = -- go test -json -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)')
+# A test program is linked each time and hardly ever debugged. Without the tables for that, it takes a third less.
+linked = -ldflags='-s -w'
+go_test = $(with_databases) go test $(RACE) $(linked) -timeout $(TIMEOUT)
+go_test_json = -- go test -json $(linked) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)')
 
 # Only for the continuous integration, whose machines are busy with others' work as well: a test that failed may pass by
 # itself. It is named, and is to be repaired; see internal/checks for what is never tried again.

@@ -21,6 +21,9 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 			t.Fatalf("%s: Commit = %d alerts, %v notifications; want %d", name, len(done.Inserted), done.Notifications, want)
 		}
 		written += want
+	}
+	counted := func(name string) {
+		t.Helper()
 		for _, table := range []string{"alert", "notification", "outbox"} {
 			if got := one[int](t, p.conn, `select count(*)::int from `+table); got != written {
 				t.Fatalf("%s: %d rows of %s, want %d", name, got, table, written)
@@ -30,6 +33,7 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 	for _, late := range []bool{false, true, false} {
 		known := p.page()
 		commit("new", known, pageOf)
+		counted("new")
 		batch := p.page()
 		// With ids of their own, as a second evaluation creates them.
 		for i := range batch.Instances[:10] {
@@ -40,9 +44,11 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 			batch.Instances[i].Late = late
 		}
 		commit("some known", batch, pageOf-20)
+		counted("some known")
 		again := p.batch()
 		again.Instances = batch.Instances
 		commit("all known", again, 0)
+		counted("all known")
 	}
 	// After the known alerts, new ones are written as well.
 	for range 300 {
@@ -50,6 +56,7 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 		batch.Instances, batch.Notifications = batch.Instances[:1], batch.Notifications[:1]
 		commit("one by one", batch, 1)
 	}
+	counted("one by one")
 }
 
 // TestBothInsertionsOfAlertsAreOne checks that the two statements that insert alerts have the same

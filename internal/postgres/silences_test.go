@@ -53,6 +53,7 @@ func (p *persist) waits(t *testing.T) {
 		if one[bool](t, conn, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`) {
 			return
 		}
+		<-time.After(10 * time.Millisecond)
 	}
 	t.Fatal("nobody waits")
 }
