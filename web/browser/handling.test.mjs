@@ -65,6 +65,21 @@ describe("handling alerts", { timeout: 300_000 }, () => {
     assert.deepEqual(Object.values(await handlers(application)), ["", "", ""]);
   });
 
+  test("a folded row beside its trend says who has acknowledged it", async () => {
+    const { application } = await stage.rule();
+    for (const { id } of await stage.fail(application, ["import", "import"])) {
+      await stage.call("POST", `/alerts/${id}/acknowledge`);
+    }
+    const page = await stage.open(`/inbox?state=acknowledged&app=${application}`);
+    const row = page.getByRole("button", { name: /×2/ });
+    await row.getByRole("img", { name: /in 24 hours/ }).waitFor(visible);
+    const name = row.getByText(self.replace(/@.*$/, ""), { exact: true });
+    assert.ok(
+      await name.evaluate(({ parentElement }) => parentElement.scrollWidth <= parentElement.clientWidth),
+      "the name is not cut",
+    );
+  });
+
   test("the palette passes what is selected to somebody", async () => {
     const { application } = await stage.rule();
     await stage.fail(application, ["first", "second"]);

@@ -2,11 +2,13 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { afterEach, expect, test, vi } from "vitest";
 import { api, open, startWorld } from "../test/world";
+import { notifications } from "../ui/announce";
 import { dayHours, timeZone } from "../ui/time";
 
 const { server } = startWorld();
 afterEach(() => {
   vi.restoreAllMocks();
+  notifications.set("off");
   timeZone.set("local");
   dayHours.set("24");
 });
@@ -63,4 +65,34 @@ test("where the rail has all pages, only their own items are marked", async () =
   const person = await screen.findByRole("button", { name: "Ada" });
   expect(person).not.toHaveAttribute("aria-current");
   expect(screen.getByRole("link", { name: "Silences" })).toHaveAttribute("aria-current", "page");
+});
+
+test("notifications are on once the browser has shown one, and the page says why they are not", async () => {
+  const shown: string[] = [];
+  const browser = { permission: "denied", constructs: false };
+  vi.stubGlobal(
+    "Notification",
+    class {
+      static get permission() {
+        return browser.permission;
+      }
+      static requestPermission = async () => browser.permission;
+      constructor(_title: string, { body }: { body: string }) {
+        if (!browser.constructs) throw new TypeError("Illegal constructor");
+        shown.push(body);
+      }
+    },
+  );
+  const { user } = open("/account");
+  const box = await screen.findByRole("checkbox", { name: /^Notify of new alerts/ });
+  await user.click(box);
+  expect(await screen.findByText(/does not let Tocsin notify/)).toBeVisible();
+  browser.permission = "granted";
+  await user.click(box);
+  expect(await screen.findByText("This browser does not support notifications.")).toBeVisible();
+  expect(box).not.toBeChecked();
+  browser.constructs = true;
+  await user.click(box);
+  await waitFor(() => expect(box).toBeChecked());
+  expect(shown).toEqual(["You will be notified of new alerts."]);
 });

@@ -11,6 +11,33 @@ afterEach(() => {
   notifications.set("off");
 });
 
+test("a browser that refuses to show a notification, as on Android, does not break the page", () => {
+  vi.stubGlobal(
+    "Notification",
+    class {
+      static permission = "granted";
+      constructor() {
+        throw new TypeError("Illegal constructor");
+      }
+    },
+  );
+  notifications.set("on");
+  const cache = new QueryClient({ defaultOptions: { queries: { enabled: false } } });
+  cache.setQueryData(alertKeys.counts, { firing: 0, acknowledged: 0, resolved: 0, pending: 0 });
+  const { container } = render(
+    <QueryClientProvider client={cache}>
+      <Listening />
+      Inbox
+    </QueryClientProvider>,
+  );
+  vi.useFakeTimers();
+  act(() => {
+    cache.setQueryData(alertKeys.counts, { firing: 1, acknowledged: 0, resolved: 0, pending: 0 });
+    vi.advanceTimersByTime(100);
+  });
+  expect(container).toHaveTextContent("Inbox");
+});
+
 function Listening() {
   useAnnouncements();
   return null;

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { alertCounts } from "../api/alerts";
-import { type Announced, announcement, beep, notifications, sound } from "../ui/announce";
+import { type Announced, announcement, beep, notifications, notify, sound } from "../ui/announce";
 
 /** Announces new alerts outside the page, if the person has enabled that. */
 export function useAnnouncements(): void {
@@ -24,8 +24,5 @@ export function useAnnouncements(): void {
 
 function tell(text: string) {
   if (sound.current() === "on") beep();
-  if (notifications.current() === "on" && "Notification" in globalThis && Notification.permission === "granted") {
-    // Each notification replaces the previous one.
-    new Notification("Tocsin", { body: text, tag: "tocsin" });
-  }
+  if (notifications.current() === "on") notify(text);
 }

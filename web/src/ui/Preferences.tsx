@@ -1,5 +1,6 @@
 import { Checkbox, useMantineColorScheme } from "@mantine/core";
-import { beep, notifications, sound } from "./announce";
+import { useState } from "react";
+import { beep, notifications, notify, sound } from "./announce";
 import { Select } from "./Select";
 import { SingleKeysSwitch } from "./SingleKeysSwitch";
 import { useSetting } from "./setting";
@@ -43,24 +44,33 @@ export function Preferences() {
   );
 }
 
+const unsupported = "This browser does not support notifications.";
+
 /** Both are off by default. The browser also asks before a page may notify. */
 function Announcements() {
   const notified = useSetting(notifications) === "on";
   const sounds = useSetting(sound) === "on";
   const can = "Notification" in globalThis;
+  const [refusal, setRefusal] = useState("");
+  const enable = async () => {
+    if ((await Notification.requestPermission()) !== "granted") {
+      return setRefusal("This browser does not let Tocsin notify. You can change that in its settings for this site.");
+    }
+    if (!notify("You will be notified of new alerts.")) return setRefusal(unsupported);
+    setRefusal("");
+    notifications.set("on");
+  };
   return (
     <>
       <Checkbox
         size="xs"
         label="Notify of new alerts"
-        description={
-          can ? "From the browser, while a page of Tocsin is open." : "This browser does not support notifications."
-        }
+        description={can ? refusal || "From the browser, while a page of Tocsin is open." : unsupported}
         disabled={!can}
         checked={notified}
-        onChange={async (event) => {
-          if (!event.currentTarget.checked) return notifications.set("off");
-          if ((await Notification.requestPermission()) === "granted") notifications.set("on");
+        onChange={(event) => {
+          if (event.currentTarget.checked) void enable();
+          else notifications.set("off");
         }}
       />
       <Checkbox

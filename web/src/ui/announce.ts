@@ -39,6 +39,20 @@ export function announcement(last: Announced | undefined, firing: number, now: n
   };
 }
 
+/**
+ * Shows a system notification, which replaces the previous one, and returns whether the browser does so. On Android,
+ * browsers have `Notification` and refuse to construct one.
+ */
+export function notify(text: string): boolean {
+  if (!("Notification" in globalThis) || Notification.permission !== "granted") return false;
+  try {
+    new Notification("Tocsin", { body: text, tag: "tocsin" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Two short tones. A browser that the person has not interacted with may stay silent. */
 export function beep(): void {
   try {
