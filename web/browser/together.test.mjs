@@ -67,6 +67,9 @@ describe("what takes alerts together", { timeout: 180_000 }, () => {
     const remove = notes.getByRole("button", { name: /^Delete the note by/ });
     const size = page.viewportSize();
     await page.setViewportSize({ width: 360, height: 780 });
+    await notes.locator("b").evaluate((author) => {
+      author.textContent = "somebody.with.a.long.name@tocsin.example";
+    });
     const [author, button] = [await notes.locator("b").boundingBox(), await remove.boundingBox()];
     assert.ok(button.y < author.y + author.height, "on a phone, the button is beside the author");
     await page.setViewportSize(size);
