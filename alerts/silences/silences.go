@@ -57,8 +57,8 @@ func (d *Definition) Check(v *rules.Validator) error {
 		add("endsAt", "required", "Must not be empty; only a silence that recurs may have no end")
 	case d.EndsAt != nil && !d.EndsAt.After(d.StartsAt):
 		add("endsAt", "out_of_range", "Must be after the start")
-	case d.EndsAt != nil && d.Recurrence == nil && d.EndsAt.Sub(d.StartsAt) > MaxLength:
-		add("endsAt", "out_of_range", "Must be at most 366 days after the start")
+	default:
+		fields = append(fields, d.CheckLength()...)
 	}
 	if d.Recurrence != nil {
 		if len(d.Recurrence.Weekdays) == 0 {
@@ -72,6 +72,14 @@ func (d *Definition) Check(v *rules.Validator) error {
 		}
 	}
 	return fault.InvalidFields("the silence", fields)
+}
+
+// CheckLength returns what is wrong if a silence that does not recur is too long.
+func (d *Definition) CheckLength() []fault.Field {
+	if d.Recurrence != nil || d.EndsAt == nil || d.EndsAt.Sub(d.StartsAt) <= MaxLength {
+		return nil
+	}
+	return []fault.Field{{Field: "endsAt", Code: "out_of_range", Message: "Must be at most 366 days after the start"}}
 }
 
 // Silence is a stored definition.

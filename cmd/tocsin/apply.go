@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	api "tocsin/client"
 	"tocsin/internal/rulefile"
@@ -24,6 +25,8 @@ type applying struct {
 	plan     plan
 	// fresh are the names of webhooks that the plan creates.
 	fresh map[string]bool
+	// now is the instant by the server's clock at which silences were read.
+	now time.Time
 }
 
 // plan reads the files and compares them with the server. It changes nothing. Webhooks come before

@@ -108,6 +108,9 @@ func (a *applying) silences(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.now, err = clockOf(ctx, a.server); err != nil {
+		return err
+	}
 	byName := map[string]*api.Silence{}
 	for i := range stored {
 		byName[stored[i].Name] = &stored[i]
@@ -156,7 +159,7 @@ func (a *applying) makesRule(name string) bool {
 // silence plans the change of one silence. is is nil if there is none that is not over.
 func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, known names) step {
 	s := step{kind: "silence", name: want.Name, action: unchanged}
-	if is == nil && want.Recurrence == nil && want.EndsAt != nil && !want.EndsAt.After(time.Now()) {
+	if is == nil && want.Recurrence == nil && want.EndsAt != nil && !want.EndsAt.After(a.now) {
 		return s // it is over, and cannot be changed any more
 	}
 	// A new rule has no id before the plan is run.
@@ -187,15 +190,15 @@ func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, kn
 		s.action = updated
 		s.changes = append(s.changes, change{field: "endsAt", before: was.EndsAt, after: want.EndsAt})
 	}
-	switch now := time.Now(); {
+	switch {
 	case want.StartsAt == nil:
 		// Without a start, the API would make it begin at once.
 		want.StartsAt = &is.StartsAt
 	case sameInstant(is.StartsAt, *want.StartsAt):
-	case is.StartsAt.After(now):
+	case is.StartsAt.After(a.now):
 		s.action = updated
 		s.changes = append(s.changes, change{field: "startsAt", before: is.StartsAt, after: want.StartsAt})
-	case want.StartsAt.After(now):
+	case want.StartsAt.After(a.now):
 		s.warnings = append(s.warnings, api.FieldError{
 			Field: "startsAt", Code: "begun",
 			Message: fmt.Sprintf("It started at %s and is still in force; end it, or give the other silence another name", is.StartsAt.Format(time.RFC3339)),

@@ -43,7 +43,11 @@ func (r *replay) Run(ctx context.Context, out io.Writer) error {
 	if r.Cancel {
 		return r.cancel(ctx, server, id, out)
 	}
-	from, to, err := r.span(time.Now())
+	now, err := clockOf(ctx, server)
+	if err != nil {
+		return err
+	}
+	from, to, err := r.span(now)
 	if err != nil {
 		return err
 	}

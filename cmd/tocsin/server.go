@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	api "tocsin/client"
 )
@@ -69,6 +70,18 @@ func decode(body []byte, into any) error {
 
 // errForeign says that something else answers.
 var errForeign = errors.New("the answer is not from Tocsin's API; check --url or TOCSIN_URL")
+
+// clockOf returns the present instant by the server's clock. That of this machine may be wrong.
+func clockOf(ctx context.Context, server *api.ClientWithResponses) (time.Time, error) {
+	status, err := server.GetStatusWithResponse(ctx)
+	if err := answered(status, err); err != nil {
+		return time.Time{}, fmt.Errorf("read the server's clock: %w", err)
+	}
+	if status.JSON200 == nil {
+		return time.Time{}, errForeign
+	}
+	return status.JSON200.Now, nil
+}
 
 // listed returns all pages of a list.
 func listed[T any](ctx context.Context, page func(ctx context.Context, cursor *string) (items []T, next *string, err error)) (all []T, err error) {

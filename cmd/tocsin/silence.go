@@ -65,7 +65,7 @@ func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.definition(ctx, server, time.Now())
+	d, err := a.definition(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (a *silenceAdd) byFlag(err error) error {
 }
 
 // definition returns the silence that the flags describe.
-func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithResponses, now time.Time) (*api.SilenceDefinition, error) {
+func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithResponses) (*api.SilenceDefinition, error) {
 	d := &api.SilenceDefinition{Name: a.Name, StartsAt: (*time.Time)(a.From), EndsAt: (*time.Time)(a.Until)}
 	if a.Reason != "" {
 		d.Reason = &a.Reason
@@ -180,12 +180,14 @@ func (a *silenceAdd) definition(ctx context.Context, server *api.ClientWithRespo
 		return nil, errors.New("give either --for or --until")
 	case a.For != nil && *a.For <= 0:
 		return nil, errors.New("--for: must be longer than 0, such as 2h")
+	case a.For != nil && a.From != nil:
+		d.EndsAt = new(d.StartsAt.Add(time.Duration(*a.For)))
 	case a.For != nil:
-		begins := now
-		if a.From != nil {
-			begins = time.Time(*a.From)
+		now, err := clockOf(ctx, server)
+		if err != nil {
+			return nil, err
 		}
-		d.EndsAt = new(begins.Add(time.Duration(*a.For)))
+		d.EndsAt = new(now.Add(time.Duration(*a.For)))
 	}
 	if missing := a.missing(); len(missing) < 4 {
 		switch {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/internal/access"
+	"tocsin/internal/app"
 )
 
 const silencesInFile = `
@@ -145,4 +146,34 @@ func (f *files) startsOfSilences(path string) {
 	file(at(second), "b")
 	f.does(0, []string{"! silence Move: startsAt: It started at ", "1 unchanged"}, "diff", "-f", path)
 	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
+}
+
+// TestCommandsGoByTheServersClock has a server whose clock is two hours ahead of that of the commands.
+func TestCommandsGoByTheServersClock(t *testing.T) {
+	t.Parallel()
+	const ahead = 2 * time.Hour
+	w := newWorld(t)
+	base, _ := w.guarded(func(o *app.Options) {
+		o.Roles, o.Clock = []app.Role{app.RoleAPI}, func() time.Time { return time.Now().Add(ahead) }
+	})
+	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
+	f := &files{world: w, base: base, token: admin.withToken("clock", access.Admin).token, dir: t.TempDir(), admin: admin}
+	on := []string{"--url", f.base, "--token", f.token}
+	if out, code := f.command(append([]string{"silence", "add", "Deployment", "--for", "30m", "--application", "orders"}, on...)...); code != 0 {
+		t.Errorf("silence add: exit %d: %s", code, out)
+	}
+	f.wantColumn("silences that end in two hours and a half", `select name from silence where ends_at - clock_timestamp() between interval '2 hours 20 min' and interval '2 hours 30 min'`, "Deployment")
+
+	// A silence that is over is not created.
+	inAnHour := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	path := f.write("silences.yaml", fmt.Sprintf(`silences: [{name: Over, match: {severities: [INFO]}, endsAt: %q}]`, inAnHour))
+	f.does(0, []string{"0 created"}, "apply", "-f", path)
+
+	rule := f.rule(f.webhook("ops"))
+	out, code := f.command(append([]string{"replay", rule.Name, "--last", "1h", "--dry-run"}, on...)...)
+	from, _, _ := strings.Cut(strings.TrimPrefix(out, "From "), " ")
+	began, err := time.Parse(time.RFC3339, from)
+	if code != 0 || err != nil || time.Until(began) < ahead-time.Hour-time.Minute {
+		t.Errorf("a replay of the last hour: exit %d, %v: %s", code, err, out)
+	}
 }

@@ -221,6 +221,11 @@ func (s *Silences) Update(ctx context.Context, tenant, actor string, edit api.Si
 		if err != nil {
 			return edit.ID, overAlready(err)
 		}
+		// The start may be earlier than requested.
+		stored := silenceOf(&is)
+		if err := fault.InvalidFields("the silence", stored.CheckLength()); err != nil {
+			return edit.ID, err
+		}
 		return edit.ID, replanSilenceDigests(ctx, q, was, &is, now)
 	})
 	if err != nil {

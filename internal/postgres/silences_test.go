@@ -280,6 +280,14 @@ func TestSilencesAreKept(t *testing.T) {
 	refused("an edit of an older version", fault.Stale, err)
 	_, err = s.Update(ctx, "elsewhere", "bob", edit)
 	refused("an edit of another tenant's", fault.NotFound, err)
+	longest := edited.StartsAt.Add(silences.MaxLength)
+	edit.Version, edit.Definition.EndsAt = 2, new(longest.Add(time.Microsecond))
+	_, err = s.Update(ctx, tenant, "bob", edit)
+	refused("an edit that prolongs it beyond 366 days after its start", fault.Invalid, err)
+	edit.Definition.EndsAt = &longest
+	if edited, err = s.Update(ctx, tenant, "bob", edit); err != nil || !edited.EndsAt.Equal(longest) {
+		t.Errorf("prolonged to 366 days: %+v, %v", edited, err)
+	}
 	_, err = s.End(ctx, "elsewhere", "bob", made.ID)
 	refused("the end of another tenant's", fault.NotFound, err)
 	ended, err := s.End(ctx, tenant, "eve", made.ID)

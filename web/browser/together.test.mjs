@@ -64,7 +64,16 @@ describe("what takes alerts together", { timeout: 180_000 }, () => {
     await page.reload();
     await notes.getByText("They know.").waitFor(visible);
     assert.deepEqual(await accessibility(page), []);
-    await notes.getByRole("button", { name: /^Delete the note by/ }).click();
+    const remove = notes.getByRole("button", { name: /^Delete the note by/ });
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 360, height: 780 });
+    await notes.locator("b").evaluate((author) => {
+      author.textContent = "somebody.with.a.long.name@tocsin.example";
+    });
+    const [author, button] = [await notes.locator("b").boundingBox(), await remove.boundingBox()];
+    assert.ok(button.y < author.y + author.height, "on a phone, the button is beside the author");
+    await page.setViewportSize(size);
+    await remove.click();
     await page.getByRole("button", { name: "Delete the note", exact: true }).click();
     await page.getByText("No notes yet.").waitFor(visible);
   });

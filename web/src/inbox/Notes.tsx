@@ -50,8 +50,10 @@ export function Notes({ of, readers }: Props) {
           {items.map((note) => (
             <li key={note.id}>
               <div className={styles.about}>
-                <b>{note.author}</b>
-                <When at={note.writtenAt} stop />
+                <div>
+                  <b>{note.author}</b>
+                  <When at={note.writtenAt} stop />
+                </div>
                 {may("deleteIssueNote") && mayDelete(who, note) && (
                   <Button
                     look="quiet"
