@@ -56,10 +56,11 @@ type Message struct {
 
 // Mailbox keeps messages. It is safe for concurrent use.
 type Mailbox struct {
-	server *smtp.Server
-	served chan struct{}
-	page   *template.Template
-	mux    *http.ServeMux
+	server   *smtp.Server
+	listener net.Listener
+	served   chan struct{}
+	page     *template.Template
+	mux      *http.ServeMux
 
 	mu   sync.Mutex
 	next int
@@ -73,7 +74,7 @@ func New(listener net.Listener) (*Mailbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse page: %w", err)
 	}
-	m := &Mailbox{served: make(chan struct{}), page: parsed, mux: http.NewServeMux()}
+	m := &Mailbox{listener: listener, served: make(chan struct{}), page: parsed, mux: http.NewServeMux()}
 	m.server = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{mailbox: m}, nil }))
 	m.server.Domain, m.server.MaxMessageBytes, m.server.ErrorLog = "localhost", maxMessage, log.New(io.Discard, "", 0)
 	m.server.ReadTimeout, m.server.WriteTimeout = time.Minute, time.Minute
@@ -91,6 +92,10 @@ func New(listener net.Listener) (*Mailbox, error) {
 // Close ends the mail server.
 func (m *Mailbox) Close() error {
 	err := m.server.Close()
+	// The server closes it only if it has begun to serve.
+	if closed := m.listener.Close(); !errors.Is(closed, net.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
 	<-m.served
 	return err
 }

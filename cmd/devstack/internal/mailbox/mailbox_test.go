@@ -87,3 +87,20 @@ func TestMailbox(t *testing.T) {
 		t.Errorf("%d kept, the newest %s", len(got), got[0].MessageID)
 	}
 }
+
+// TestCloseBeforeItServes closes mailboxes that have just been made.
+func TestCloseBeforeItServes(t *testing.T) {
+	for range 100 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := mailbox.New(listener)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
