@@ -9,13 +9,6 @@ export interface Refinement {
   only?: string;
 }
 
-/**
- * Whether a rule can ask for a stored value of an attribute. A value that was cut, or that contained other bytes than
- * text, is not the value of the exchange: no exchange would equal it.
- */
-export const canBeAskedFor = (value: string) =>
-  !value.includes("\uFFFD") && !value.endsWith("…") && [...value].length <= 1000;
-
 /** The parameters of a refinement in the address of an editor. */
 export function parseRefinement(search: Record<string, unknown>): Partial<Refinement> {
   const text = (name: string) => (typeof search[name] === "string" ? (search[name] as string) : undefined);
