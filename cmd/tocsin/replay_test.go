@@ -34,6 +34,8 @@ func newReplayServer(t *testing.T) *replayServer {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/json")
 		switch path := strings.TrimPrefix(r.URL.Path, "/api/v1"); {
+		case path == "/status":
+			_, _ = w.Write([]byte(`{"now":"2026-11-22T07:00:00Z"}`))
 		case path == "/rules":
 			_, _ = w.Write([]byte(`{"items":[{"id":"` + replayedRule + `","name":"Orders"}]}`))
 		case strings.HasSuffix(path, "/preview"):
