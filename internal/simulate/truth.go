@@ -293,6 +293,15 @@ func (t *truth) changed(id uuid.UUID, tenant string, entry ruleEntry) {
 	if entry.turns {
 		t.excuse(r, entry.armedNS)
 	}
+	if entry.arms {
+		// What was in time before is behind the cursor by now. It ended after this instant only where Postgres's
+		// clock is behind, and only the look-back still finds it.
+		for _, e := range t.exchanges {
+			if p := t.pairs[pairKey{r.id, e.id}]; p != nil {
+				p.inTime = false
+			}
+		}
+	}
 	t.reclassify(r)
 	t.checkArming(r, &entry)
 }
