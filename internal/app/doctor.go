@@ -80,7 +80,7 @@ type examination struct {
 	db *postgres.DB
 	// postgresAhead and clickhouseAhead are how far a database's clock is ahead of this machine's;
 	// nil while unknown.
-	postgresAhead, clickhouseAhead *time.Duration
+	postgresAhead, clickhouseAhead *ahead
 	// receivers are the addresses of enabled webhooks.
 	receivers []string
 }
@@ -146,8 +146,7 @@ func (d *examination) askPostgres(ctx context.Context) (s server, err error) {
 	if err != nil {
 		return s, fmt.Errorf("ask Postgres about itself: %w", err)
 	}
-	ahead := aheadOf(before, s.now)
-	d.postgresAhead = &ahead
+	d.postgresAhead = aheadOf(before, time.Now(), s.now)
 	return s, nil
 }
 
@@ -229,8 +228,7 @@ func (d *examination) clickhouse(ctx context.Context) {
 		d.clickhouseFailed("clickhouse", err, "")
 		return
 	}
-	ahead := aheadOf(before, time.Unix(0, ns))
-	d.clickhouseAhead = &ahead
+	d.clickhouseAhead = aheadOf(before, time.Now(), time.Unix(0, ns))
 	report, err := source.CheckMapping(ctx)
 	if err != nil {
 		d.clickhouseFailed("source", err, "")
@@ -266,24 +264,35 @@ func (d *examination) judgeClickHouse(version string) {
 	d.add(clickhouse.OK, "clickhouse", "version "+version, "")
 }
 
-// aheadOf returns how far a clock is ahead of this machine's. before is when it was asked for, and
-// read is what it showed.
-func aheadOf(before, read time.Time) time.Duration {
-	now := time.Now()
-	return read.Sub(before.Add(now.Sub(before) / 2))
+// ahead is how far a clock is ahead of this machine's. The clock was read at some instant between the question
+// and its answer, so the difference is uncertain by off, half of the time between them.
+type ahead struct{ by, off time.Duration }
+
+// aheadOf compares what a clock showed, for which this machine asked at one instant and had the answer at another.
+func aheadOf(asked, answered, read time.Time) *ahead {
+	half := answered.Sub(asked) / 2
+	return &ahead{read.Sub(asked.Add(half)), half}
 }
 
 func (d *examination) clocks(context.Context) {
-	if d.postgresAhead == nil || d.clickhouseAhead == nil {
-		return
+	if d.postgresAhead != nil && d.clickhouseAhead != nil {
+		d.compareClocks(*d.postgresAhead, *d.clickhouseAhead)
 	}
-	between, here := *d.clickhouseAhead-*d.postgresAhead, -*d.postgresAhead
+}
+
+// compareClocks finds a difference only where it is greater than the time that the answers took.
+func (d *examination) compareClocks(postgres, clickHouse ahead) {
+	between, here := clickHouse.by-postgres.by, -postgres.by
+	off := postgres.off + clickHouse.off
 	text := fmt.Sprintf("compared with Postgres, ClickHouse is %s and this machine %s", offset(between), offset(here))
+	if off >= clockWarning/10 {
+		text += fmt.Sprintf(" (uncertain by %s, because the databases answer slowly)", off.Round(100*time.Millisecond))
+	}
 	const remedy = "synchronise the clocks, for example with NTP"
 	switch {
-	case between > clockTolerance:
+	case between-off > clockTolerance:
 		d.add(clickhouse.Broken, "clocks", text+"; nothing is evaluated while ClickHouse is more than a minute ahead", remedy)
-	case between.Abs() > clockWarning || here.Abs() > clockTolerance:
+	case between.Abs()-off > clockWarning || here.Abs()-postgres.off > clockTolerance:
 		d.add(clickhouse.Warn, "clocks", text, remedy)
 	default:
 		d.add(clickhouse.OK, "clocks", text, "")

@@ -19,7 +19,7 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 	}
 	clock := func(postgres, clickhouse time.Duration) func(*examination) {
 		return func(d *examination) {
-			d.postgresAhead, d.clickhouseAhead = &postgres, &clickhouse
+			d.postgresAhead, d.clickhouseAhead = &ahead{by: postgres}, &ahead{by: clickhouse}
 			d.clocks(t.Context())
 		}
 	}

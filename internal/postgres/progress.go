@@ -137,6 +137,9 @@ func (s *Record) addProgress(ctx context.Context, tenant string, status *api.Sys
 	for i := range rows {
 		row := &rows[i]
 		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
+		if !row.OfExchange {
+			p = progress{cursor: row.Cursor}
+		}
 		r, err := p.shown()
 		if err != nil {
 			continue // the rule's last error says so

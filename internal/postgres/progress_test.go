@@ -112,6 +112,25 @@ func TestTheSlowestRuleHasItsOwnName(t *testing.T) {
 	}
 }
 
+// TestWindowRulesShowHowFarTheyAre has a tenant with a window rule alone, which reads what its partition reads.
+func TestWindowRulesShowHowFarTheyAre(t *testing.T) {
+	e := newEditor(t)
+	d := definition("counts")
+	d.FireMode, d.Threshold, d.WindowSeconds, d.LookBackSeconds = rules.CountInWindow, 2, 60, 0
+	id := e.create(d).ID
+	c := e.hold("x").Checkpoints[e.partition]
+	at := cursor.At(time.Now().Add(-time.Hour))
+	if _, err := e.store.Commit(t.Context(), evaluator.Batch{
+		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &at,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	status, err := e.db.Record(nil).Status(t.Context(), tenantName)
+	if err != nil || status.Slowest == nil || status.Slowest.RuleID != id {
+		t.Errorf("slowest %+v, %v", status.Slowest, err)
+	}
+}
+
 func TestReplicasShowTheirPartitions(t *testing.T) {
 	e := newEditor(t)
 	e.create(definition("a"))

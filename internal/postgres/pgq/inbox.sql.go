@@ -579,11 +579,11 @@ func (q *Queries) RetriesOfAll(ctx context.Context, notificationIds []uuid.UUID)
 const statusProgress = `-- name: StatusProgress :many
 select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, (array_agg(r.name order by r.rule_id))[1]::text as name, r.look_back_seconds,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
-       count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns
+       r.fire_mode = 'PER_EXCHANGE' as of_exchange, count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns
 from rule r join rule_progress p using (rule_id)
-where r.tenant_id = $1 and r.deleted_at is null and r.enabled and r.fire_mode = 'PER_EXCHANGE'
+where r.tenant_id = $1 and r.deleted_at is null and r.enabled
   and (p.cursor is not null or p.position is not null)
-group by r.look_back_seconds, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing
+group by r.look_back_seconds, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, of_exchange
 `
 
 type StatusProgressRow struct {
@@ -596,12 +596,14 @@ type StatusProgressRow struct {
 	Position         *string
 	Until            *string
 	Failing          bool
+	OfExchange       bool
 	Alike            int64
 	NowNs            int64
 }
 
 // Returns the progress of the enabled rules. Rules without a backfill of their own have the
-// progress of their partition, so they are one row for each look-back.
+// progress of their partition, so they are one row for each look-back. Window rules look at nothing
+// behind the cursor of their partition.
 func (q *Queries) StatusProgress(ctx context.Context, tenantID string) ([]StatusProgressRow, error) {
 	rows, err := q.db.Query(ctx, statusProgress, tenantID)
 	if err != nil {
@@ -621,6 +623,7 @@ func (q *Queries) StatusProgress(ctx context.Context, tenantID string) ([]Status
 			&i.Position,
 			&i.Until,
 			&i.Failing,
+			&i.OfExchange,
 			&i.Alike,
 			&i.NowNs,
 		); err != nil {
