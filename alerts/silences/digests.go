@@ -49,6 +49,16 @@ func (c *Compiled) PlanDigests(was *Compiled, planned DigestPlan, now time.Time)
 	return plan
 }
 
+// DigestedFrom returns from when on a silence was in force, for digests that are due at an instant and
+// list what it suppressed from another one on. Those of a later window also list what was suppressed
+// between it and the window before; the silence was in force from the beginning of the later one.
+func (c *Compiled) DigestedFrom(from, until time.Time) time.Time {
+	if last := c.At(until.Add(-time.Microsecond)); last.State == Active && last.From.After(from) {
+		return last.From
+	}
+	return from
+}
+
 // AfterDigests returns the plan after the digests that were due at an instant are written.
 func (c *Compiled) AfterDigests(at time.Time) DigestPlan {
 	plan := DigestPlan{From: at}

@@ -173,6 +173,9 @@ func value(v any) string {
 		if err != nil {
 			return fmt.Sprint(v)
 		}
+		if string(text) == "null" { // a list that is not given
+			return "(default)"
+		}
 		return shown(string(text))
 	}
 }

@@ -139,7 +139,7 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 		}
 		line("→ after %d min without acknowledgement: %s\n", step.AfterMinutes, shown(strings.Join(to, ", ")))
 	}
-	if by := answer.SuppressedBy; by != nil {
+	if by := answer.SuppressedBy; by != nil && len(answer.Webhooks)+len(answer.Escalation) > 0 {
 		line("At present the silence %s of %s suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))
 	}
 	if s := answer.Stored; s != nil {

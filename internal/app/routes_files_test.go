@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tocsin/internal/access"
 )
@@ -93,6 +95,13 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	test(0, []string{"there is no default", "Nobody is notified"}, "-f", path)
 	test(1, []string{"there is no rule named"}, "--rule", "Nobody")
 	test(1, []string{"--alert"}, "--alert", "x")
+	f.admin.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
+		"name": "Everything", "match": map[string]any{"severities": []string{"INFO", "WARNING", "CRITICAL"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+	})
+	test(0, []string{"→ rest", "At present the silence Everything of " + adminEmail + " suppresses the messages."}, "--severity", "warning")
+	if out, code := f.command("route", "test", "--url", f.base, "--token", f.token, "--severity", "info"); code != 0 || strings.Contains(out, "silence") {
+		t.Errorf("exit %d, and it speaks of a silence though nobody is notified:\n%s", code, out)
+	}
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.does(0, []string{"~ routing policy", "1 updated"}, "apply", "-f", path)
 	f.wantColumn("at the end", `select version || ' ' || jsonb_array_length(policy->'routes') from routing_policy`, "3 0")

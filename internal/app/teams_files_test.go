@@ -57,7 +57,7 @@ func TestTeamsInFiles(t *testing.T) {
 
 	// What is not in the files is kept, except with --prune.
 	f.write("teams.yaml", "teams: [{name: platform, members: [bo@example.com]}]")
-	f.does(0, []string{"~ team platform", "members:", "groups:", "0 created, 1 updated, 0 deleted; 0 unchanged, 1 not in the files"}, "apply", "-f", path)
+	f.does(0, []string{"~ team platform", "members:", `groups: ["sre"] → (default)`, "0 created, 1 updated, 0 deleted; 0 unchanged, 1 not in the files"}, "apply", "-f", path)
 	f.wantColumn("an edit", stored, "3 platform,integration")
 	f.does(0, []string{"- team integration: not in the files", "1 deleted"}, "apply", "-f", path, "--prune")
 	f.wantColumn("a deletion", stored, "4 platform")

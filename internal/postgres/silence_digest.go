@@ -91,7 +91,15 @@ func writeSilenceDigests(ctx context.Context, q *pgq.Queries, row *pgq.Silence, 
 	if err != nil {
 		return nil, fmt.Errorf("find who was not notified: %w", err)
 	}
-	p := pgq.SilenceDigestWriteParams{TenantID: row.TenantID, SilenceID: row.SilenceID, Since: from, Until: until, Most: notify.DigestSize}
+	p := pgq.SilenceDigestWriteParams{
+		TenantID: row.TenantID, SilenceID: row.SilenceID, Since: from, SilencedFrom: from, Until: until, Most: notify.DigestSize,
+	}
+	plan := silences.DigestPlan{From: until}
+	s := silenceOf(row)
+	// A silence that cannot be used suppresses nothing: it needs no further digests.
+	if c, err := silences.Compile(&s); err == nil {
+		p.SilencedFrom, plan = c.DigestedFrom(from, until), c.AfterDigests(until)
+	}
 	for _, w := range about {
 		if !takes(w.Preset) {
 			continue
@@ -111,12 +119,6 @@ func writeSilenceDigests(ctx context.Context, q *pgq.Queries, row *pgq.Silence, 
 		for _, webhook := range webhooks {
 			due[webhook]++
 		}
-	}
-	plan := silences.DigestPlan{From: until}
-	s := silenceOf(row)
-	// A silence that cannot be used suppresses nothing: it needs no further digests.
-	if c, err := silences.Compile(&s); err == nil {
-		plan = c.AfterDigests(until)
 	}
 	return due, planSilenceDigests(ctx, q, row.SilenceID, plan)
 }

@@ -71,7 +71,7 @@ func (d *Document) Add(name string, content []byte) error {
 	r := reader{file: name, left: maxNodes}
 	top := root.Content[0]
 	if top.Kind != yaml.MappingNode || len(top.Content) == 0 {
-		return r.at(top, "must contain `rules:` and a list of rules, or `webhooks:` or `users:`")
+		return r.at(top, "must contain `rules:` and a list of rules, or another section; the sections are %s", strings.Join(sections(), ", "))
 	}
 	given := map[string]bool{}
 	for i := 0; i+1 < len(top.Content); i += 2 {

@@ -92,7 +92,7 @@ func TestAFileIsRefused(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                            "f.yaml: is empty",
 		"rules:":                      "f.yaml:1:1: must have a list",
-		"- a":                         "f.yaml:1:1: must contain `rules:`",
+		"- a":                         "f.yaml:1:1: must contain `rules:` and a list of rules, or another section; the sections are webhooks, users, teams, routes, rules, silences, views",
 		"rules: []\nprune: true":      `f.yaml:2:1: unknown key "prune"`,
 		"rules: []\n---\nrules: []":   "f.yaml: contains several documents",
 		"rules: []\nrules: []":        "f.yaml:2:1: rules is given twice",

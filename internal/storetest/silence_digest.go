@@ -35,8 +35,9 @@ func (l *law) digests(what string, want int) {
 	l.equal(what+": digests to be sent to others", len(due), min(want, 1))
 }
 
-// lists claims a digest, and checks that it lists these messages, which keep their own answer.
-func (l *law) lists(silence uuid.UUID, messages ...uuid.UUID) {
+// lists claims a digest, and checks that it lists these messages, which keep their own answer. It
+// returns the digest.
+func (l *law) lists(silence uuid.UUID, messages ...uuid.UUID) *notify.Digest {
 	l.Helper()
 	d := l.one("a")
 	l.equal("reason", d.Reason, notify.ReasonDigest)
@@ -52,6 +53,7 @@ func (l *law) lists(silence uuid.UUID, messages ...uuid.UUID) {
 	}
 	l.digests("afterwards", 0)
 	l.equal("claimed afterwards", len(l.claim("a", 8)), 0)
+	return d.Digest
 }
 
 func silenceDigest(l *law) {
@@ -122,7 +124,8 @@ func silenceDigestRecurs(l *law) {
 	l.lists(id, first)
 	l.Advance(2 * day) // by another time than before, because the ids of digests follow from their ends
 	l.digests("within the fourth window", 1)
-	l.lists(id, second)
+	about := l.lists(id, second).Silence
+	l.equal("in force for", about.Until.Sub(about.From), time.Hour) // not since the end of the window before
 	l.Advance(day)
 	l.digests("within the fifth window", 0)
 }

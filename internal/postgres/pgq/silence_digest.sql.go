@@ -187,7 +187,7 @@ with held as materialized (
     returning notification_id
 ), described as (
     insert into digest (notification_id, size, silence_id, silenced_from, silenced_until)
-    select b.notification_id, z.size, $5::uuid, $6::timestamptz, $7::timestamptz
+    select b.notification_id, z.size, $5::uuid, $9::timestamptz, $7::timestamptz
     from begun b join sized z on z.digest_id = b.notification_id
 ), entered as (
     insert into digest_listing (notification_id, digest_id)
@@ -204,20 +204,21 @@ select webhook_id from waiting where quiet_until is null
 `
 
 type SilenceDigestWriteParams struct {
-	WebhookIds  []uuid.UUID
-	Most        int32
-	DigestIds   []uuid.UUID
-	QuietUntils []time.Time
-	SilenceID   uuid.UUID
-	Since       time.Time
-	Until       time.Time
-	TenantID    string
+	WebhookIds   []uuid.UUID
+	Most         int32
+	DigestIds    []uuid.UUID
+	QuietUntils  []time.Time
+	SilenceID    uuid.UUID
+	Since        time.Time
+	Until        time.Time
+	TenantID     string
+	SilencedFrom time.Time
 }
 
 // Writes the digests of what a silence has suppressed in a time range: one for each webhook that is not
 // deleted, if there is something to list. It lists as many as a digest of a storm may contain, oldest first,
 // and counts the others. A digest that exists already stays as it is. What quiet hours hold (the past is
-// none) waits outside of the queue. Returns the webhooks whose digests are due.
+// none) waits outside of the queue. The silence was in force from silenced_from on. Returns the webhooks whose digests are due.
 func (q *Queries) SilenceDigestWrite(ctx context.Context, arg SilenceDigestWriteParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, silenceDigestWrite,
 		arg.WebhookIds,
@@ -228,6 +229,7 @@ func (q *Queries) SilenceDigestWrite(ctx context.Context, arg SilenceDigestWrite
 		arg.Since,
 		arg.Until,
 		arg.TenantID,
+		arg.SilencedFrom,
 	)
 	if err != nil {
 		return nil, err

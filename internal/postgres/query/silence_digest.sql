@@ -29,7 +29,7 @@ order by w.webhook_id;
 -- Writes the digests of what a silence has suppressed in a time range: one for each webhook that is not
 -- deleted, if there is something to list. It lists as many as a digest of a storm may contain, oldest first,
 -- and counts the others. A digest that exists already stays as it is. What quiet hours hold (the past is
--- none) waits outside of the queue. Returns the webhooks whose digests are due.
+-- none) waits outside of the queue. The silence was in force from silenced_from on. Returns the webhooks whose digests are due.
 with held as materialized (
     select webhook_id, digest_above from webhook where webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null order by webhook_id for key share
 ), given as (
@@ -49,7 +49,7 @@ with held as materialized (
     returning notification_id
 ), described as (
     insert into digest (notification_id, size, silence_id, silenced_from, silenced_until)
-    select b.notification_id, z.size, @silence_id::uuid, @since::timestamptz, @until::timestamptz
+    select b.notification_id, z.size, @silence_id::uuid, @silenced_from::timestamptz, @until::timestamptz
     from begun b join sized z on z.digest_id = b.notification_id
 ), entered as (
     insert into digest_listing (notification_id, digest_id)

@@ -257,7 +257,7 @@ func (db *Postgres) delivery(o *OutboxRow, w *Webhook, now time.Time) notify.Del
 		members, _ := db.digests.get(o.ID)
 		d.Digest = &notify.Digest{Size: len(members)}
 		if n.Silence != uuid.Nil {
-			d.Digest.Silence = &notify.DigestSilence{ID: n.Silence}
+			d.Digest.Silence = &notify.DigestSilence{ID: n.Silence, From: n.SilencedFrom, Until: n.SilencedUntil}
 		}
 		for _, m := range members {
 			d.Digest.Alerts = append(d.Digest.Alerts, db.notifications.rows[m].AlertID)

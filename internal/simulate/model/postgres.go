@@ -77,8 +77,9 @@ type Notification struct {
 	// About is the message that could not be delivered.
 	About     uuid.UUID
 	CreatedAt time.Time
-	// Silence is the silence that asked for a digest.
-	Silence uuid.UUID
+	// Silence is the silence that asked for a digest, which is about this time range.
+	Silence                     uuid.UUID
+	SilencedFrom, SilencedUntil time.Time
 }
 
 // OutboxRow is a row of the outbox.

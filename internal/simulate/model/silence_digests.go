@@ -63,6 +63,14 @@ func (db *Postgres) digestSilence(id uuid.UUID, now time.Time, due map[uuid.UUID
 		return false
 	}
 	from, until := s.Digests.From, *s.Digests.At
+	inForce := from
+	plan := silences.DigestPlan{From: until}
+	if c, err := silences.Compile(&s.Silence); err == nil {
+		inForce = c.DigestedFrom(from, until)
+		if db.has(SilenceDigestsRecur) {
+			plan = c.AfterDigests(until)
+		}
+	}
 	of := db.silencedFor(id, from, until)
 	for _, webhook := range sortedIDs(of) {
 		members := of[webhook]
@@ -83,14 +91,14 @@ func (db *Postgres) digestSilence(id uuid.UUID, now time.Time, due map[uuid.UUID
 		for _, m := range members {
 			db.listedIn.put(m, digest)
 		}
-		db.notifications.put(digest, Notification{ID: digest, WebhookID: webhook, TenantID: w.TenantID, Reason: notify.ReasonDigest, CreatedAt: now, Silence: id})
+		db.notifications.put(digest, Notification{
+			ID: digest, WebhookID: webhook, TenantID: w.TenantID, Reason: notify.ReasonDigest, CreatedAt: now,
+			Silence: id, SilencedFrom: inForce, SilencedUntil: until,
+		})
 		db.digests.put(digest, members)
 		db.outbox.put(digest, o)
 	}
-	s.Digests = silences.DigestPlan{From: until}
-	if c, err := silences.Compile(&s.Silence); err == nil && db.has(SilenceDigestsRecur) {
-		s.Digests = c.AfterDigests(until)
-	}
+	s.Digests = plan
 	db.silences.put(id, s)
 	return true
 }

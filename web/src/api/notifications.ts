@@ -135,6 +135,11 @@ export function retryNotification(id: string): Promise<Notification> {
   return body(client.POST("/notifications/{id}/retry", { params: { path: { id } } }));
 }
 
+/** Ends a message that waits. */
+export function discardNotification(id: string): Promise<Notification> {
+  return body(client.POST("/notifications/{id}/discard", { params: { path: { id } } }));
+}
+
 /** Makes all matching messages due at once that were not delivered. */
 export function retryNotifications(filter: NotificationFilter, status: readonly Retriable[]) {
   const { webhookId, ruleId, alertId } = filter;

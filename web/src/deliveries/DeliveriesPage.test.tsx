@@ -116,6 +116,29 @@ describe("deliveries", () => {
     expect(retried).toBe(id(1));
   });
 
+  test("that are held say so in a narrow list, and are sent or discarded", async () => {
+    const { settledAt: _, ...waiting } = exhausted;
+    items = [
+      { ...waiting, status: "PENDING", attemptCount: 0, quietUntil: new Date(Date.now() + 7_200_000).toISOString() },
+    ];
+    const held = items[0];
+    const asked: string[] = [];
+    server.use(
+      http.get(api("/notifications/:id"), () => HttpResponse.json(held)),
+      http.post(api("/notifications/:id/:action"), ({ params }) => {
+        asked.push(String(params.action));
+        return HttpResponse.json(held);
+      }),
+    );
+    const { user } = open(`/deliveries/${id(1)}`);
+    expect((await screen.findByText(/^held; sent/)).className).not.toMatch(/settled/);
+    await user.click(await screen.findByRole("button", { name: "Send now" }));
+    expect(await screen.findByText("The message will be sent.")).toBeVisible();
+    await user.click(screen.getByRole("button", { name: "Discard" }));
+    expect(await screen.findByText("The message was discarded.")).toBeVisible();
+    expect(asked).toEqual(["retry", "discard"]);
+  });
+
   test("say why one is not sent again", async () => {
     server.use(
       http.post(api("/notifications/:id/retry"), () =>

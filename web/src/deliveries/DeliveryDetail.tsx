@@ -3,13 +3,13 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { MessageBody, Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
-import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
+import { discardNotification, oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
 import { ruleList } from "../api/rules";
 import { Button } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { CopyButton } from "../ui/CopyButton";
 import { ExactTime } from "../ui/Instant";
-import { IconRetrying } from "../ui/icons";
+import { IconDiscarded, IconRetrying } from "../ui/icons";
 import { DetailFrame, Field, Fields } from "../ui/MasterDetail";
 import { StatusMark } from "../ui/marks";
 import { useAtNow } from "../ui/now";
@@ -20,12 +20,12 @@ import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
-import { readable, retryWord, steps, subject } from "./words";
+import { discardable, readable, retryWord, steps, subject } from "./words";
 
 interface Props {
   id: string;
   alone: boolean;
-  /** Whether the reader's role may send messages again. */
+  /** Whether the reader's role may send and discard messages. */
   may: boolean;
 }
 
@@ -39,7 +39,15 @@ export function DeliveryDetail({ id, alone, may }: Props) {
       list="/deliveries"
       back="Back to the deliveries"
       alone={alone}
-      actions={notification && may && <Retry notification={notification} />}
+      actions={
+        notification &&
+        may && (
+          <>
+            <Retry notification={notification} />
+            <Discard notification={notification} />
+          </>
+        )
+      }
     >
       {notification ? (
         <Body notification={notification} />
@@ -56,14 +64,15 @@ function Retry({ notification }: { notification: Notification }) {
   const cache = useQueryClient();
   const toast = useToast();
   const [asking, setAsking] = useState(false);
+  const again = notification.attemptCount > 0 ? " again" : "";
   const retry = useMutation({
     mutationFn: () => retryNotification(notification.id),
     onSuccess: () => {
       setAsking(false);
-      toast("The message will be sent again.", "done");
+      toast(`The message will be sent${again}.`, "done");
     },
     onError: (error) => {
-      if (!asking) toast(`The message was not sent again. ${reasonOf(error)}`, "failed");
+      if (!asking) toast(`The message was not sent${again}. ${reasonOf(error)}`, "failed");
     },
     onSettled: () => refreshDeliveries(cache),
   });
@@ -94,6 +103,24 @@ function Retry({ notification }: { notification: Notification }) {
         </ConfirmDialog>
       )}
     </>
+  );
+}
+
+function Discard({ notification }: { notification: Notification }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const discard = useMutation({
+    mutationFn: () => discardNotification(notification.id),
+    onSuccess: () => toast("The message was discarded.", "done"),
+    onError: (error) => toast(`The message was not discarded. ${reasonOf(error)}`, "failed"),
+    onSettled: () => refreshDeliveries(cache),
+  });
+  if (!discardable(notification)) return null;
+  return (
+    <Button disabled={discard.isPending} onClick={() => discard.mutate()}>
+      <IconDiscarded size={16} aria-hidden="true" />
+      Discard
+    </Button>
   );
 }
 

@@ -79,7 +79,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
           <Due at={nextAttemptAt} webhookId={webhookId} />
         </span>
       ) : (
-        <span className={`${styles.next} ${styles.settled}`}>
+        <span className={settledAt ? `${styles.next} ${styles.settled}` : styles.next}>
           {settledAt && <Took from={createdAt} to={settledAt} />}
           {!settledAt && <Waits until={quietUntil} />}
         </span>

@@ -56,6 +56,11 @@ export function attemptsWord(count: number, settled: boolean): string {
   return counted(count, "attempt");
 }
 
+/** Whether a message waits and can be discarded by itself, without others in one digest. */
+export function discardable({ status, digestId }: Pick<Notification, "status" | "digestId">): boolean {
+  return (status === "PENDING" || status === "RETRYING") && digestId === undefined;
+}
+
 /** The effect of a person's retry on a message; undefined if it is already due. */
 export function retryWord({ status, quietUntil }: Pick<Notification, "status" | "quietUntil">): string | undefined {
   switch (status) {

@@ -114,6 +114,19 @@ test("the tester says who is notified and why, by the changes that are not saved
   await waitFor(() => expect(asked.at(-1)).toMatchObject({ policy: { routes: [{ name: "Rest" }] } }));
 });
 
+test("the tester names a silence only if somebody would be notified", async () => {
+  const suppressedBy = { id: "0192f0c1-0000-7000-8000-0000000000c1", name: "Upgrade", createdBy: "ada@example.com" };
+  let answer: Record<string, unknown> = { ...told, suppressedBy };
+  answers();
+  server.use(http.post(api("/routing/test"), () => HttpResponse.json(answer)));
+  const { user } = open("/routing");
+  expect(await screen.findByText(/the silence “Upgrade” suppresses the messages/)).toBeVisible();
+  answer = { ...told, webhooks: [], suppressedBy };
+  await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
+  expect(await screen.findByText("Nobody")).toBeVisible();
+  expect(screen.queryByText(/suppresses the messages/)).toBeNull();
+});
+
 test("what the server refuses stays on the page, and another version is not overwritten", async () => {
   answers();
   const { user } = open("/routing");

@@ -121,7 +121,7 @@ function Answer({ data }: { data: RoutingTestAnswer }) {
           ),
       )}
       <Escalation steps={escalation} webhooks={all} />
-      {suppressedBy && (
+      {suppressedBy && webhooks.length + escalation.length > 0 && (
         <p className={styles.sub}>Currently, the silence “{suppressedBy.name}” suppresses the messages.</p>
       )}
       <ol className={styles.steps} aria-label="Result for each route">
