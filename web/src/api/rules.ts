@@ -196,6 +196,9 @@ export function ruleDifference(id: string, version: number, definition: RuleDefi
   });
 }
 
+/** Whether a query is for the replays of a rule. */
+export const isReplays = ([all, , part]: readonly unknown[]) => all === ruleKeys.all[0] && part === "replays";
+
 /** The newest replays of a rule, and the time before which none may begin. */
 export function ruleReplays(id: string) {
   return queryOptions({
