@@ -46,8 +46,8 @@ export function useSectionInView(): string | undefined {
 /** Whether the page has been scrolled to its end. */
 function endsHere(): boolean {
   let at = sectionOf(sections[0].name)?.parentElement ?? null;
-  while (at && !/auto|scroll/.test(getComputedStyle(at).overflowY)) at = at.parentElement;
-  return at !== null && at.scrollTop > 0 && at.scrollTop + at.clientHeight >= at.scrollHeight - 1;
+  while (at?.scrollTop === 0) at = at.parentElement;
+  return at !== null && at.scrollTop + at.clientHeight >= at.scrollHeight - 1;
 }
 
 /** Whether the focus is in a section of which the beginning is visible. */
