@@ -29,6 +29,25 @@ describe("handling alerts", { timeout: 300_000 }, () => {
     return Object.fromEntries(items.map(({ exchange, assignee = "" }) => [exchange.route, assignee]));
   };
 
+  test("an issue says on one line who has acknowledged an alert, beside a long error", async () => {
+    const { application } = await stage.rule();
+    const message = "a long text that the table has to break ".repeat(20);
+    const [alert] = await stage.fail(application, ["only"], { message });
+    await stage.call("POST", `/alerts/${alert.id}/acknowledge`);
+    const { signature } = (await stage.call("GET", `/alerts/groups?by=issue&application=${application}`)).items[0];
+    const page = await stage.open(
+      `/issue?${new URLSearchParams({ app: application, route: "only", error: signature })}`,
+    );
+    const by = page.getByText(`by ${self}`, { exact: true });
+    await by.waitFor(visible);
+    // Names are broken at hyphens, too.
+    await by.evaluate((name) => {
+      name.textContent = "by ada-maria.lovelace@engines.example";
+    });
+    const { height } = await page.getByText("by ada-maria").boundingBox();
+    assert.ok(height < 30, `${height} px high`);
+  });
+
   test("several are taken by key, given back, and passed to somebody from the bar", async () => {
     const { application } = await stage.rule();
     await stage.fail(application, ["first", "second", "third"]);

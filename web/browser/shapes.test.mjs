@@ -163,6 +163,27 @@ describe("every page elsewhere", { timeout: 540_000 }, () => {
     }
   });
 
+  test("a long choice ends before the arrow of its list", async () => {
+    const opened = await stage.open(`/rules/${shown.rule.id}/edit`);
+    const about = opened.getByLabel("About", { exact: true });
+    await about.waitFor(visible);
+    const { end, cut } = await about.evaluate((select) => {
+      const { paddingRight, textOverflow } = getComputedStyle(select);
+      return { end: Number.parseFloat(paddingRight), cut: textOverflow };
+    });
+    assert.ok(end >= 20, `the arrow has ${end} px`);
+    assert.equal(cut, "ellipsis");
+  });
+
+  test("the links to the parts of a rule mark the one that is read, down to the last", async () => {
+    const opened = await stage.open(`/rules/${shown.rule.id}/edit`);
+    const parts = opened.getByRole("navigation", { name: "Parts of the rule" });
+    for (const name of ["Filter", "Details", "Review", "Details", "Scope"]) {
+      await parts.getByRole("button", { name, exact: true }).click();
+      await parts.locator('[aria-current="true"]', { hasText: name }).waitFor(visible);
+    }
+  });
+
   test("charts say their values to the keyboard", async () => {
     const opened = await stage.open("", { viewport: devices.wall, forcedColors: "active" });
     for (const [path, chart] of [

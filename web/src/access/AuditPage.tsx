@@ -11,6 +11,7 @@ import { useLastError } from "../ui/lastError";
 import { Select } from "../ui/Select";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
+import { sentenceCase } from "../ui/words";
 import { AccessPage } from "./AccessPage";
 import styles from "./access.module.css";
 import { changes, deed, parseAuditSearch, toAuditFilter } from "./audit";
@@ -27,12 +28,18 @@ const kinds = [
   { value: "view", label: "Saved views" },
   { value: "notification", label: "Deliveries" },
   { value: "user", label: "Users" },
+  { value: "teams", label: "Teams" },
   { value: "token", label: "Tokens" },
   { value: "session", label: "Sign-ins" },
 ];
 
+/** The kinds to choose from; a filter may be for a rare one, such as that of an entry, and says so. */
+const kindsWith = (chosen: string) =>
+  kinds.some(({ value }) => value === chosen) ? kinds : [...kinds, { value: chosen, label: sentenceCase(chosen) }];
+
 export function AuditPage() {
   const filter = toAuditFilter(useSearch({ from: "/audit" }));
+  const about = filter.objectKind ?? "";
   const navigate = useNavigate();
   const change = (next: Record<string, string>) =>
     void navigate({ to: "/audit", search: (search) => parseAuditSearch({ ...search, ...next }), replace: true });
@@ -42,7 +49,7 @@ export function AuditPage() {
   return (
     <AccessPage title="Audit log" admin>
       <search className={styles.filters}>
-        <Select label="About" options={kinds} value={filter.objectKind ?? ""} onChange={(about) => change({ about })} />
+        <Select label="About" options={kindsWith(about)} value={about} onChange={(next) => change({ about: next })} />
         <Person key={filter.actor} by={filter.actor ?? ""} onChange={(by) => change({ by })} />
         {filter.objectId && <Button onClick={() => change({ id: "" })}>Show all entries</Button>}
       </search>

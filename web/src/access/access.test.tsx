@@ -245,6 +245,12 @@ test("the audit log tells who changed what", async () => {
   await expect.poll(() => asked.at(-1)).toBe("?limit=50&objectKind=rule&actor=ada%40example.com");
 });
 
+test("the audit log says which kind it is filtered by, also if that is not offered", async () => {
+  server.use(http.get(api("/audit"), () => HttpResponse.json({ items: [] })));
+  open("/audit?about=tenant");
+  expect(await screen.findByLabelText("About")).toHaveDisplayValue("Tenant");
+});
+
 test("each encryption key says what becomes of it, without revealing a key", async () => {
   server.use(
     http.get(api("/encryption-keys"), () =>

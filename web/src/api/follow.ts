@@ -4,6 +4,7 @@ import type { Alert, AlertCounts, AlertGroupPage, AlertPage } from "./client";
 import { applyDelta } from "./delta";
 import { mergeHead } from "./head";
 import { Live } from "./live";
+import { isReplays } from "./rules";
 import { throttle } from "./throttle";
 
 const refreshGapMs = 1_000;
@@ -14,6 +15,8 @@ const groupsShare = 5;
 const wholeMs = 60_000;
 /** No event announces a delivery: rows whose messages are not delivered yet are read again after so long. */
 const deliveryMs = 5_000;
+/** A replay that raises alerts is noticed by these. */
+const replaysGapMs = 2_000;
 
 /** Only the beginning of a list longer than this is read again as a whole: the rest would need a call for each page. */
 const longPages = 20;
@@ -73,6 +76,10 @@ export function follow(cache: QueryClient): Live {
     },
     () => gapMs,
   );
+  const refreshReplays = throttle(
+    () => cache.invalidateQueries({ predicate: (query) => isReplays(query.queryKey) && !isTrying(query) }),
+    () => replaysGapMs,
+  );
   const live = new Live({
     onAlerts: (counts, ids) => {
       if (counts) cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => ({ ...old, ...counts }));
@@ -81,6 +88,7 @@ export function follow(cache: QueryClient): Live {
       else for (const id of ids) changed?.add(id);
       refresh();
       refreshGroups();
+      refreshReplays();
     },
   });
   return live;

@@ -1,9 +1,10 @@
-import { screen, waitFor } from "@testing-library/react";
+import { act, screen, waitFor } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import { api, open, startWorld } from "../test/world";
 import type { Notification } from "./client";
 import { pollMs } from "./notifications";
+import { ruleKeys } from "./rules";
 
 const { server } = startWorld();
 
@@ -14,14 +15,15 @@ test("a list of deliveries is refreshed however long it is, at no more calls in 
   expect([1, 3, 6, 30].map((count) => pollMs(pages(count, "RETRYING")))).toEqual([2_000, 2_000, 4_000, 20_000]);
 });
 
-test("rules are read again when the status says that one fails, and not with each status", async () => {
+test("rules are read again when the status says that one fails, and not with each status or short backfill", async () => {
   let failing = 0;
+  let backfilling = 0;
   let read = 0;
   server.use(
     http.get(api("/status"), () =>
       HttpResponse.json({
         ...{ replicaId: "a", version: "1", startedAt: "2026-11-21T10:00:00Z", now: "2026-11-21T10:00:00Z" },
-        ...{ ready: true, dependencies: [], rules: { total: 1, enabled: 1, failing, backfilling: 0 } },
+        ...{ ready: true, dependencies: [], rules: { total: 1, enabled: 1, failing, backfilling } },
       }),
     ),
     http.get(api("/rules"), () => {
@@ -35,6 +37,11 @@ test("rules are read again when the status says that one fails, and not with eac
   await again();
   await again();
   expect(read).toBe(1);
+  for (backfilling of [1, 0]) {
+    await act(again);
+    await waitFor(() => expect(cache.isFetching({ queryKey: ruleKeys.all })).toBe(0));
+    expect(read).toBe(1);
+  }
   failing = 1;
   await again();
   await waitFor(() => expect(read).toBe(2));

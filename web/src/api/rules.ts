@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions, useQuery } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import {
   body,
   client,
@@ -43,18 +43,34 @@ export function ruleList() {
 export function useRuleHealth() {
   const { data: status } = useQuery(systemStatus());
   const { total, enabled, failing = 0, backfilling = 0 } = status?.rules ?? {};
+  const backfills = useLasting(backfilling > 0, troublePollMs);
   const rules = useQuery({
     ...ruleList(),
-    refetchInterval: failing + backfilling > 0 ? troublePollMs : healthPollMs,
+    refetchInterval: ({ state }) =>
+      failing > 0 || backfills || state.data?.some(({ health }) => health?.backfillFrom) ? troublePollMs : healthPollMs,
   });
   const { refetch } = rules;
-  const sign = total === undefined ? undefined : [total, enabled, failing, backfilling > 0].join(" ");
+  const sign = total === undefined ? undefined : [total, enabled, failing].join(" ");
   const seen = useRef<string>(undefined);
   useEffect(() => {
     if (sign !== undefined && seen.current !== undefined && seen.current !== sign) void refetch();
     seen.current = sign ?? seen.current;
   }, [sign, refetch]);
   return rules;
+}
+
+/** Whether something has been so for a while. Most backfills end within seconds, and nobody would see them in the list. */
+function useLasting(is: boolean, ms: number): boolean {
+  const [lasts, setLasts] = useState(false);
+  useEffect(() => {
+    if (!is) return;
+    const timer = setTimeout(() => setLasts(true), ms);
+    return () => {
+      clearTimeout(timer);
+      setLasts(false);
+    };
+  }, [is, ms]);
+  return lasts;
 }
 
 /** How many alerts of each rule are open; a rule without one is absent. */
@@ -179,6 +195,9 @@ export function ruleDifference(id: string, version: number, definition: RuleDefi
     refetchOnWindowFocus: false,
   });
 }
+
+/** Whether a query is for the replays of a rule. */
+export const isReplays = ([all, , part]: readonly unknown[]) => all === ruleKeys.all[0] && part === "replays";
 
 /** The newest replays of a rule, and the time before which none may begin. */
 export function ruleReplays(id: string) {

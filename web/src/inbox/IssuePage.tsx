@@ -369,10 +369,10 @@ function Alerts({ of }: { of: IssueKey }) {
                   <td>
                     <StateMark state={alert.state} />
                     {alert.state === "ACKNOWLEDGED" && alert.acknowledgedBy && (
-                      <div className={table.quiet}>by {alert.acknowledgedBy}</div>
+                      <div className={`${table.quiet} ${styles.by}`}>by {alert.acknowledgedBy}</div>
                     )}
                     {alert.state === "RESOLVED" && alert.resolvedBy && (
-                      <div className={table.quiet}>by {alert.resolvedBy}</div>
+                      <div className={`${table.quiet} ${styles.by}`}>by {alert.resolvedBy}</div>
                     )}
                   </td>
                   <td>

@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { beforeEach, expect, test } from "vitest";
 import type { RuleReplay } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, countsOf, open, problem, startWorld, streams } from "../test/world";
 import { evaluated, rangeOf, replayWords } from "./replay";
 
 const { server } = startWorld();
@@ -56,6 +56,15 @@ beforeEach(() => {
 });
 
 const section = async () => within(await screen.findByRole("region", { name: "Replay" }));
+
+test("a replay that was started elsewhere is noticed with the alerts that it raises", async () => {
+  open(address);
+  const replay = await section();
+  await replay.findByRole("button", { name: "Start" });
+  replays = [aReplay()];
+  streams.at(-1)?.tell(countsOf([]), []);
+  await replay.findByText(/^Running: 2 alerts raised/);
+});
 
 test("a replay is previewed, started, followed and cancelled", async () => {
   const { user } = open(address);
