@@ -250,15 +250,16 @@ func TestReadyzNamesWhatIsDown(t *testing.T) {
 	pg, pgURL := newValve(t, w.pgURL)
 	ch, chURL := newValve(t, w.ch.URL)
 	base, _ := w.replica(func(o *app.Options) { o.PostgresURL, o.ClickHouseURL = pgURL, chURL })
+	const noClickHouse, noPostgres = `"clickhouse":"Cannot be reached; the log shows the reason"`, `"postgres":"Cannot be reached; the log shows the reason"`
 	for _, step := range []struct {
 		postgres, clickhouse bool
 		status               int
 		said                 string
 	}{
 		{false, false, http.StatusOK, `{"status":"ready","missing":[]}`},
-		{false, true, http.StatusOK, `{"status":"ready","missing":["clickhouse"]}`},
-		{true, true, http.StatusServiceUnavailable, `{"status":"not ready","missing":["postgres","clickhouse"]}`},
-		{true, false, http.StatusServiceUnavailable, `{"status":"not ready","missing":["postgres"]}`},
+		{false, true, http.StatusOK, `{"status":"ready","missing":["clickhouse"],"reasons":{` + noClickHouse + `}}`},
+		{true, true, http.StatusServiceUnavailable, `{"status":"not ready","missing":["postgres","clickhouse"],"reasons":{` + noClickHouse + `,` + noPostgres + `}}`},
+		{true, false, http.StatusServiceUnavailable, `{"status":"not ready","missing":["postgres"],"reasons":{` + noPostgres + `}}`},
 		{false, false, http.StatusOK, `{"status":"ready","missing":[]}`},
 	} {
 		pg.set(step.postgres)
