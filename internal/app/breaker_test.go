@@ -17,7 +17,7 @@ import (
 // Queries of breakers.
 const (
 	breakers  = `select failures || ' failures, opening ' || openings from webhook_state`
-	pauseOpen = `select (open_until - now() between interval '24 s' and interval '36 s')::text from webhook_state`
+	pauseOpen = `select (open_until - opened_at between interval '24 s' and interval '36 s')::text from webhook_state`
 )
 
 func names(n int) []string {

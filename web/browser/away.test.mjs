@@ -94,9 +94,9 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
       [],
       "its styles came too",
     );
+    // Not that the page was kept: browsers that remember a failed import (Chromium from 148 on) load it again.
     await go(opened, "Rules");
     await opened.getByRole("row", { name: new RegExp(rule.name) }).waitFor(visible);
-    assert.ok(await kept(opened));
   });
 
   test("the pages are there beforehand, unless somebody saves data", async () => {
@@ -246,7 +246,9 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.getByRole("button", { name: "Reload" }).click();
     await reloaded;
     await updated.waitFor(visible);
+    // The update is complete. Browsers that do not remember a failed import need no reload.
     await opened.unroute("**/assets/RulesPage-*.js");
+    await opened.reload();
     await opened.getByRole("row", { name: new RegExp(rule.name) }).waitFor(visible);
   });
 });
