@@ -365,7 +365,7 @@ func TestRuleThatGoesBeforeItsCommit(t *testing.T) {
 	}
 }
 
-// Two rules fail and are tried together by a new process. One is repaired: it comes back, and nobody is notified that
+// Two rules fail and are tried together by a new process. One recovers, and nobody is notified that
 // the other one has.
 func TestOneOfTwoRefusedRulesComesBack(t *testing.T) {
 	s := newScene(t, time.Hour)

@@ -123,7 +123,7 @@ func TestPreviewIsWhatEvaluationRaises(t *testing.T) {
 		got := previews[i]
 		raised, _ := strconv.Atoi(w.column(`select count(*)::text from alert where rule_id = $1`, rule.ID)[0])
 		if got.Truncated || int64(raised) != got.Alerts || got.Notifications != got.Alerts {
-			t.Errorf("rule %d: the preview tells of %d alerts (%d notifications, truncated %v), evaluation raised %d", i, got.Alerts, got.Notifications, got.Truncated, raised)
+			t.Errorf("rule %d: the preview shows %d alerts (%d notifications, truncated %v), evaluation raised %d", i, got.Alerts, got.Notifications, got.Truncated, raised)
 		}
 		var sum int64
 		for _, n := range got.Buckets {
@@ -214,7 +214,7 @@ func TestPreviewOfACountIsWhatEvaluationRaises(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Truncated || raised != got.Alerts || notified != got.Notifications || raised == 0 {
-			t.Errorf("rule %d: the preview tells of %d alerts and %d notifications (truncated %v), evaluation raised %d and %d", i, got.Alerts, got.Notifications, got.Truncated, raised, notified)
+			t.Errorf("rule %d: the preview shows %d alerts and %d notifications (truncated %v), evaluation raised %d and %d", i, got.Alerts, got.Notifications, got.Truncated, raised, notified)
 		}
 		var shown []string
 		for _, a := range got.Newest {

@@ -98,7 +98,7 @@ func TestReplayIsWhatItsPreviewShows(t *testing.T) {
 		}
 		if first.Alerts == 0 || second.Alerts == 0 || second.Matched != told.Alerts || second.Alerts != told.Alerts-told.Existing ||
 			first.Alerts != told.Existing || raised != fmt.Sprint(told.Alerts) || len(told.Newest) != int(min(second.Alerts, 20)) {
-			t.Errorf("rule %d: the preview tells of %d with %d alerts and %d new ones, the replays of %+v and %+v; there are %s alerts",
+			t.Errorf("rule %d: the preview shows %d with %d alerts and %d new ones, the replays of %+v and %+v; there are %s alerts",
 				i, told.Alerts, told.Existing, len(told.Newest), first, second, raised)
 		}
 		w.wantColumn("messages of the first", `select count(*)::text from notification where rule_id = '`+rule.ID.String()+`'`, fmt.Sprint(first.Alerts))

@@ -100,7 +100,7 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	})
 	test(0, []string{"→ rest", "At present the silence Everything of " + adminEmail + " suppresses the messages."}, "--severity", "warning")
 	if out, code := f.command("route", "test", "--url", f.base, "--token", f.token, "--severity", "info"); code != 0 || strings.Contains(out, "silence") {
-		t.Errorf("exit %d, and it speaks of a silence though nobody is notified:\n%s", code, out)
+		t.Errorf("exit %d, and it names a silence, although nobody is notified:\n%s", code, out)
 	}
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.does(0, []string{"~ routing policy", "1 updated"}, "apply", "-f", path)
