@@ -51,6 +51,8 @@ type process struct {
 	end                context.CancelFunc
 	// passes is the number of passes begun.
 	passes int
+	// reading is the clock of the source that the pass under way over each partition has observed, and not committed.
+	reading map[int]int64
 	// asked are the queries about windows since it last read the open alerts.
 	asked []asked
 }
@@ -59,6 +61,16 @@ type process struct {
 func (p *process) disturb(at time.Time) { p.disturbed.Store(at.UnixNano()) }
 
 func (p *process) disturbedAt() time.Time { return time.Unix(0, p.disturbed.Load()) }
+
+// readingNS is the latest clock of the source that a pass which is under way over a partition has observed.
+func (w *world) readingNS(partition int) (latest int64) {
+	for _, p := range w.processes {
+		if !p.dead {
+			latest = max(latest, p.reading[partition])
+		}
+	}
+	return latest
+}
 
 func (p *process) alive() bool { return !p.dead && !p.paused }
 
@@ -74,7 +86,7 @@ func (p *process) random() float64 {
 // start starts a process.
 func (w *world) start() {
 	w.starts++
-	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now(), nextFollow: w.Now(), nextResolve: w.Now()}
+	p := &process{w: w, number: w.starts, name: fmt.Sprintf("p%d", w.starts), nextTick: w.Now(), nextFollow: w.Now(), nextResolve: w.Now(), reading: map[int]int64{}}
 	p.ctx, p.end = context.WithCancel(w.Context)
 	logger := slog.New(slog.DiscardHandler)
 	var err error

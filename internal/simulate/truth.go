@@ -231,11 +231,11 @@ func (t *truth) classify(r *ruleTruth, e *exchange) {
 	d := &r.present().def
 	fromNS := r.eras()[0].fromNS
 	if at, there := t.cursorNS(r.partition); there {
-		fromNS = max(fromNS, at)
+		fromNS = max(fromNS, at, t.w.readingNS(r.partition))
 	}
 	if ahead := t.w.chSkew > 0 || t.w.Now().UnixNano() < t.setBackNS; ahead || lookBack(d) == 0 {
-		// A pass may have read already what it has not committed yet. That matters to a look-back
-		// where ClickHouse's clock, by which it counts, is ahead of the producers'.
+		// Where ClickHouse's clock, by which the look-back counts, is ahead of the producers', what any pass has
+		// observed counts, even one that failed.
 		fromNS = max(fromNS, t.observedNS)
 	}
 	p.inTime = p.inTime || fromNS <= e.startNS+lookBack(d)
