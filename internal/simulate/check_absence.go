@@ -155,7 +155,7 @@ func (t *truth) checkAbsence(b *evaluator.Batch, c *evaluator.Change, r *ruleTru
 		t.w.violate("P1", "rule %s makes the step %s for %q, although %d exchanges are seen of %d", short(r.id), c.Step, a.Count.Group, a.Count.Observed, threshold)
 	case watch == nil || from < e.armedNS || from < watch.sinceNS && from >= t.setBackNS:
 		t.w.violate("P1", "rule %s makes the step %s for %q by a window that begins at %s, and it was armed at %s", short(r.id), c.Step, a.Count.Group, t.w.instant(from), t.w.instant(e.armedNS))
-	case !may && (c.Step != alerts.Remind || e.def.LearnDays == 0): // of a group that is forgotten, an alert stays open
+	case !may && (c.Step != alerts.Remind && c.Step != alerts.Fire || e.def.LearnDays == 0): // of a group that is forgotten, an alert stays open, and a pending one fires
 		t.w.violate("P1", "rule %s makes the step %s for %q, of which nothing is expected", short(r.id), c.Step, a.Count.Group)
 	default:
 		t.w.stats.Absences++
