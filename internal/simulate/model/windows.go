@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/watch"
 	"tocsin/evaluator/window"
@@ -230,15 +231,31 @@ func (s *Server) CountWindows(_ context.Context, windows []window.Query) (window
 			}
 			g.Observed++
 		})
-		for _, name := range names {
-			out[i] = append(out[i], *byName[name])
-		}
-		slices.SortFunc(out[i], func(a, b window.Group) int {
-			return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
-		})
-		out[i] = out[i][:min(len(out[i]), q.Limit)]
+		out[i] = chosen(q, names, byName)
 	}
 	return window.Counted{Server: serverName(server), Groups: out}, nil
+}
+
+// chosen returns the groups that a window wants: those with an open alert first, then the largest of those that
+// reach its bound.
+func chosen(q *window.Query, names []string, byName map[string]*window.Group) []window.Group {
+	open := func(g *window.Group) int {
+		if q.Bound != nil && slices.Contains(q.Open, cursor.Key(g.Group)) {
+			return 1
+		}
+		return 0
+	}
+	var list []window.Group
+	for _, name := range names {
+		g := byName[name]
+		if q.Bound == nil || open(g) == 1 || q.Bound.Reached(alerts.Value{Observed: g.Observed, Volume: g.Volume}) {
+			list = append(list, *g)
+		}
+	}
+	slices.SortFunc(list, func(a, b window.Group) int {
+		return cmp.Or(cmp.Compare(open(&b), open(&a)), cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
+	})
+	return list[:min(len(list), q.Limit)]
 }
 
 // Arrivals counts what ended in each bucket, as one server shows it.
