@@ -14,7 +14,7 @@
 //
 //   - For conditions that use only names, status and error type, one query tallies the
 //     exchanges of all tenants by these, and the process sums what each rule matches
-//     (tally.go). There is one such query for each set of statuses and each class of window
+//     (tally.go, sums.go). There is one such query for each set of statuses and each class of window
 //     lengths, and a few of them are made at once.
 //
 //   - The other conditions are sent to the source, many in one query. It answers each of them
