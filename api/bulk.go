@@ -34,7 +34,7 @@ func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSe
 		return BulkResult{}, err
 	}
 	who := identityOf(ctx)
-	if err := s.checkHold(action, b.HoldUntil); err != nil {
+	if err := s.checkHold(ctx, action, b.HoldUntil); err != nil {
 		return BulkResult{}, err
 	}
 	act := BulkAction{Action: action, Actor: who.Actor, Filter: filter, HoldUntil: b.HoldUntil}
@@ -94,13 +94,18 @@ func bulkResult(id uuid.UUID, done BulkCounts) BulkResult {
 const maxHold = 30 * 24 * time.Hour
 
 // checkHold returns what is wrong with the hold time of an action.
-func (s *server) checkHold(action alerts.Action, until *time.Time) error {
+func (s *server) checkHold(ctx context.Context, action alerts.Action, until *time.Time) error {
 	switch {
 	case until == nil:
 		return nil
 	case action != alerts.Resolve:
 		return invalidField("holdUntil", "not_applicable", "Only a resolved alert can be held — leave it out")
-	case !until.After(s.Now()) || until.After(s.Now().Add(maxHold)):
+	}
+	now, err := s.Clock(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("check hold: %w", err)
+	case !until.After(now) || until.After(now.Add(maxHold)):
 		return invalidField("holdUntil", "out_of_range", "Must be in the future, and at most 30 days from now")
 	}
 	return nil

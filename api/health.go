@@ -24,6 +24,8 @@ type StatusSource interface {
 
 // SystemStatus is the state of a tenant's rules and of the outbox.
 type SystemStatus struct {
+	// Now is the present instant by the clock of the store.
+	Now                 time.Time
 	Rules, EnabledRules int64
 	// FailingRules is the number of enabled rules whose last evaluation failed.
 	FailingRules int64
@@ -223,6 +225,7 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "status is incomplete", slog.Any("error", err))
 		return answer, nil
 	}
+	answer.Now = state.Now.UTC()
 	answer.Rules = &RuleStatus{
 		Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules,
 		Backfilling: state.Backfilling, BackfillFrom: state.BackfillFrom, LookingBack: state.Backfilling, LookingBackTo: state.BackfillFrom,

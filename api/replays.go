@@ -97,7 +97,7 @@ func (s *server) StartReplay(ctx context.Context, req StartReplayRequestObject) 
 	if _, err := oneOf("messages", &[]evaluator.ReplayMessages{b.Messages}, evaluator.ReplayNone, evaluator.ReplayDigest, evaluator.ReplayEach); err != nil {
 		return nil, err
 	}
-	from, to, err := s.replayRange(b.From, b.To)
+	from, to, err := s.replayRange(ctx, b.From, b.To)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (s *server) CancelReplay(ctx context.Context, req CancelReplayRequestObject
 
 // PreviewReplay answers POST /rules/{id}/replays/preview.
 func (s *server) PreviewReplay(ctx context.Context, req PreviewReplayRequestObject) (PreviewReplayResponseObject, error) {
-	from, to, err := s.replayRange(req.Body.From, req.Body.To)
+	from, to, err := s.replayRange(ctx, req.Body.From, req.Body.To)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func BelowFloor(floor time.Time) error {
 }
 
 // replayRange checks a range of start times. The store decides whether it begins late enough.
-func (s *server) replayRange(from, to time.Time) (fromNS, toNS int64, err error) {
+func (s *server) replayRange(ctx context.Context, from, to time.Time) (fromNS, toNS int64, err error) {
 	least, most := time.Unix(0, cursor.MinStartTimeNS), time.Unix(0, cursor.MaxStartTimeNS)
 	switch {
 	case from.Before(least) || from.After(most):
@@ -215,7 +215,12 @@ func (s *server) replayRange(from, to time.Time) (fromNS, toNS int64, err error)
 		return 0, 0, invalidField("to", "out_of_range", "Must be after the beginning")
 	case to.Sub(from) > maxReplaySpan:
 		return 0, 0, invalidField("to", "out_of_range", "Must be at most 366 days after the beginning; replay a longer range in parts")
-	case to.After(s.Now().Add(time.Minute)):
+	}
+	now, err := s.Clock(ctx)
+	switch {
+	case err != nil:
+		return 0, 0, fmt.Errorf("check range: %w", err)
+	case to.After(now.Add(time.Minute)):
 		return 0, 0, invalidField("to", "out_of_range", "Must not be in the future")
 	}
 	return from.UnixNano(), to.UnixNano(), nil

@@ -138,6 +138,9 @@ type Options struct {
 
 	Log *slog.Logger
 	Now func() time.Time
+	// Clock returns the present instant by the clock of the store. What people choose is compared with
+	// it, and not with that of this process: it also decides later.
+	Clock func(ctx context.Context) (time.Time, error)
 
 	// RequestTimeout bounds every call except streams; 15 s by default.
 	RequestTimeout time.Duration
@@ -189,7 +192,7 @@ func (o *Options) validate() error {
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
 		"SlackCaller":   o.Slack != nil && o.SlackCaller == nil,
 		"Authenticator": o.Authenticator == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
-		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
+		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil, "Clock": o.Clock == nil,
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(absent)) {

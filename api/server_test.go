@@ -88,6 +88,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		PublicURL:     "https://tocsin.example",
 		Log:           slog.New(slog.NewJSONHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now:           time.Now,
+		Clock:         func(context.Context) (time.Time, error) { return time.Now(), nil },
 	}
 	for _, f := range change {
 		f(&o)

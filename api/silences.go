@@ -115,7 +115,7 @@ func (s *server) ListSilences(ctx context.Context, req ListSilencesRequestObject
 
 // CreateSilence answers POST /silences.
 func (s *server) CreateSilence(ctx context.Context, req CreateSilenceRequestObject) (CreateSilenceResponseObject, error) {
-	if err := s.checkSilence(req.Body); err != nil {
+	if err := s.checkSilence(ctx, req.Body); err != nil {
 		return nil, err
 	}
 	r, err := s.Silences.Create(ctx, tenantOf(ctx), identityOf(ctx).Actor, *req.Body)
@@ -129,9 +129,13 @@ func (s *server) CreateSilence(ctx context.Context, req CreateSilenceRequestObje
 }
 
 // checkSilence returns what is wrong with a definition. A silence without a start begins now.
-func (s *server) checkSilence(d *silences.Definition) error {
+func (s *server) checkSilence(ctx context.Context, d *silences.Definition) error {
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return fmt.Errorf("check silence: %w", err)
+	}
 	checked := *d
-	if now := s.Now(); checked.StartsAt.Before(now) {
+	if checked.StartsAt.Before(now) {
 		checked.StartsAt = now
 	}
 	return checked.Check(s.validator)
@@ -152,7 +156,7 @@ func (s *server) UpdateSilence(ctx context.Context, req UpdateSilenceRequestObje
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkSilence(req.Body); err != nil {
+	if err := s.checkSilence(ctx, req.Body); err != nil {
 		return nil, err
 	}
 	r, err := s.Silences.Update(ctx, tenantOf(ctx), identityOf(ctx).Actor, SilenceEdit{ID: req.ID, Version: version, Definition: *req.Body})
@@ -173,7 +177,10 @@ func (s *server) EndSilence(ctx context.Context, req EndSilenceRequestObject) (E
 
 // PreviewSilence answers POST /silences/preview.
 func (s *server) PreviewSilence(ctx context.Context, req PreviewSilenceRequestObject) (PreviewSilenceResponseObject, error) {
-	now := s.Now()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("preview silence: %w", err)
+	}
 	end := now.Add(time.Hour)
 	d := silences.Definition{Name: "preview", StartsAt: now, EndsAt: &end, Match: req.Body.Match, Recurrence: req.Body.Recurrence}
 	if err := d.Check(s.validator); err != nil {
@@ -192,7 +199,11 @@ func (s *server) PreviewSilence(ctx context.Context, req PreviewSilenceRequestOb
 		answer.Newest[i] = SilencedAlert{ID: a.AlertID, Title: a.Title, RuleName: a.RuleName, Severity: a.Severity, State: a.State, FiredAt: a.FiredAt.UTC()}
 	}
 	if d.Recurrence != nil {
-		for _, w := range d.Recurrence.Next(now, silencePreviewWindows) {
+		d.EndsAt = req.Body.EndsAt
+		if req.Body.StartsAt != nil {
+			d.StartsAt = *req.Body.StartsAt
+		}
+		for _, w := range d.Windows(now, silencePreviewWindows) {
 			answer.Windows = append(answer.Windows, SilenceWindow{From: w.From.UTC(), Until: w.Until.UTC()})
 		}
 	}

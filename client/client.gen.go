@@ -3459,12 +3459,15 @@ type SilencePreviewAnswer struct {
 	SuppressedAlerts   int64 `json:"suppressedAlerts"`
 	SuppressedMessages int64 `json:"suppressedMessages"`
 
-	// Windows For a recurrence: the current window, if there is one, and the next ones.
+	// Windows For a recurrence: the current window, if there is one, and the next ones, between the start and the end.
 	Windows []SilenceWindow `json:"windows"`
 }
 
 // SilencePreviewRequest defines model for SilencePreviewRequest.
 type SilencePreviewRequest struct {
+	// EndsAt When it ends, for the windows of the recurrence; never by default.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+
 	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
 	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
 	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
@@ -3477,6 +3480,9 @@ type SilencePreviewRequest struct {
 	// zone, and lasts for the given duration, even if clocks change meanwhile. If the time of day is skipped, the
 	// window begins later, by as much as clocks are put forward; if it occurs twice, the window begins the first time.
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
+
+	// StartsAt When it starts, for the windows of the recurrence; now by default.
+	StartsAt *time.Time `json:"startsAt,omitempty"`
 }
 
 // SilenceRecurrence Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
@@ -3570,7 +3576,9 @@ type Status struct {
 	// comparison, and while Postgres cannot be reached.
 	Completeness *CompletenessStatus `json:"completeness,omitempty"`
 	Dependencies []Dependency        `json:"dependencies"`
-	Now          time.Time           `json:"now"`
+
+	// Now The present instant by the clock of Postgres, which decides about silences and other times that people choose. While Postgres is away, by the clock of the replica.
+	Now time.Time `json:"now"`
 
 	// Outbox Messages that are not settled yet. Absent while Postgres cannot be reached.
 	Outbox *OutboxStatus `json:"outbox,omitempty"`

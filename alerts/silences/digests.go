@@ -9,6 +9,9 @@ type DigestPlan struct {
 	From time.Time
 	// At is nil if no digest is due.
 	At *time.Time
+	// Since is when the window that ends at At began, if an edit within the window has changed the
+	// definition, which cannot say it any more. Otherwise nil, or before From.
+	Since *time.Time
 }
 
 // PlanDigests returns the plan of a silence after a change at an instant, which may also be its
@@ -26,6 +29,12 @@ func (c *Compiled) PlanDigests(was *Compiled, planned DigestPlan, now time.Time)
 	var before Standing
 	if was != nil {
 		before = was.At(now)
+	}
+	if before.State == Active {
+		plan.Since = &before.From
+		if since := planned.since(); since != nil && since.Before(before.From) {
+			plan.Since = since
+		}
 	}
 	if planned.At == nil {
 		from := now
@@ -49,14 +58,26 @@ func (c *Compiled) PlanDigests(was *Compiled, planned DigestPlan, now time.Time)
 	return plan
 }
 
-// DigestedFrom returns from when on a silence was in force, for digests that are due at an instant and
-// list what it suppressed from another one on. Those of a later window also list what was suppressed
-// between it and the window before; the silence was in force from the beginning of the later one.
-func (c *Compiled) DigestedFrom(from, until time.Time) time.Time {
-	if last := c.At(until.Add(-time.Microsecond)); last.State == Active && last.From.After(from) {
+// since returns when the window of the next digests began, if only the plan knows it. One of a window
+// before, which an earlier program has left, does not count.
+func (p *DigestPlan) since() *time.Time {
+	if p.At == nil || p.Since == nil || p.Since.Before(p.From) {
+		return nil
+	}
+	return p.Since
+}
+
+// DigestedFrom returns from when on a silence was in force, for digests that are due. Those of a
+// window after the first also list what was suppressed between it and the window before; the silence
+// was in force from the beginning of the later one.
+func (c *Compiled) DigestedFrom(due DigestPlan) time.Time {
+	if since := due.since(); since != nil {
+		return *since
+	}
+	if last := c.At(due.At.Add(-time.Microsecond)); last.State == Active && last.From.After(due.From) {
 		return last.From
 	}
-	return from
+	return due.From
 }
 
 // AfterDigests returns the plan after the digests that were due at an instant are written.

@@ -37,26 +37,6 @@ func (r *Recurrence) timeOfDay() (hour, minute int, ok bool) {
 	return t.Hour(), t.Minute(), err == nil && len(r.From) == len("15:04")
 }
 
-// Next returns the window that contains an instant, if there is one, and the windows after it, up
-// to a number of windows. A recurrence that is not valid has no windows.
-func (r *Recurrence) Next(at time.Time, windows int) []Standing {
-	zone, err := r.zone()
-	if _, _, ok := r.timeOfDay(); err != nil || !ok || len(r.Weekdays) == 0 {
-		return nil
-	}
-	var list []Standing
-	for range windows {
-		from, until := r.window(at, zone)
-		state := Upcoming
-		if !from.After(at) {
-			state = Active
-		}
-		list = append(list, Standing{state, from, until})
-		at = until
-	}
-	return list
-}
-
 // window returns the window that contains an instant or, if none does, the next one. Windows
 // without a pause between them are one window, for up to two weeks.
 func (r *Recurrence) window(at time.Time, zone *time.Location) (from, until time.Time) {

@@ -188,6 +188,24 @@ func (c *Compiled) At(at time.Time) Standing {
 	return Standing{Active, from, until}
 }
 
+// Windows returns the window in force at an instant, if there is one, and those after it, up to a
+// number of windows. A definition that cannot be used has none.
+func (d *Definition) Windows(at time.Time, most int) (windows []Standing) {
+	c, err := Compile(&Silence{Definition: *d})
+	if err != nil {
+		return nil
+	}
+	for len(windows) < most {
+		next := c.At(at)
+		if next.State == Past {
+			break
+		}
+		windows = append(windows, next)
+		at = next.Until
+	}
+	return windows
+}
+
 // Recurs reports whether an instant is in a window of the recurrence, regardless of the silence's
 // start and end.
 func (c *Compiled) Recurs(at time.Time) bool {

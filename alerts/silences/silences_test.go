@@ -162,6 +162,32 @@ func TestSilenceIsInForceBetweenItsEnds(t *testing.T) {
 }
 
 // TestTheFirstThatWasMadeIsNamed checks that of several silences always the same one is named.
+// TestWindowsAreBetweenStartAndEnd lists the windows of a recurrence over a change of clocks.
+func TestWindowsAreBetweenStartAndEnd(t *testing.T) {
+	t.Parallel()
+	ends := instant(t, "2027-03-29T00:00:00Z")
+	d := silences.Definition{
+		Match: everything(), StartsAt: instant(t, "2027-03-27T22:00:00Z"), EndsAt: &ends,
+		Recurrence: &silences.Recurrence{TimeZone: "Europe/Berlin", Weekdays: rules.Weekdays(), From: "22:00", DurationMinutes: 480},
+	}
+	windows := d.Windows(instant(t, "2026-11-26T12:00:00Z"), 5)
+	want := [][2]string{{"2027-03-27T22:00:00Z", "2027-03-28T05:00:00Z"}, {"2027-03-28T20:00:00Z", "2027-03-29T00:00:00Z"}}
+	if len(windows) != len(want) {
+		t.Fatalf("%+v, want %v", windows, want)
+	}
+	for i, w := range windows {
+		if !w.From.Equal(instant(t, want[i][0])) || !w.Until.Equal(instant(t, want[i][1])) {
+			t.Errorf("window %d is %s to %s, want %v", i, w.From.UTC(), w.Until.UTC(), want[i])
+		}
+	}
+	if d.EndsAt = nil; len(d.Windows(ends, 3)) != 3 {
+		t.Errorf("without an end: %+v", d.Windows(ends, 3))
+	}
+	if before := instant(t, "2027-03-27T21:30:00Z"); len((&silences.Definition{Match: everything(), StartsAt: d.StartsAt, EndsAt: &before, Recurrence: d.Recurrence}).Windows(before.Add(-time.Hour), 3)) != 0 {
+		t.Error("windows of what ends before it starts")
+	}
+}
+
 func TestTheFirstThatWasMadeIsNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_795_244_520, 0)

@@ -84,7 +84,7 @@ func (a *silenceAdd) Run(ctx context.Context, out io.Writer) error {
 }
 
 func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponses, d *api.SilenceDefinition, out io.Writer) error {
-	preview, err := server.PreviewSilenceWithResponse(ctx, api.SilencePreviewRequest{Match: d.Match, Recurrence: d.Recurrence})
+	preview, err := server.PreviewSilenceWithResponse(ctx, api.SilencePreviewRequest{Match: d.Match, Recurrence: d.Recurrence, StartsAt: d.StartsAt, EndsAt: d.EndsAt})
 	if err := answered(preview, err); err != nil {
 		return fmt.Errorf("preview silence: %w", a.byFlag(err))
 	}

@@ -332,7 +332,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	silences.TakesDigests = a.receivers.TakesDigests
 	o.Rules, o.Webhooks, o.Silences, o.Routing = db.Rules(), webhooks{db.Webhooks(), a.dispatchers}, silences, db.Routing()
 	o.Inbox, o.Handling, o.Bulk, o.Reading, o.Folder, o.Issues, o.Activity, o.Missed = inbox, inbox, inbox, inbox, inbox, inbox, inbox, inbox
-	o.Teams, o.Views = db.Teams(), db.Views()
+	o.Teams, o.Views, o.Clock = db.Teams(), db.Views(), db.Clock
 	o.InboxStates, o.Notifications, o.Status, o.Past = db.InboxStates(a.options.Clock), record, record, a.samples
 	o.Previewer = &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock}
 	o.Exchanges, o.Explainer, o.Texts, o.Renderer, o.ExchangeURL = source, db.Rules(), texts, a.renderer, a.renderer.ExchangeURL

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -8,9 +9,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts/silences"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/evaluator/outage"
+	"tocsin/internal/access"
+	"tocsin/internal/app"
 	"tocsin/rules"
 )
 
@@ -146,4 +150,35 @@ func TestNoWatermarkFollowsACursorThatIsAhead(t *testing.T) {
 	w.tick()
 	w.wantColumn("alerts", alertIDs, "new")
 	w.wantColumn("watermarks in the future", `select rule_id::text from rule_state where swept_before_ns > extract(epoch from now()) * 1e9`)
+}
+
+// TestPostgresClockDecidesAboutTimesOfPeople sets the clocks of two replicas a minute ahead and a minute
+// behind: what people choose is neither refused nor accepted by them.
+func TestPostgresClockDecidesAboutTimesOfPeople(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"ahead": time.Minute, "behind": -time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			base, _ := w.guarded(func(o *app.Options) {
+				o.Roles = []app.Role{app.RoleAPI}
+				o.Clock = func() time.Time { return time.Now().Add(off) }
+			})
+			operator := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("operator", access.Operator)
+			status := operator.must(http.StatusOK, http.MethodGet, "/status", nil)
+			if now, err := time.Parse(time.RFC3339, status.text("now")); err != nil || time.Since(now).Abs() > 30*time.Second {
+				t.Errorf("the clock is %s, %v", status.text("now"), err)
+			}
+			in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339Nano) }
+			silence := func(ends time.Duration) map[string]any {
+				return map[string]any{"name": ends.String(), "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": in(ends)}
+			}
+			operator.must(http.StatusCreated, http.MethodPost, "/silences", silence(30*time.Second))
+			operator.must(http.StatusCreated, http.MethodPost, "/silences", silence(silences.MaxLength-30*time.Second))
+			operator.must(http.StatusBadRequest, http.MethodPost, "/silences", silence(silences.MaxLength+30*time.Second))
+			made := operator.must(http.StatusCreated, http.MethodPost, "/silences", silence(time.Hour))
+			w.exec(`update silence set starts_at = starts_at - interval '1 hour'`)
+			operator.must(http.StatusBadRequest, http.MethodPut, "/silences/"+made.text("id"), silence(-30*time.Second), "If-Match", `"1"`)
+		})
+	}
 }

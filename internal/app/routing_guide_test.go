@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,6 +29,8 @@ teams:
 		language string
 		// tests are those of each file, in order.
 		tests [][]test
+		// prints is the file with which the guide shows what a command prints.
+		prints int
 	}{{"routing.md", "yaml", [][]test{
 		{
 			{"--severity warning --label team=erp", "erp-team", ""},
@@ -51,7 +55,7 @@ teams:
 		{
 			{"--severity warning --application sap-gateway", "erp-team", "after 30 min without acknowledgement: pager"},
 		},
-	}}} {
+	}, 1}} {
 		examples := fences(t, "../../docs/"+guide.page, guide.language)
 		if len(examples) != len(guide.tests) {
 			t.Fatalf("%s has %d files, and %d are tested", guide.page, len(examples), len(guide.tests))
@@ -63,6 +67,13 @@ teams:
 			// A webhook of the same name is there, and its kind cannot change.
 			example = strings.ReplaceAll(example, "kind: slack\n    url: { env: SLACK_ERP_URL }", "kind: generic\n    url: https://erp.example/hook")
 			f.does(0, nil, "apply", "-f", f.write("example.yaml", example))
+			if i == guide.prints {
+				command, shown := printed(t, "../../docs/"+guide.page)
+				out, code := f.command(append([]string{command[1], command[2], "--url", f.base, "--token", f.token}, command[3:]...)...)
+				if out = trailing.ReplaceAllString(out, ""); code != 0 || out != shown {
+					t.Errorf("%s: exit %d, prints\n%s\nand %s shows\n%s", command, code, out, guide.page, shown)
+				}
+			}
 			for _, try := range guide.tests[i] {
 				args := []string{"test", "--url", f.base, "--token", f.token, "--expect", try.expect}
 				for word := range strings.FieldsSeq(try.args) {
@@ -74,4 +85,30 @@ teams:
 			}
 		}
 	}
+}
+
+// trailing is the space at the end of lines, which pages do not have.
+var trailing = regexp.MustCompile(`(?m) +$`)
+
+// printed returns a command of a page, and what it prints according to the page.
+func printed(t *testing.T, path string) (command []string, shown string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, after, there := strings.Cut(string(page), "The command about staging prints:\n\n```\n"); there {
+		shown, _, _ = strings.Cut(after, "```")
+	}
+	for _, block := range fences(t, path, "sh") {
+		for line := range strings.Lines(block) {
+			if strings.HasPrefix(line, "tocsin route test") && strings.Contains(line, "staging") {
+				command = words(strings.TrimSpace(line))
+			}
+		}
+	}
+	if command == nil || shown == "" {
+		t.Fatalf("%s shows neither a command about staging nor what it prints", path)
+	}
+	return command, shown
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tocsin/alerts"
 	"tocsin/internal/access"
 	"tocsin/internal/app"
@@ -81,5 +83,30 @@ func TestASilenceSuppressesMessagesAndNoAlerts(t *testing.T) {
 	w.deliverAll()
 	if got, want := l.types("/all"), []string{"fired", "resolved", "fired", "fired", "resolved", "reopened"}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
+	}
+}
+
+// TestThePreviewListsTheWindowsOfTheSilence has a recurrence that starts in many years, at a change of
+// clocks, and ends within its second window.
+func TestThePreviewListsTheWindowsOfTheSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	viewer := newCaller(t, base).signIn(adminEmail, adminPassword).withToken("viewer", access.Viewer)
+	windows := func(ends string) any {
+		return viewer.must(http.StatusOK, http.MethodPost, "/silences/preview", map[string]any{
+			"match": map[string]any{"severities": []string{"INFO"}}, "startsAt": "2099-03-28T12:00:00Z", "endsAt": ends,
+			"recurrence": map[string]any{"timeZone": "Europe/Berlin", "weekdays": []string{"SAT", "SUN"}, "from": "22:00", "durationMinutes": 480},
+		}).body["windows"]
+	}
+	want := []any{
+		map[string]any{"from": "2099-03-28T21:00:00Z", "until": "2099-03-29T05:00:00Z"},
+		map[string]any{"from": "2099-03-29T20:00:00Z", "until": "2099-03-30T00:00:00Z"},
+	}
+	if diff := cmp.Diff(any(want), windows("2099-03-30T00:00:00Z")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(any([]any{}), windows("2099-03-28T20:00:00Z")); diff != "" {
+		t.Errorf("it ends before its first window:\n%s", diff)
 	}
 }

@@ -337,7 +337,7 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("count rules: %w", err)
 	}
-	status := api.SystemStatus{Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing}
+	status := api.SystemStatus{Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing, Now: counts.Now}
 	if err := s.addProgress(ctx, tenant, &status); err != nil {
 		return api.SystemStatus{}, err
 	}

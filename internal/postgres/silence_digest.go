@@ -98,7 +98,7 @@ func writeSilenceDigests(ctx context.Context, q *pgq.Queries, row *pgq.Silence, 
 	s := silenceOf(row)
 	// A silence that cannot be used suppresses nothing: it needs no further digests.
 	if c, err := silences.Compile(&s); err == nil {
-		p.SilencedFrom, plan = c.DigestedFrom(from, until), c.AfterDigests(until)
+		p.SilencedFrom, plan = c.DigestedFrom(silences.DigestPlan{From: from, At: &until, Since: row.DigestSince}), c.AfterDigests(until)
 	}
 	for _, w := range about {
 		if !takes(w.Preset) {
@@ -130,7 +130,7 @@ func silenceDigestID(silence, webhook uuid.UUID, ended time.Time) uuid.UUID {
 }
 
 func planSilenceDigests(ctx context.Context, q *pgq.Queries, id uuid.UUID, plan silences.DigestPlan) error {
-	p := pgq.SilenceDigestPlanParams{SilenceID: id, DigestAt: plan.At}
+	p := pgq.SilenceDigestPlanParams{SilenceID: id, DigestAt: plan.At, DigestSince: plan.Since}
 	if !plan.From.IsZero() {
 		p.DigestFrom = &plan.From
 	}
@@ -155,7 +155,7 @@ func replanSilenceDigests(ctx context.Context, q *pgq.Queries, was, is *pgq.Sile
 		if compiled, err := silences.Compile(&b); err == nil {
 			before = compiled
 		}
-		if planned.At = was.DigestAt; was.DigestFrom != nil {
+		if planned.At, planned.Since = was.DigestAt, was.DigestSince; was.DigestFrom != nil {
 			planned.From = *was.DigestFrom
 		}
 	}

@@ -31,6 +31,15 @@ type Silences struct {
 	TakesDigests func(preset string) bool
 }
 
+// Clock returns the present instant by Postgres's clock.
+func (db *DB) Clock(ctx context.Context) (time.Time, error) {
+	now, err := db.queries.SilenceClock(ctx)
+	if err != nil {
+		return now, fmt.Errorf("read clock: %w", err)
+	}
+	return now, nil
+}
+
 // Silences returns the API's store of silences.
 func (db *DB) Silences() *Silences {
 	return &Silences{db: db, TakesDigests: func(string) bool { return true }}

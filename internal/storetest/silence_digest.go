@@ -111,9 +111,10 @@ func silenceDigestEnded(l *law) {
 func silenceDigestRecurs(l *law) {
 	const day = 24 * time.Hour
 	d := l.digesting("every day")
+	began := l.now.UTC().Add(-10 * time.Minute).Truncate(time.Minute)
 	ends := l.now.Add(10 * day)
 	d.EndsAt = &ends
-	d.Recurrence = &silences.Recurrence{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: l.now.UTC().Add(-10 * time.Minute).Format("15:04"), DurationMinutes: 60}
+	d.Recurrence = &silences.Recurrence{TimeZone: "UTC", Weekdays: rules.Weekdays(), From: began.Format("15:04"), DurationMinutes: 60}
 	id := l.createSilence(d)
 	first := l.suppressed(id)
 	l.digests("within the first window", 0)
@@ -128,6 +129,22 @@ func silenceDigestRecurs(l *law) {
 	l.equal("in force for", about.Until.Sub(about.From), time.Hour) // not since the end of the window before
 	l.Advance(day)
 	l.digests("within the fifth window", 0)
+
+	// Within the window, an edit moves its beginning, and another one puts the silence out of force.
+	third := l.suppressed(id)
+	l.hold("a")
+	elsewhen := func(after time.Duration) {
+		r := *d.Recurrence
+		r.From = l.now.UTC().Add(after).Format("15:04")
+		d.Recurrence = &r
+		l.must(l.UpdateSilence(id, d))
+	}
+	elsewhen(-2 * time.Minute)
+	fourth := l.suppressed(id)
+	l.hold("a")
+	elsewhen(3 * time.Hour)
+	l.digests("put out of force within the fifth window", 1)
+	l.equal("in force since", l.lists(id, third, fourth).Silence.From.UTC(), began.Add(l.now.Sub(began).Truncate(day)))
 }
 
 func silenceDigestSwitched(l *law) {

@@ -640,7 +640,8 @@ func (q *Queries) StatusProgress(ctx context.Context, tenantID string) ([]Status
 const statusRules = `-- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,
-       count(*) filter (where r.enabled and p.problem is not null) as failing
+       count(*) filter (where r.enabled and p.problem is not null) as failing,
+       clock_timestamp()::timestamptz as now
 from rule r join rule_progress p using (rule_id)
 where r.tenant_id = $1 and r.deleted_at is null
 `
@@ -649,11 +650,17 @@ type StatusRulesRow struct {
 	Rules   int64
 	Enabled int64
 	Failing int64
+	Now     time.Time
 }
 
 func (q *Queries) StatusRules(ctx context.Context, tenantID string) (StatusRulesRow, error) {
 	row := q.db.QueryRow(ctx, statusRules, tenantID)
 	var i StatusRulesRow
-	err := row.Scan(&i.Rules, &i.Enabled, &i.Failing)
+	err := row.Scan(
+		&i.Rules,
+		&i.Enabled,
+		&i.Failing,
+		&i.Now,
+	)
 	return i, err
 }

@@ -592,24 +592,25 @@ type SignInLink struct {
 }
 
 type Silence struct {
-	SilenceID  uuid.UUID
-	TenantID   string
-	Name       string
-	Reason     string
-	Match      []byte
-	StartsAt   time.Time
-	EndsAt     *time.Time
-	Recurrence []byte
-	Version    int64
-	CreatedAt  time.Time
-	CreatedBy  string
-	UpdatedAt  time.Time
-	UpdatedBy  string
-	EndedAt    *time.Time
-	EndedBy    string
-	Digest     bool
-	DigestFrom *time.Time
-	DigestAt   *time.Time
+	SilenceID   uuid.UUID
+	TenantID    string
+	Name        string
+	Reason      string
+	Match       []byte
+	StartsAt    time.Time
+	EndsAt      *time.Time
+	Recurrence  []byte
+	Version     int64
+	CreatedAt   time.Time
+	CreatedBy   string
+	UpdatedAt   time.Time
+	UpdatedBy   string
+	EndedAt     *time.Time
+	EndedBy     string
+	Digest      bool
+	DigestFrom  *time.Time
+	DigestAt    *time.Time
+	DigestSince *time.Time
 }
 
 type SlackMessage struct {

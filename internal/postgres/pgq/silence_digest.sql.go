@@ -59,7 +59,7 @@ func (q *Queries) SilenceDigestDue(ctx context.Context, arg SilenceDigestDuePara
 }
 
 const silenceDigestLock = `-- name: SilenceDigestLock :one
-select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at from silence
+select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since from silence
 where silence_id = $1 and digest_at is not null and digest_at <= coalesce($2::timestamptz, clock_timestamp())
 for update
 `
@@ -93,24 +93,32 @@ func (q *Queries) SilenceDigestLock(ctx context.Context, arg SilenceDigestLockPa
 		&i.Digest,
 		&i.DigestFrom,
 		&i.DigestAt,
+		&i.DigestSince,
 	)
 	return i, err
 }
 
 const silenceDigestPlan = `-- name: SilenceDigestPlan :exec
-update silence set digest_from = $1::timestamptz, digest_at = $2::timestamptz
-where silence_id = $3
+update silence
+set digest_from = $1::timestamptz, digest_at = $2::timestamptz, digest_since = $3::timestamptz
+where silence_id = $4
 `
 
 type SilenceDigestPlanParams struct {
-	DigestFrom *time.Time
-	DigestAt   *time.Time
-	SilenceID  uuid.UUID
+	DigestFrom  *time.Time
+	DigestAt    *time.Time
+	DigestSince *time.Time
+	SilenceID   uuid.UUID
 }
 
 // Stores what the next digests of a silence list, and when they are due; null if never.
 func (q *Queries) SilenceDigestPlan(ctx context.Context, arg SilenceDigestPlanParams) error {
-	_, err := q.db.Exec(ctx, silenceDigestPlan, arg.DigestFrom, arg.DigestAt, arg.SilenceID)
+	_, err := q.db.Exec(ctx, silenceDigestPlan,
+		arg.DigestFrom,
+		arg.DigestAt,
+		arg.DigestSince,
+		arg.SilenceID,
+	)
 	return err
 }
 

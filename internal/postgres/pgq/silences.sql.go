@@ -121,7 +121,7 @@ const silenceEnd = `-- name: SilenceEnd :one
 update silence
 set ended_at = clock_timestamp(), ended_by = $1, version = version + 1, updated_at = clock_timestamp(), updated_by = $1
 where silence_id = $2
-returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at
+returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since
 `
 
 type SilenceEndParams struct {
@@ -151,12 +151,13 @@ func (q *Queries) SilenceEnd(ctx context.Context, arg SilenceEndParams) (Silence
 		&i.Digest,
 		&i.DigestFrom,
 		&i.DigestAt,
+		&i.DigestSince,
 	)
 	return i, err
 }
 
 const silenceGet = `-- name: SilenceGet :one
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now,
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, s.digest_since, clock_timestamp()::timestamptz as now,
        (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
        (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s where s.tenant_id = $1 and s.silence_id = $2
@@ -196,6 +197,7 @@ func (q *Queries) SilenceGet(ctx context.Context, arg SilenceGetParams) (Silence
 		&i.Silence.Digest,
 		&i.Silence.DigestFrom,
 		&i.Silence.DigestAt,
+		&i.Silence.DigestSince,
 		&i.Now,
 		&i.Suppressed,
 		&i.Digests,
@@ -206,7 +208,7 @@ func (q *Queries) SilenceGet(ctx context.Context, arg SilenceGetParams) (Silence
 const silenceInsert = `-- name: SilenceInsert :one
 insert into silence (silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, digest, created_by, updated_by)
 values ($1, $2, $3, $4, $5, greatest($6::timestamptz, clock_timestamp()), $7, $8, $9, $10, $10)
-returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at
+returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since
 `
 
 type SilenceInsertParams struct {
@@ -256,12 +258,13 @@ func (q *Queries) SilenceInsert(ctx context.Context, arg SilenceInsertParams) (S
 		&i.Digest,
 		&i.DigestFrom,
 		&i.DigestAt,
+		&i.DigestSince,
 	)
 	return i, err
 }
 
 const silenceLock = `-- name: SilenceLock :one
-select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at from silence where tenant_id = $1 and silence_id = $2
+select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since from silence where tenant_id = $1 and silence_id = $2
 for update
 `
 
@@ -292,6 +295,7 @@ func (q *Queries) SilenceLock(ctx context.Context, arg SilenceLockParams) (Silen
 		&i.Digest,
 		&i.DigestFrom,
 		&i.DigestAt,
+		&i.DigestSince,
 	)
 	return i, err
 }
@@ -423,7 +427,7 @@ set name = $1, reason = $2, match = $3, ends_at = $4, recurrence = $5, digest = 
     starts_at = case when starts_at <= clock_timestamp() then starts_at else greatest($7::timestamptz, clock_timestamp()) end,
     version = version + 1, updated_at = clock_timestamp(), updated_by = $8
 where silence_id = $9
-returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at
+returning silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since
 `
 
 type SilenceUpdateParams struct {
@@ -471,12 +475,13 @@ func (q *Queries) SilenceUpdate(ctx context.Context, arg SilenceUpdateParams) (S
 		&i.Digest,
 		&i.DigestFrom,
 		&i.DigestAt,
+		&i.DigestSince,
 	)
 	return i, err
 }
 
 const silencesByID = `-- name: SilencesByID :many
-select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at from silence where silence_id = any($1::uuid[])
+select silence_id, tenant_id, name, reason, match, starts_at, ends_at, recurrence, version, created_at, created_by, updated_at, updated_by, ended_at, ended_by, digest, digest_from, digest_at, digest_since from silence where silence_id = any($1::uuid[])
 `
 
 func (q *Queries) SilencesByID(ctx context.Context, silenceIds []uuid.UUID) ([]Silence, error) {
@@ -507,6 +512,7 @@ func (q *Queries) SilencesByID(ctx context.Context, silenceIds []uuid.UUID) ([]S
 			&i.Digest,
 			&i.DigestFrom,
 			&i.DigestAt,
+			&i.DigestSince,
 		); err != nil {
 			return nil, err
 		}
@@ -535,7 +541,7 @@ func (q *Queries) SilencesHold(ctx context.Context, tenantID string) (int32, err
 }
 
 const silencesLive = `-- name: SilencesLive :many
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, s.digest_since, clock_timestamp()::timestamptz as now
 from silence s
 where s.tenant_id = any(array(select distinct a.tenant_id from alert a where a.alert_id = any($1::uuid[]))) and s.ended_at is null and s.starts_at <= clock_timestamp()
   and (s.ends_at is null or s.ends_at > clock_timestamp())
@@ -580,6 +586,7 @@ func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]Sil
 			&i.Silence.Digest,
 			&i.Silence.DigestFrom,
 			&i.Silence.DigestAt,
+			&i.Silence.DigestSince,
 			&i.Now,
 		); err != nil {
 			return nil, err
@@ -593,7 +600,7 @@ func (q *Queries) SilencesLive(ctx context.Context, alertIds []uuid.UUID) ([]Sil
 }
 
 const silencesOpen = `-- name: SilencesOpen :many
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now,
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, s.digest_since, clock_timestamp()::timestamptz as now,
        (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
        (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s
@@ -643,6 +650,7 @@ func (q *Queries) SilencesOpen(ctx context.Context, arg SilencesOpenParams) ([]S
 			&i.Silence.Digest,
 			&i.Silence.DigestFrom,
 			&i.Silence.DigestAt,
+			&i.Silence.DigestSince,
 			&i.Now,
 			&i.Suppressed,
 			&i.Digests,
@@ -675,7 +683,7 @@ func (q *Queries) SilencesOpenCount(ctx context.Context, arg SilencesOpenCountPa
 }
 
 const silencesPast = `-- name: SilencesPast :many
-select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, clock_timestamp()::timestamptz as now,
+select s.silence_id, s.tenant_id, s.name, s.reason, s.match, s.starts_at, s.ends_at, s.recurrence, s.version, s.created_at, s.created_by, s.updated_at, s.updated_by, s.ended_at, s.ended_by, s.digest, s.digest_from, s.digest_at, s.digest_since, clock_timestamp()::timestamptz as now,
        (select count(*) from settlement t where t.silence_id = s.silence_id) as suppressed,
        (select count(*) from digest d where d.silence_id = s.silence_id) as digests
 from silence s
@@ -727,6 +735,7 @@ func (q *Queries) SilencesPast(ctx context.Context, arg SilencesPastParams) ([]S
 			&i.Silence.Digest,
 			&i.Silence.DigestFrom,
 			&i.Silence.DigestAt,
+			&i.Silence.DigestSince,
 			&i.Now,
 			&i.Suppressed,
 			&i.Digests,

@@ -112,7 +112,8 @@ group by day.since, floor(recent.step);
 -- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,
-       count(*) filter (where r.enabled and p.problem is not null) as failing
+       count(*) filter (where r.enabled and p.problem is not null) as failing,
+       clock_timestamp()::timestamptz as now
 from rule r join rule_progress p using (rule_id)
 where r.tenant_id = @tenant_id and r.deleted_at is null;
 

@@ -66,5 +66,6 @@ select webhook_id from waiting where quiet_until is null;
 
 -- name: SilenceDigestPlan :exec
 -- Stores what the next digests of a silence list, and when they are due; null if never.
-update silence set digest_from = sqlc.narg(digest_from)::timestamptz, digest_at = sqlc.narg(digest_at)::timestamptz
+update silence
+set digest_from = sqlc.narg(digest_from)::timestamptz, digest_at = sqlc.narg(digest_at)::timestamptz, digest_since = sqlc.narg(digest_since)::timestamptz
 where silence_id = @silence_id;

@@ -66,7 +66,7 @@ func (db *Postgres) digestSilence(id uuid.UUID, now time.Time, due map[uuid.UUID
 	inForce := from
 	plan := silences.DigestPlan{From: until}
 	if c, err := silences.Compile(&s.Silence); err == nil {
-		inForce = c.DigestedFrom(from, until)
+		inForce = c.DigestedFrom(s.Digests)
 		if db.has(SilenceDigestsRecur) {
 			plan = c.AfterDigests(until)
 		}

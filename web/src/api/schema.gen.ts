@@ -4436,12 +4436,22 @@ export interface components {
             suppressedAlerts: number;
             /** Format: int64 */
             suppressedMessages: number;
-            /** @description For a recurrence: the current window, if there is one, and the next ones. */
+            /** @description For a recurrence: the current window, if there is one, and the next ones, between the start and the end. */
             windows: components["schemas"]["SilenceWindow"][];
         };
         SilencePreviewRequest: {
+            /**
+             * Format: date-time
+             * @description When it ends, for the windows of the recurrence; never by default.
+             */
+            endsAt?: string;
             match: components["schemas"]["AlertMatch"];
             recurrence?: components["schemas"]["SilenceRecurrence"];
+            /**
+             * Format: date-time
+             * @description When it starts, for the windows of the recurrence; now by default.
+             */
+            startsAt?: string;
         };
         /**
          * @description Windows in which a silence is in force. Each begins at a time of day on some weekdays, by the clocks of the time
@@ -4510,7 +4520,10 @@ export interface components {
         Status: {
             completeness?: components["schemas"]["CompletenessStatus"];
             dependencies: components["schemas"]["Dependency"][];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description The present instant by the clock of Postgres, which decides about silences and other times that people choose. While Postgres is away, by the clock of the replica.
+             */
             now: string;
             outbox?: components["schemas"]["OutboxStatus"];
             /** @description Absent while Postgres cannot be reached. */

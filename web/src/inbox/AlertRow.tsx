@@ -1,13 +1,13 @@
 import { Link } from "@tanstack/react-router";
 import type { Alert } from "../api/client";
 import { ClockTime } from "../ui/Instant";
-import { IconPerson } from "../ui/icons";
 import { StateMark } from "../ui/marks";
 import styles from "./AlertRow.module.css";
 import { AssignedTo } from "./Assignee";
 import { DeliveryMark } from "./DeliveryMark";
 import { headline, place } from "./headline";
 import { latenessWord } from "./lateness";
+import { MineMark } from "./MineMark";
 import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
 import { SnoozedMark } from "./Snooze";
@@ -27,12 +27,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
       {alert.unread && <span className="visually-hidden">Unread. </span>}
       <b>{first}</b>
       {second && ` · ${second}`}
-      {alert.mine && (
-        <span className={styles.mine} title="Assigned to you, or its rule is for you or your team">
-          <IconPerson size={13} stroke={2} aria-hidden="true" />
-          <span className="visually-hidden"> yours</span>
-        </span>
-      )}
+      <MineMark of={alert} />
     </>
   );
   const lateness = latenessWord(alert);

@@ -12,6 +12,7 @@ import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
 import { issueSearch } from "./issue";
+import { MineMark } from "./MineMark";
 import { Owner } from "./Owner";
 import { frameOf, type RowLook, RowParts } from "./RowParts";
 
@@ -33,6 +34,7 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
     <>
       <b>{byRule ? groupTitle(group) : first}</b>
       {!byRule && second && ` · ${second}`}
+      <MineMark of={newest} />
     </>
   );
   const times = (

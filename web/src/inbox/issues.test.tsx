@@ -48,6 +48,19 @@ test("a folded row has the highest severity of its alerts, by which issues are o
   expect(within(issue).getByText("CRIT")).toBeVisible();
 });
 
+test("folded and single rows say that an alert is the reader's", async () => {
+  world.alerts = [
+    anAlert(5, { mine: true }),
+    anAlert(60, { mine: true }),
+    anAlert(90, { route: "export", mine: true }),
+    anAlert(120, { route: "archive" }),
+  ];
+  open("/inbox");
+  expect(await screen.findByRole("button", { name: /yours.*×2/ })).toBeVisible();
+  expect(list().getByRole("link", { name: /export yours/ })).toBeVisible();
+  expect(list().getByRole("link", { name: /archive/ })).not.toHaveAccessibleName(/yours/);
+});
+
 test("rows and header say who has acknowledged, when, and how late the alert was", async () => {
   const alert = anAlert(600, {
     state: "ACKNOWLEDGED",

@@ -8,7 +8,7 @@ import { silencePreview } from "../api/silences";
 import { ExactTime, When } from "../ui/Instant";
 import { SeverityMark } from "../ui/marks";
 import { counted } from "../ui/words";
-import { matchOf, recurrenceOf, type Values } from "./form";
+import { matchOf, rangeOf, recurrenceOf, type Values } from "./form";
 import styles from "./silences.module.css";
 
 const quietMs = 400;
@@ -16,13 +16,17 @@ const quietMs = 400;
 /** What the silence would have suppressed. It is requested when the form has not changed for a moment. */
 export function Preview({ values }: { values: Values }) {
   const recurrence = recurrenceOf(values);
-  const asked = JSON.stringify({ match: matchOf(values), ...(recurrence ? { recurrence } : {}) });
+  const asked = JSON.stringify({ match: matchOf(values), ...(recurrence && { recurrence, ...rangeOf(values) }) });
   const [settled] = useDebouncedValue(asked, quietMs);
   const request = useMemo(() => JSON.parse(settled) as SilencePreviewRequest, [settled]);
   const sound =
     Object.keys(request.match).length > 0 &&
     (!request.recurrence || (request.recurrence.weekdays.length > 0 && request.recurrence.durationMinutes > 0));
-  const { data, error } = useQuery({ ...silencePreview(request), enabled: sound, placeholderData: keepPreviousData });
+  const { data, error, isPlaceholderData } = useQuery({
+    ...silencePreview(request),
+    enabled: sound,
+    placeholderData: keepPreviousData,
+  });
   return (
     <div className={asked === settled ? "" : styles.outdated}>
       <h2>What it would have suppressed in the last 24 hours</h2>
@@ -36,6 +40,9 @@ export function Preview({ values }: { values: Values }) {
           data && <Suppressed preview={data} recurs={request.recurrence !== undefined} />
         )}
       </div>
+      {sound && data && !error && !isPlaceholderData && request.recurrence && data.windows.length === 0 && (
+        <p className={styles.sub}>No window begins before the silence ends.</p>
+      )}
       {sound && data && !error && <Newest preview={data} recurs={request.recurrence !== undefined} />}
     </div>
   );

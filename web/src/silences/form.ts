@@ -164,13 +164,18 @@ export function recurrenceOf(v: Values): Recurrence | undefined {
   };
 }
 
+/** The start and the end, as far as they are given. */
+export function rangeOf(v: Values): Pick<SilenceDefinition, "startsAt" | "endsAt"> {
+  return compact({ startsAt: v.startsAt, endsAt: v.endsAt });
+}
+
 export function definitionOf(v: Values): SilenceDefinition {
   const recurrence = recurrenceOf(v);
   return {
     name: v.name.trim(),
     reason: v.reason.trim(),
     match: matchOf(v),
-    ...compact({ startsAt: v.startsAt, endsAt: v.endsAt }),
+    ...rangeOf(v),
     ...(recurrence ? { recurrence } : {}),
     ...(v.digest ? { digest: true } : {}),
   };
