@@ -161,7 +161,6 @@ func TestSilenceIsInForceBetweenItsEnds(t *testing.T) {
 	}
 }
 
-// TestTheFirstThatWasMadeIsNamed checks that of several silences always the same one is named.
 // TestWindowsAreBetweenStartAndEnd lists the windows of a recurrence over a change of clocks.
 func TestWindowsAreBetweenStartAndEnd(t *testing.T) {
 	t.Parallel()
@@ -188,6 +187,7 @@ func TestWindowsAreBetweenStartAndEnd(t *testing.T) {
 	}
 }
 
+// TestTheFirstThatWasMadeIsNamed checks that of several silences always the same one is named.
 func TestTheFirstThatWasMadeIsNamed(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_795_244_520, 0)
