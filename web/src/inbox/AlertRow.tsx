@@ -9,7 +9,7 @@ import { DeliveryMark } from "./DeliveryMark";
 import { headline, place } from "./headline";
 import { latenessWord } from "./lateness";
 import { Owner } from "./Owner";
-import { frameOf, type RowLook, RowParts } from "./RowParts";
+import { frameOf, Place, type RowLook, RowParts } from "./RowParts";
 import { SnoozedMark } from "./Snooze";
 
 interface Props extends RowLook {
@@ -25,8 +25,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
   const where = (
     <>
       {alert.unread && <span className="visually-hidden">Unread. </span>}
-      <b>{first}</b>
-      {second && ` · ${second}`}
+      <Place first={first} second={second} />
       {alert.mine && (
         <span className={styles.mine} title="Assigned to you, or its rule is for you or your team">
           <IconPerson size={13} stroke={2} aria-hidden="true" />
@@ -59,7 +58,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
             {alert.state === "ACKNOWLEDGED" && <Owner of={alert} />}
             <AssignedTo alert={alert} />
             <SnoozedMark alert={alert} />
-            {alert.delivery && <DeliveryMark delivery={alert.delivery} />}
+            <span className={styles.mark}>{alert.delivery && <DeliveryMark delivery={alert.delivery} />}</span>
           </span>
         }
       />

@@ -13,7 +13,7 @@ import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
 import { issueSearch } from "./issue";
 import { Owner } from "./Owner";
-import { frameOf, type RowLook, RowParts } from "./RowParts";
+import { frameOf, Place, type RowLook, RowParts } from "./RowParts";
 
 interface Props extends RowLook {
   id: string;
@@ -29,12 +29,8 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   const worst = { ...newest, severity: group.severity ?? newest.severity };
   const { first, second } = place(newest);
   const byRule = group.ruleId !== undefined;
-  const where = (
-    <>
-      <b>{byRule ? groupTitle(group) : first}</b>
-      {!byRule && second && ` · ${second}`}
-    </>
-  );
+  const where = byRule ? <Place first={groupTitle(group)} /> : <Place first={first} second={second} />;
+  const chevron = <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />;
   const times = (
     <span className={styles.times}>
       ×{number(count)}
@@ -42,6 +38,7 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
         {" "}
         alerts{unread > 0 && `, ${number(unread)} unread`}, {open ? "shown below" : "folded"}
       </span>
+      {look.wide && chevron}
     </span>
   );
   return (
@@ -62,8 +59,8 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
           <span className={styles.end}>
             {look.wide && group.trend && <Trend counts={group.trend} />}
             <Owner of={group} />
-            {newest.delivery && <DeliveryMark delivery={newest.delivery} />}
-            <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />
+            <span className={styles.mark}>{newest.delivery && <DeliveryMark delivery={newest.delivery} />}</span>
+            {!look.wide && chevron}
           </span>
         }
       />
