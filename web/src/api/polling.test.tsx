@@ -1,12 +1,13 @@
 import { act, screen, waitFor } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { api, open, startWorld } from "../test/world";
+import { aRule } from "../test/rules";
+import { anAlert, api, open, startWorld } from "../test/world";
 import type { Notification } from "./client";
 import { pollMs } from "./notifications";
 import { ruleKeys } from "./rules";
 
-const { server } = startWorld();
+const { server, world } = startWorld();
 
 test("a list of deliveries is refreshed however long it is, at no more calls in a time", () => {
   const page = (status: Notification["status"]) => ({ items: [{ status } as Notification] });
@@ -45,4 +46,22 @@ test("rules are read again when the status says that one fails, and not with eac
   failing = 1;
   await again();
   await waitFor(() => expect(read).toBe(2));
+});
+
+test("the inbox reads the rules only when somebody chooses one, or has chosen one", async () => {
+  let read = 0;
+  server.use(
+    http.get(api("/rules"), () => {
+      read += 1;
+      return HttpResponse.json({ items: [aRule({ id: "r1", name: "Failed orders" })] });
+    }),
+  );
+  world.alerts = [anAlert(5)];
+  const { user } = open("/inbox?fold=none");
+  await screen.findByRole("list", { name: "Alerts" });
+  expect(read).toBe(0);
+  await user.click(screen.getByRole("button", { name: "Rule" }));
+  await user.click(await screen.findByRole("option", { name: "Failed orders" }));
+  expect(await screen.findByRole("button", { name: "Failed orders" })).toBeVisible();
+  expect(read).toBe(1);
 });

@@ -11,6 +11,7 @@ import {
   type RuleReplayMessages,
   type RuleReplayPreview,
   type RuleReplayRange,
+  type Status,
   type TemplatePreviewRequest,
   type TestResult,
 } from "./client";
@@ -21,6 +22,8 @@ export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const };
 
 const healthPollMs = 60_000;
 const troublePollMs = 15_000;
+/** A definition has about 1 kB: lists that are this much longer are requested so much less often. */
+const manyRules = 400;
 const openPollMs = 15_000;
 const runningPollMs = 2_000;
 const historyPage = 20;
@@ -41,13 +44,16 @@ export function ruleList() {
  * otherwise.
  */
 export function useRuleHealth() {
-  const { data: status } = useQuery(systemStatus());
-  const { total, enabled, failing = 0, backfilling = 0 } = status?.rules ?? {};
+  // Of the status, which changes with every answer, only what says something about rules.
+  const { data: news } = useQuery({ ...systemStatus(), select: newsOfRules });
+  const { total, enabled, failing = 0, backfilling = 0 } = news ?? {};
   const backfills = useLasting(backfilling > 0, troublePollMs);
   const rules = useQuery({
     ...ruleList(),
-    refetchInterval: ({ state }) =>
-      failing > 0 || backfills || state.data?.some(({ health }) => health?.backfillFrom) ? troublePollMs : healthPollMs,
+    refetchInterval: ({ state: { data = [] } }) => {
+      const isTrouble = failing > 0 || backfills || data.some(({ health }) => health?.backfillFrom);
+      return (isTrouble ? troublePollMs : healthPollMs) * Math.max(1, Math.ceil(data.length / manyRules));
+    },
   });
   const { refetch } = rules;
   const sign = total === undefined ? undefined : [total, enabled, failing].join(" ");
@@ -57,6 +63,12 @@ export function useRuleHealth() {
     seen.current = sign ?? seen.current;
   }, [sign, refetch]);
   return rules;
+}
+
+function newsOfRules({ rules }: Status) {
+  return (
+    rules && { total: rules.total, enabled: rules.enabled, failing: rules.failing, backfilling: rules.backfilling }
+  );
 }
 
 /** Whether something has been so for a while. Most backfills end within seconds, and nobody would see them in the list. */

@@ -9,7 +9,7 @@ import { headline, place } from "./headline";
 import { latenessWord } from "./lateness";
 import { MineMark } from "./MineMark";
 import { Owner } from "./Owner";
-import { frameOf, type RowLook, RowParts } from "./RowParts";
+import { frameOf, Place, type RowLook, RowParts } from "./RowParts";
 import { SnoozedMark } from "./Snooze";
 
 interface Props extends RowLook {
@@ -25,8 +25,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
   const where = (
     <>
       {alert.unread && <span className="visually-hidden">Unread. </span>}
-      <b>{first}</b>
-      {second && ` · ${second}`}
+      <Place first={first} second={second} />
       <MineMark of={alert} />
     </>
   );
@@ -54,7 +53,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
             {alert.state === "ACKNOWLEDGED" && <Owner of={alert} />}
             <AssignedTo alert={alert} />
             <SnoozedMark alert={alert} />
-            {alert.delivery && <DeliveryMark delivery={alert.delivery} />}
+            <span className={styles.mark}>{alert.delivery && <DeliveryMark delivery={alert.delivery} />}</span>
           </span>
         }
       />

@@ -51,7 +51,9 @@ interface Props {
 }
 
 export function Filters({ filter, onChange, searchRef }: Props) {
-  const { data: rules } = useQuery(ruleList());
+  // Their names are needed to choose one, or to show a chosen one. There may be thousands.
+  const [askedRules, setAskedRules] = useState(false);
+  const { data: rules } = useQuery({ ...ruleList(), enabled: askedRules || filter.ruleId.length > 0 });
   const seen = useKnownApplications();
   const [asked, setAsked] = useState(false);
   const [more, setMore] = useState(false);
@@ -81,6 +83,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
       <FilterMenu
         name="Rule"
         search
+        onOpen={() => setAskedRules(true)}
         choices={(rules ?? []).map((rule) => ({ value: rule.id, text: rule.name }))}
         chosen={filter.ruleId}
         onChange={(ruleId) => onChange({ ...filter, ruleId })}

@@ -14,7 +14,7 @@ import { headline, place } from "./headline";
 import { issueSearch } from "./issue";
 import { MineMark } from "./MineMark";
 import { Owner } from "./Owner";
-import { frameOf, type RowLook, RowParts } from "./RowParts";
+import { frameOf, Place, type RowLook, RowParts } from "./RowParts";
 
 interface Props extends RowLook {
   id: string;
@@ -32,11 +32,11 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   const byRule = group.ruleId !== undefined;
   const where = (
     <>
-      <b>{byRule ? groupTitle(group) : first}</b>
-      {!byRule && second && ` · ${second}`}
+      {byRule ? <Place first={groupTitle(group)} /> : <Place first={first} second={second} />}
       <MineMark of={newest} />
     </>
   );
+  const chevron = <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />;
   const times = (
     <span className={styles.times}>
       ×{number(count)}
@@ -44,6 +44,7 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
         {" "}
         alerts{unread > 0 && `, ${number(unread)} unread`}, {open ? "shown below" : "folded"}
       </span>
+      {look.wide && chevron}
     </span>
   );
   return (
@@ -64,8 +65,8 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
           <span className={styles.end}>
             {look.wide && group.trend && <Trend counts={group.trend} />}
             <Owner of={group} />
-            {newest.delivery && <DeliveryMark delivery={newest.delivery} />}
-            <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />
+            <span className={styles.mark}>{newest.delivery && <DeliveryMark delivery={newest.delivery} />}</span>
+            {!look.wide && chevron}
           </span>
         }
       />

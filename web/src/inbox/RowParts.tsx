@@ -44,6 +44,16 @@ export function frameOf(
   };
 }
 
+/** Where an alert happened. */
+export function Place({ first, second }: { first: string; second?: string | undefined }) {
+  return (
+    <>
+      <b>{first}</b>
+      {second && <span className={styles.second}> · {second}</span>}
+    </>
+  );
+}
+
 interface Props {
   wide: boolean;
   /** The alert that the row shows: for a group, the newest. */

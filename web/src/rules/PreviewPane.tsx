@@ -99,7 +99,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
       <ul className={styles.shares}>
         {shares.slice(0, mostShares).map(({ application, route, alerts: part }) => (
           <li key={`${application}\n${route}`}>
-            <span className={styles.cut}>{[application, route].filter(Boolean).join(" · ") || "Several routes"}</span>
+            <span className={styles.where}>{[application, route].filter(Boolean).join(" · ") || "Several routes"}</span>
             <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
             <span className={styles.number}>{number(part)}</span>
           </li>
@@ -121,7 +121,7 @@ function Newest({ preview: { newest }, onPick }: { preview: RulePreview } & Pick
         {newest.slice(0, mostNewest).map(({ id, exchange, count, firedAt }) => (
           <li key={id}>
             <div className={styles.line}>
-              <span className={styles.cut}>
+              <span className={styles.where}>
                 {count ? `${number(count.observed)} exchanges${count.group ? ` · ${count.group}` : ""}` : ""}
                 {!count && exchange && `${exchange.application} · ${exchange.route}`}
               </span>

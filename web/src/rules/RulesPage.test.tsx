@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { fireEvent, screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import { aRule } from "../test/rules";
@@ -63,4 +63,20 @@ test("rules are searched and sorted by the address, and several are disabled at 
   await user.click(screen.getByRole("button", { name: "Disable 2 rules" }));
   expect(await screen.findByText(/^1 rule disabled\. Not disabled: “Bills”/)).toBeVisible();
   expect(disabled.sort()).toEqual(["b", "c"]);
+});
+
+test("of many rules the first are shown, and the others at a press and by the search", async () => {
+  const rules = Array.from({ length: 130 }, (_, at) =>
+    aRule({ id: `r${at}`, name: `Rule ${String(at).padStart(3, "0")}` }),
+  );
+  server.use(http.get(api("/rules"), () => HttpResponse.json({ items: rules })));
+  const { user } = open("/rules");
+  expect(await screen.findByText("130 rules")).toBeVisible();
+  const shown = () => screen.getAllByRole("row").length - 1;
+  expect(shown()).toBe(100);
+  await user.click(screen.getByRole("button", { name: "Show 30 more of 130 rules" }));
+  expect(shown()).toBe(130);
+  expect(screen.queryByRole("button", { name: /^Show/ })).toBeNull();
+  fireEvent.change(screen.getByRole("searchbox", { name: "Search rules" }), { target: { value: "Rule 129" } });
+  expect(await screen.findByText("1 of 130 rules")).toBeVisible();
 });

@@ -89,6 +89,9 @@ interface TableProps {
   onDelete: (rule: Rule) => void;
 }
 
+/** There may be thousands of rules; the search and the order cover all of them. */
+const shownAtOnce = 100;
+
 const columns: readonly { by: SortKey; head: string }[] = [
   { by: "name", head: "Rule" },
   { by: "severity", head: "Severity" },
@@ -110,6 +113,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
     said: (rule) => sentence(rule, recipientNames(rule, nameOf)),
   };
   const shown = sorted(found(rules, search.q ?? "", facts), search.sort ?? "name", search.reverse !== undefined, facts);
+  const [most, setMost] = useState(shownAtOnce);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const chosen = shown.filter(({ id }) => picked.has(id));
   const go = (next: RulesSearch) => void navigate({ to: "/rules", search: next, replace: true });
@@ -176,7 +180,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
             </tr>
           </thead>
           <tbody>
-            {shown.map((rule) => (
+            {shown.slice(0, most).map((rule) => (
               <RuleRow
                 key={rule.id}
                 rule={rule}
@@ -190,6 +194,13 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
             ))}
           </tbody>
         </table>
+      )}
+      {shown.length > most && (
+        <p className={styles.more}>
+          <Button onClick={() => setMost(most + shownAtOnce)}>
+            Show {number(Math.min(shownAtOnce, shown.length - most))} more of {counted(shown.length, "rule")}
+          </Button>
+        </p>
       )}
     </>
   );

@@ -7,7 +7,7 @@ import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
 import { Absence } from "./Absence";
-import { notApplicable } from "./check";
+import { notApplicable } from "./checkModes";
 import { groups, modes } from "./choices";
 import type { Values } from "./definition";
 import { amount, bound, type Editor } from "./editor";

@@ -11,33 +11,38 @@ interface Props {
 
 /** How long ago something happened, with the exact instant on hover and on focus. */
 export function Ago({ at, stop }: Props) {
-  const said = useAtNow((now) => ago(at, now));
   return (
     <Instant at={at} stop={stop}>
-      {said}
+      <Relative at={at} />
     </Instant>
   );
 }
 
 /** When something happened, by the reader's clock, with the exact instant on hover and on focus. */
 export function ClockTime({ at, stop }: Props) {
-  const clock = useAtNow((now) => shortTime(at, now));
   return (
     <Instant at={at} stop={stop}>
-      <span className="mono">{clock}</span>
+      <Clock at={at} />
     </Instant>
   );
 }
 
 /** When something happened by the reader's clock, and how long ago that is. */
 export function When({ at, stop }: Props) {
-  const clock = useAtNow((now) => shortTime(at, now));
-  const said = useAtNow((now) => ago(at, now));
   return (
     <Instant at={at} stop={stop}>
-      <span className="mono">{clock}</span> · {said}
+      <Clock at={at} /> · <Relative at={at} />
     </Instant>
   );
+}
+
+/** As time passes, only this text renders again, and nothing around it. */
+function Relative({ at }: { at: string }) {
+  return useAtNow((now) => ago(at, now));
+}
+
+function Clock({ at }: { at: string }) {
+  return <span className="mono">{useAtNow((now) => shortTime(at, now))}</span>;
 }
 
 /** The exact instant itself, to the last digit that is known. */

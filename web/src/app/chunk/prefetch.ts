@@ -1,4 +1,4 @@
-import { useIsFetching, useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { isAtLeast, type Me, me } from "../../api/access";
 import { useLive } from "../../api/LiveProvider";
@@ -19,18 +19,31 @@ export function usePrefetch() {
   const { data: who } = useQuery(me());
   const live = useLive();
   const connected = useSyncExternalStore(live.subscribe, live.current) === "live";
-  const fetching = useIsFetching();
-  const [begun, setBegun] = useState(false);
-  const quiet = fetching === 0 && who !== undefined && connected;
-  useEffect(() => {
-    if (quiet) setBegun(true);
-  }, [quiet]);
+  const begun = useFirstQuiet(who !== undefined && connected);
   useEffect(() => {
     if (!begun || !connected || !who || savesData()) return;
     const stop = new AbortController();
     void prefetch(chunksFor(who), stop.signal);
     return () => stop.abort();
   }, [begun, connected, who]);
+}
+
+/**
+ * Whether there was a moment without a request, once `ready`. Nothing is observed after it: each
+ * poll would otherwise render the caller twice.
+ */
+export function useFirstQuiet(ready: boolean): boolean {
+  const cache = useQueryClient();
+  const [quiet, setQuiet] = useState(false);
+  useEffect(() => {
+    if (quiet || !ready) return;
+    const look = () => {
+      if (cache.isFetching() === 0) setQuiet(true);
+    };
+    look();
+    return cache.getQueryCache().subscribe(look);
+  }, [cache, quiet, ready]);
+  return quiet;
 }
 
 /** In the order in which they are likely to be needed. */
