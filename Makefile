@@ -56,6 +56,8 @@ with_databases = TOCSIN_TEST_PROGRAMS=$(CURDIR)/bin bin/devstack run --
 linked = -ldflags='-s -w'
 go_test = $(with_databases) go test $(RACE) $(linked) -timeout $(TIMEOUT)
 go_test_json = -- go test -json $(linked) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)')
+# Modules of their own, without the race detector: what they compile is mostly others'.
+modules = $(foreach module,internal/clickhouse/oteltest internal/bench,-- go -C $(module) test -json -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 # Only for the continuous integration, whose machines are busy with others' work as well: a test that failed may pass by
 # itself. It is named, and is to be repaired; see internal/checks for what is never tried again.
@@ -68,11 +70,8 @@ test-go: bin/devstack bin/tocsin ## Run the Go tests (PKG=./..., RUN=pattern, RA
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
 	@# Side by side: much of what the tests of replicas take is waiting.
 	@$(with_databases) go run ./internal/checks tests bin/failed-tests \
-		$(if $(filter ./...,$(PKG)),$(go_test_json) $(RACE) $(raced) $(go_test_json) $(unraced),$(go_test_json) $(RACE) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS))) \
+		$(if $(filter ./...,$(PKG)),$(go_test_json) $(RACE) $(raced) $(go_test_json) $(unraced) $(modules),$(go_test_json) $(RACE) $(PKG) $(if $(CHECKS),-rapid.checks=$(CHECKS))) \
 		|| { $(again); }
-	@# Modules of their own, without the race detector: what they compile is mostly others'.
-	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
-	$(if $(filter ./...,$(PKG)),go -C internal/bench test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Run the tests of the web application

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,15 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	// Tests mostly wait: for other processes, leases and ticks.
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", "8"); err != nil {
-			panic(err)
-		}
-	}
+	programtest.Parallel(8)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		programtest.Remove()
 		os.Exit(code)

@@ -95,18 +95,25 @@ func (p *process) kill() {
 // long.
 const waitLimit = 3 * time.Minute
 
+// The pauses between looks at what is waited for: the first one and the last ones.
+const (
+	shortestPause = 20 * time.Millisecond
+	longestPause  = 100 * time.Millisecond
+)
+
 // until waits for a condition.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), waitLimit)
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
+	// A long wait looks less often: the queries of all tests that wait are a load on the databases.
+	pause := shortestPause
 	for !holds() {
 		select {
 		case <-ctx.Done():
 			w.t.Fatalf("gave up waiting until %s", what)
-		case <-ticker.C:
+		case <-time.After(pause):
+			pause = min(pause*5/4, longestPause)
 		}
 	}
 }

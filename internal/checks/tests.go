@@ -175,9 +175,22 @@ func showSlowest(out io.Writer, tests, packages []timed) {
 	for _, t := range listed {
 		_, _ = fmt.Fprintf(out, "%8.1f s  %s %s\n", t.seconds, t.pkg, t.test)
 	}
-	for _, p := range packages {
-		if p.seconds > slowPackage.Seconds() {
-			_, _ = fmt.Fprintf(out, "%s takes %.0f s, longer than the %.0f s that a package may take.\n", p.pkg, p.seconds, slowPackage.Seconds())
-		}
+	showSlow(out, packages)
+}
+
+// showSlow prints the packages that take too long, the longest first, or that there are none.
+func showSlow(out io.Writer, packages []timed) {
+	n, seconds := 0, 0.0
+	for n < len(packages) && packages[n].seconds > slowPackage.Seconds() {
+		seconds += packages[n].seconds
+		n++
+	}
+	if n == 0 {
+		_, _ = fmt.Fprintf(out, "\nNo package takes longer than %.0f s.\n", slowPackage.Seconds())
+		return
+	}
+	_, _ = fmt.Fprintf(out, "\nTOO LONG: %d of %d packages take more than %.0f s each, %.0f s together:\n", n, len(packages), slowPackage.Seconds(), seconds)
+	for _, p := range packages[:n] {
+		_, _ = fmt.Fprintf(out, "%8.1f s  %s\n", p.seconds, p.pkg)
 	}
 }

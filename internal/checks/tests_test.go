@@ -34,10 +34,33 @@ devstack: Postgres on 127.0.0.1:1
 	for text, want := range map[string]bool{
 		"# broken": true, "devstack: Postgres": true, "quiet": false, "ok  \ta\t1.0s": true, "b_test.go:1: wrong": true,
 		"panic: at last": true, "FAIL\tb\t91.0s": true, "    19.0 s  c Test9\n    18.0 s  c Test8\n": true, "TestTwo\n": false, "sub": false,
-		"b takes 91 s": true, "a takes": false,
+		"TOO LONG: 1 of 2 packages take more than 90 s each, 91 s together:\n    91.0 s  b\n": true, " s  a\n": false, "No package": false,
 	} {
 		if got := strings.Contains(out.String(), text); got != want {
 			t.Errorf("%q is there: %v, want %v:\n%s", text, got, want, out.String())
+		}
+	}
+}
+
+// TestPackagesThatTakeTooLongAreListed orders packages around the bound.
+func TestPackagesThatTakeTooLongAreListed(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		packages []timed
+		want     string
+	}{
+		{"none", nil, "\nNo package takes longer than 90 s.\n"},
+		{"at the bound", []timed{{testID{pkg: "a"}, 90}, {testID{pkg: "b"}, 1}}, "\nNo package takes longer than 90 s.\n"},
+		{
+			"two of three",
+			[]timed{{testID{pkg: "a"}, 323}, {testID{pkg: "b"}, 90.5}, {testID{pkg: "c"}, 2}},
+			"\nTOO LONG: 2 of 3 packages take more than 90 s each, 414 s together:\n   323.0 s  a\n    90.5 s  b\n",
+		},
+	} {
+		var out strings.Builder
+		showSlow(&out, c.packages)
+		if out.String() != c.want {
+			t.Errorf("%s: %q, want %q", c.what, out.String(), c.want)
 		}
 	}
 }

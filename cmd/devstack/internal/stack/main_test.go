@@ -38,6 +38,7 @@ func build(t *testing.T) (built programs) {
 }
 
 func TestMain(m *testing.M) {
+	programtest.Parallel(5)
 	code := m.Run()
 	programtest.Remove()
 	os.Exit(code)
