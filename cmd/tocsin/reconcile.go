@@ -86,10 +86,10 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d exchanges or groups that match have no alert", missing)
+		return fmt.Errorf("exchanges or groups that match and have no alert: %d; TocsinAlertsMissing in docs/runbook.md says what to do", missing)
 	}
 	if different > 0 {
-		return fmt.Errorf("%d alerts have a count that differs from the table", different)
+		return fmt.Errorf("alerts whose count differs from the table: %d; see above", different)
 	}
 	return nil
 }

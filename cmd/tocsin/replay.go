@@ -116,7 +116,7 @@ func printReplay(out io.Writer, preview *api.RuleReplayPreview) error {
 		more = fmt.Sprintf(" (only those from %s on were counted)", p.CoveredFrom.Format(time.RFC3339))
 	}
 	raised := p.Alerts - preview.Existing
-	_, err := fmt.Fprintf(out, "From %s to %s, %d exchanges match, of which %d have an alert: %d alerts to raise%s.\n",
+	_, err := fmt.Fprintf(out, "Exchanges that match, from %s to %s: %d. Alerts that exist: %d. Alerts to raise: %d%s.\n",
 		p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), p.Alerts, preview.Existing, raised, more)
 	if shown := int64(len(p.Newest)); shown > 0 && shown < raised && err == nil {
 		_, err = fmt.Fprintf(out, "The newest %d:\n", shown)
@@ -147,7 +147,7 @@ func follow(ctx context.Context, server *api.ClientWithResponses, rule, id uuid.
 			said = *p.Problem
 		}
 		if p.EndedAt != nil {
-			_, err := fmt.Fprintf(out, "%d exchanges matched, %d alerts were raised.\n", p.Matched, p.Alerts)
+			_, err := fmt.Fprintf(out, "Exchanges that matched: %d. Alerts raised: %d.\n", p.Matched, p.Alerts)
 			if p.State != "DONE" && err == nil {
 				err = fmt.Errorf("the replay did not finish; it got to %s: %s %s", p.At.Format(time.RFC3339), strings.ToLower(string(p.State)), shown(said))
 			}
@@ -199,6 +199,6 @@ func (r *replay) cancel(ctx context.Context, server *api.ClientWithResponses, ru
 	if done.JSON200 == nil {
 		return errForeign
 	}
-	_, err = fmt.Fprintf(out, "%s; it has raised %d alerts.\n", shown(string(done.JSON200.State)), done.JSON200.Alerts)
+	_, err = fmt.Fprintf(out, "%s. Alerts raised: %d.\n", shown(string(done.JSON200.State)), done.JSON200.Alerts)
 	return err
 }

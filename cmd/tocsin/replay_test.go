@@ -74,7 +74,7 @@ func TestReplayIsFollowed(t *testing.T) {
 	if s.begun["messages"] != "DIGEST" || s.begun["from"] != "2026-11-21T07:00:00Z" || s.begun["to"] != "2026-11-21T08:00:00Z" {
 		t.Errorf("begun %v", s.begun)
 	}
-	for _, part := range []string{"3 exchanges match, of which 1 have an alert: 2 alerts to raise.", "x-1  ERP refused", "It waits: ClickHouse is away", "3 exchanges matched, 2 alerts were raised."} {
+	for _, part := range []string{": 3. Alerts that exist: 1. Alerts to raise: 2.", "x-1  ERP refused", "It waits: ClickHouse is away", "Exchanges that matched: 3. Alerts raised: 2."} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("missing: %q in\n%s", part, out.String())
 		}
@@ -93,7 +93,7 @@ func TestReplayCanBeTriedAndCancelled(t *testing.T) {
 	if err := (&replay{serverFlags: serverFlags{URL: s.URL}, Rule: replayedRule, Last: days(time.Hour), Messages: "none", DryRun: true}).Run(t.Context(), &out); err != nil || s.begun != nil {
 		t.Errorf("dry run: %v, began %v", err, s.begun)
 	}
-	if err := (&replay{serverFlags: serverFlags{URL: s.URL}, Rule: "Orders", Cancel: true}).Run(t.Context(), &out); err != nil || !strings.Contains(out.String(), "CANCELLED; it has raised 2 alerts") {
+	if err := (&replay{serverFlags: serverFlags{URL: s.URL}, Rule: "Orders", Cancel: true}).Run(t.Context(), &out); err != nil || !strings.Contains(out.String(), "CANCELLED. Alerts raised: 2.") {
 		t.Errorf("cancel: %v, %s", err, out.String())
 	}
 	if last := s.called[len(s.called)-1]; !strings.HasSuffix(last, "/api/v1/replays/0192f0c1-0000-7000-8000-000000000901/cancel") {

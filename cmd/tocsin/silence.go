@@ -95,7 +95,7 @@ func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponse
 	_, err = fmt.Fprintf(out, "In the last 24 hours it would have suppressed %d of %d messages, about %d of %d alerts.\n",
 		p.SuppressedMessages, p.Messages, p.SuppressedAlerts, p.Alerts)
 	if err == nil && p.MatchedAlerts > p.SuppressedAlerts {
-		_, err = fmt.Fprintf(out, "Its conditions apply to %d alerts; %d fired outside of its windows.\n", p.MatchedAlerts, p.MatchedAlerts-p.SuppressedAlerts)
+		_, err = fmt.Fprintf(out, "Alerts to which its conditions apply: %d. Of these, fired outside of its windows: %d.\n", p.MatchedAlerts, p.MatchedAlerts-p.SuppressedAlerts)
 	}
 	if err == nil && len(p.Newest) > 0 {
 		_, err = fmt.Fprintln(out, "The newest alerts to which its conditions apply:")
@@ -372,7 +372,7 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 			if err := answered(done, err); err != nil {
 				return fmt.Errorf("end silence: %w", err)
 			}
-			_, err = fmt.Fprintf(out, "%s has ended; it has suppressed %d messages\n", shown(s.Name), s.Suppressed)
+			_, err = fmt.Fprintf(out, "%s has ended. Messages suppressed: %d.\n", shown(s.Name), s.Suppressed)
 			if err == nil && s.Digest && s.Suppressed > 0 {
 				_, err = fmt.Fprintln(out, "Digests list those that no digest has listed yet.")
 			}

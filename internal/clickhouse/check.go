@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,19 +123,35 @@ func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
 		if said, ok := errors.AsType[*clickhouse.Exception](err); ok {
 			message, _, _ := strings.Cut(said.Message, " in scope ")
 			message, _, _ = strings.Cut(message, ": While processing ")
-			r.add(Broken, e.name, fmt.Sprintf("%s cannot be evaluated: code %d: %s", *e.text, said.Code, message), "correct "+e.name+" in the mapping")
+			remedy := cmp.Or(s.jsonRemedy(ctx, *e.text), "correct "+e.name+" in the mapping")
+			r.add(Broken, e.name, fmt.Sprintf("%s cannot be evaluated: code %d: %s", *e.text, said.Code, message), remedy)
 			continue
 		}
 		if err != nil {
 			return r, err
 		}
 		if want, remedy := e.kind.wants(got, *e.text); remedy != "" {
-			r.add(Broken, e.name, fmt.Sprintf("%s is %s; it must be %s", *e.text, got, want), "set "+e.name+" to "+remedy)
+			remedy = cmp.Or(s.jsonRemedy(ctx, *e.text), "set "+e.name+" to "+remedy)
+			r.add(Broken, e.name, fmt.Sprintf("%s is %s; it must be %s", *e.text, got, want), remedy)
 			continue
 		}
 		r.add(OK, e.name, fmt.Sprintf("%s, %s", *e.text, got), "")
 	}
 	return r, nil
+}
+
+// jsonRemedy returns the remedy for an expression that reads an attribute of spans from a column of
+// type JSON as from a map; empty if it does not.
+func (s *Source) jsonRemedy(ctx context.Context, text string) string {
+	for _, column := range []string{"ResourceAttributes", "SpanAttributes", "Events.Attributes"} {
+		if !strings.Contains(text, column) {
+			continue
+		}
+		if got, err := s.typeOf(ctx, column); err == nil && strings.Contains(got, "JSON") {
+			return "the Collector writes JSON columns: take the expressions from the section \"JSON columns\" of docs/sources.md"
+		}
+	}
+	return ""
 }
 
 func (s *Source) tableExists(ctx context.Context) (bool, error) {

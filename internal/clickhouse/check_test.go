@@ -2,6 +2,8 @@ package clickhouse_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -85,6 +87,33 @@ func TestCheckAcceptsThePresets(t *testing.T) {
 		if report.Broken() || report.Layout == nil || report.Layout.SortKey == "" {
 			t.Errorf("%s: %+v", p, report)
 		}
+	}
+}
+
+// TestCheckNamesTheRemedyForColumnsOfJSON checks that each expression of the preset that does not fit attributes in columns
+// of JSON leads to the section with those that do, and that this section exists.
+func TestCheckNamesTheRemedyForColumnsOfJSON(t *testing.T) {
+	db := chtest.New(t)
+	if err := db.Conn.Exec(t.Context(), strings.ReplaceAll(otelTraces, "Map(LowCardinality(String), String)", "JSON")); err != nil {
+		t.Fatal(err)
+	}
+	report, err := openWith(t, db, clickhouse.OtelTraces()).CheckMapping(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := 0
+	for _, f := range report.Findings {
+		if f.Verdict != clickhouse.Broken {
+			continue
+		}
+		broken++
+		if !strings.Contains(f.Remedy, `the section "JSON columns" of docs/sources.md`) {
+			t.Errorf("%s: %s → %s", f.About, f.Text, f.Remedy)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sources.md"))
+	if err != nil || broken == 0 || !strings.Contains(string(page), "\n### JSON columns\n") {
+		t.Errorf("%d expressions do not fit, %v", broken, err)
 	}
 }
 

@@ -101,8 +101,9 @@ func Exchanges() Mapping {
 }
 
 // OtelTraces returns the mapping of the spans that the ClickHouse exporter of the OpenTelemetry
-// Collector writes. Every span is an exchange. Set Terminal to select spans, for example SpanKind
-// IN ('Server', 'Consumer').
+// Collector writes. Every span is an exchange, and its kind is the attribute span.kind, so that a
+// rule can match a kind. Set Terminal to select spans for all rules, for example SpanKind IN
+// ('Server', 'Consumer').
 //
 // The execution id is TraceId:SpanId. A SpanId is eight random bytes and unique only within its
 // trace: among a billion spans, two have the same one with a probability of about 3 %, and the
@@ -132,9 +133,10 @@ func OtelTraces() Mapping {
 		ErrorMessage:  firstSet("StatusMessage", "SpanAttributes['exception.message']", eventAttribute("exception.message")),
 		ErrorStack:    firstSet("SpanAttributes['exception.stacktrace']", eventAttribute("exception.stacktrace")),
 		CorrelationID: "TraceId",
-		Attributes:    "mapUpdate(ResourceAttributes, SpanAttributes)",
-		Failed:        "StatusCode IN ('Error', 'STATUS_CODE_ERROR')",
-		Prune:         "toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})",
+		// The column takes precedence over an attribute that an instrumentation of earlier days set itself.
+		Attributes: "mapUpdate(mapUpdate(ResourceAttributes, SpanAttributes), map('span.kind', SpanKind))",
+		Failed:     "StatusCode IN ('Error', 'STATUS_CODE_ERROR')",
+		Prune:      "toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})",
 	}
 }
 

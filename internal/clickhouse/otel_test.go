@@ -50,7 +50,8 @@ func TestSpansAreExchanges(t *testing.T) {
 		INSERT INTO otel_traces (Timestamp, TraceId, SpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes,
 			Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes) VALUES
 		(fromUnixTimestamp64Nano(toInt64(%[1]d), 'UTC'), 'trace', 's1', 'GET /orders', 'Server', 'orders',
-			map('deployment.environment.name', 'production', 'host', 'a', 'both', 'resource'), map('both', 'span', 'exception.type', 'Timeout'),
+			map('deployment.environment.name', 'production', 'host', 'a', 'both', 'resource'),
+			map('both', 'span', 'exception.type', 'Timeout', 'span.kind', 'server'),
 			1500, 'Error', 'gave up', [], [], []),
 		(fromUnixTimestamp64Nano(toInt64(%[1]d) + 1, 'UTC'), 'trace', 's2', 'GET /orders', 'Client', 'orders',
 			map('deployment.environment', 'staging'), map(),
@@ -67,20 +68,20 @@ func TestSpansAreExchanges(t *testing.T) {
 		{
 			TenantID: "default", StartTimeNS: base, ExecutionID: "trace:s1", Environment: "production", Application: "orders", Route: "GET /orders",
 			Status: rules.Failed, EndTimeNS: end(base + 1500), DurationNS: 1500, ErrorType: "Timeout", ErrorMessage: "gave up", CorrelationID: "trace",
-			Attributes: map[string]string{"deployment.environment.name": "production", "host": "a", "both": "span", "exception.type": "Timeout"},
+			Attributes: map[string]string{"deployment.environment.name": "production", "host": "a", "both": "span", "exception.type": "Timeout", "span.kind": "Server"},
 		},
 		{
 			TenantID: "default", StartTimeNS: base + 1, ExecutionID: "trace:s2", Environment: "staging", Application: "orders", Route: "GET /orders",
 			Status: rules.Failed, EndTimeNS: end(base + 1), ErrorType: "java.net.ConnectException", ErrorMessage: "refused", ErrorStack: "at x",
-			CorrelationID: "trace", Attributes: map[string]string{"deployment.environment": "staging"},
+			CorrelationID: "trace", Attributes: map[string]string{"deployment.environment": "staging", "span.kind": "Client"},
 		},
 		{
 			TenantID: "default", StartTimeNS: base + 2, ExecutionID: "trace:s3", Application: "orders", Route: "GET /orders", Status: rules.Completed,
-			EndTimeNS: end(base + 9), DurationNS: 7, CorrelationID: "trace", Attributes: map[string]string{},
+			EndTimeNS: end(base + 9), DurationNS: 7, CorrelationID: "trace", Attributes: map[string]string{"span.kind": "Server"},
 		},
 		{
 			TenantID: "default", StartTimeNS: base + 3, ExecutionID: "trace:s4", Application: "orders", Route: "GET /orders", Status: rules.Completed,
-			EndTimeNS: end(base + 11), DurationNS: 8, CorrelationID: "trace", Attributes: map[string]string{},
+			EndTimeNS: end(base + 11), DurationNS: 8, CorrelationID: "trace", Attributes: map[string]string{"span.kind": "Server"},
 		},
 	}
 	for name, c := range map[string]struct {
@@ -113,7 +114,10 @@ func TestSpansAreExchanges(t *testing.T) {
 		Scope: rules.Scope{Applications: []string{"ord*"}},
 		Filter: rules.Filter{
 			ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ref",
-			Attributes: []rules.AttributeMatch{{Key: "deployment.environment", Op: rules.AttributeEquals, Value: "staging"}},
+			Attributes: []rules.AttributeMatch{
+				{Key: "deployment.environment", Op: rules.AttributeEquals, Value: "staging"},
+				{Key: "span.kind", Op: rules.AttributeEquals, Value: "Client"},
+			},
 		},
 	})
 	if err != nil || total != 1 {
@@ -142,7 +146,7 @@ func mappingOf(t *testing.T, page, comment string) clickhouse.Mapping {
 }
 
 // TestTheMappingsOfTheDocumentation reads spans through the mappings that the documentation shows:
-// with the kind as an attribute, and with attributes in columns of JSON.
+// with some kinds only, and with attributes in columns of JSON.
 func TestTheMappingsOfTheDocumentation(t *testing.T) {
 	json := strings.ReplaceAll(otelTraces, "Map(LowCardinality(String), String)", "JSON")
 	for name, c := range map[string]struct {
@@ -152,7 +156,7 @@ func TestTheMappingsOfTheDocumentation(t *testing.T) {
 		want       map[string]string
 	}{
 		"kind": {
-			mappingOf(t, "tutorials/opentelemetry.md", "Example: another source.yaml"), otelTraces,
+			mappingOf(t, "tutorials/opentelemetry.md", "source.yaml"), otelTraces,
 			`map('deployment.environment.name', 'live'), map('messaging.system', 'kafka', 'error.type', ''),
 				[map('exception.type', 'Timeout', 'exception.message', 'too late', 'exception.stacktrace', 'at x')]`,
 			map[string]string{"deployment.environment.name": "live", "messaging.system": "kafka", "error.type": "", "span.kind": "Consumer"},
@@ -161,7 +165,7 @@ func TestTheMappingsOfTheDocumentation(t *testing.T) {
 			mappingOf(t, "sources.md", "source.yaml, for attributes in JSON columns"), json,
 			`'{"deployment.environment.name": "live"}', '{"messaging.system": "kafka"}',
 				['{"exception.type": "Timeout", "exception.message": "too late", "exception.stacktrace": "at x"}']`,
-			map[string]string{"messaging.system": "kafka"},
+			map[string]string{"messaging.system": "kafka", "span.kind": "Consumer"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

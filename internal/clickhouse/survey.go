@@ -131,7 +131,7 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 			"if there is no traffic, check again while there is; otherwise, the times are in another time zone: "+s.inUTC())
 		return
 	}
-	r.add(OK, "rows", fmt.Sprintf("%d rows of ended exchanges that started in the last %s", p.Rows, window), "")
+	r.add(OK, "rows", fmt.Sprintf("%s of ended exchanges that started in the last %s", rowsOf(p.Rows), window), "")
 	if p.EmptyID > 0 {
 		r.add(Broken, "execution_id", "is empty in "+share(p.EmptyID)+": a rule raises only one alert for all of them", "map an expression that names each exchange")
 	}
@@ -234,8 +234,8 @@ func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 		s.judgeAhead(r, "rows that become visible start in the future")
 		return
 	}
-	r.add(OK, "delay", fmt.Sprintf("from start to visible: p50 %s, p99 %s, max %s (%d rows, by %s)",
-		seconds(d.FromStart.P50), seconds(d.FromStart.P99), seconds(d.FromStart.Max), d.Rows, d.Method), "")
+	r.add(OK, "delay", fmt.Sprintf("from start to visible: p50 %s, p99 %s, max %s (%s, by %s)",
+		seconds(d.FromStart.P50), seconds(d.FromStart.P99), seconds(d.FromStart.Max), rowsOf(d.Rows), d.Method), "")
 	if d.FromEnd != nil {
 		r.add(OK, "pipeline", fmt.Sprintf("from end to visible: p50 %s, p99 %s, max %s",
 			seconds(d.FromEnd.P50), seconds(d.FromEnd.P99), seconds(d.FromEnd.Max)), "")
@@ -269,4 +269,12 @@ func or(text, otherwise string) string {
 		return otherwise
 	}
 	return text
+}
+
+// rowsOf formats a number of rows.
+func rowsOf[N int | uint64 | int64](n N) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }

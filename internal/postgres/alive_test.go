@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,5 +32,39 @@ func TestIdleConnections(t *testing.T) {
 	}
 	if asks(time.Second) {
 		t.Error("a connection that was in use a moment ago is looked at")
+	}
+}
+
+// TestSessionsThatMayNotWriteAreReplaced has a database that is read-only for new sessions for some time, as after a
+// failover. Sessions of that time stay read-only; none of them is used once the database accepts writes again.
+func TestSessionsThatMayNotWriteAreReplaced(t *testing.T) {
+	url := pgtest.URL(t)
+	conn := pgtest.Conn(t, url)
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	becomes := func(readOnly string) {
+		exec(`do $$ begin execute format('alter database %I set default_transaction_read_only = ` + readOnly + `', current_database()); end $$`)
+	}
+	becomes("on")
+	db, err := postgres.Open(t.Context(), url, box(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	for range 3 {
+		if err := db.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "no writes") {
+			t.Errorf("while it accepts no writes: %v", err)
+		}
+	}
+	exec(`set default_transaction_read_only = off`)
+	becomes("off")
+	for range 3 {
+		if err := db.Ping(t.Context()); err != nil {
+			t.Errorf("once it accepts writes: %v", err)
+		}
 	}
 }

@@ -71,13 +71,16 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 }
 
 // Ping reports whether the database answers and accepts writes. If it answers without, the error is a
-// [fault.Error], whose text says so.
+// [fault.Error], whose text says so. Whether a session may write is settled when it begins, so that sessions of one pool
+// can differ for as long as they live. Therefore Ping ends them all when one may not: what it then finds is what new
+// sessions find, and no session that may not write outlives the failover.
 func (db *DB) Ping(ctx context.Context) error {
 	var readOnly bool
 	if err := db.pool.QueryRow(ctx, "select current_setting('transaction_read_only')::bool").Scan(&readOnly); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
 	if readOnly {
+		db.pool.Reset()
 		return fault.New(fault.Conflict, "Accepts no writes: it is a standby, or read-only")
 	}
 	return nil

@@ -129,7 +129,7 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 		Environment: "production", Application: "orders", Route: "GET /orders", Status: rules.Failed, EndTimeNS: &end, DurationNS: 1_500_000_000,
 		ErrorType: "java.net.ConnectException", ErrorMessage: "ERP refused", ErrorStack: "at x", CorrelationID: "ab010000000000000000000000000000",
 		Attributes: map[string]string{
-			"service.name": "orders", "deployment.environment.name": "production", "http.response.status_code": "503",
+			"service.name": "orders", "deployment.environment.name": "production", "http.response.status_code": "503", "span.kind": "Server",
 		},
 	}}
 	if diff := cmp.Diff(want, got.Exchanges); diff != "" {

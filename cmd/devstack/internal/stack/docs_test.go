@@ -175,7 +175,7 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := regexp.MustCompile("(?s)```yaml\n(preset: otel_traces.*?)```").FindSubmatch(text)
+	source := regexp.MustCompile("(?s)```yaml\n# source.yaml\n(preset: otel_traces.*?)```").FindSubmatch(text)
 	slack := regexp.MustCompile("(?s)```yaml\n(webhooks:.*?)```").FindSubmatch(text)
 	if source == nil || slack == nil {
 		t.Fatalf("%s shows no source.yaml, or no slack.yaml", page)
