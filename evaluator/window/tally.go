@@ -271,4 +271,3 @@ func (p *pass) tallyQuery(items []*item) TallyQuery {
 	q.LeastNS = slices.Compact(q.LeastNS)
 	return q
 }
-
