@@ -117,7 +117,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 		t.Errorf("two alerts deleted: %s", diff)
 	}
 	out, code := w.command("reconcile", "--confirm=0s", "--rule="+rule.ID.String())
-	if code != 1 || !strings.Contains(out, "missing of orders: a, new") || !strings.Contains(out, "2 exchanges") {
+	if code != 1 || !strings.Contains(out, "missing of orders: a, new") || !strings.Contains(out, "have no alert: 2") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 

@@ -1,7 +1,14 @@
 package app_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,18 +155,16 @@ func (f *files) startsOfSilences(path string) {
 	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
 }
 
-// TestCommandsGoByTheServersClock has a server whose clock is two hours ahead of that of the commands.
+// TestCommandsGoByTheServersClock has a server whose clock is two hours ahead of that of the commands, or behind it.
 func TestCommandsGoByTheServersClock(t *testing.T) {
 	t.Parallel()
-	const ahead = 2 * time.Hour
+	const off = 2 * time.Hour
 	w := newWorld(t)
-	base, _ := w.guarded(func(o *app.Options) {
-		o.Roles, o.Clock = []app.Role{app.RoleAPI}, func() time.Time { return time.Now().Add(ahead) }
-	})
+	base, _ := w.guarded(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
-	f := &files{world: w, base: base, token: admin.withToken("clock", access.Admin).token, dir: t.TempDir(), admin: admin}
-	on := []string{"--url", f.base, "--token", f.token}
-	if out, code := f.command(append([]string{"silence", "add", "Deployment", "--for", "30m", "--application", "orders"}, on...)...); code != 0 {
+	ahead, behind := shifted(t, base, off), shifted(t, base, -off)
+	f := &files{world: w, base: ahead, token: admin.withToken("clock", access.Admin).token, dir: t.TempDir(), admin: admin}
+	if out, code := f.command("silence", "add", "Deployment", "--for", "30m", "--application", "orders", "--url", ahead, "--token", f.token); code != 0 {
 		t.Errorf("silence add: exit %d: %s", code, out)
 	}
 	f.wantColumn("silences that end in two hours and a half", `select name from silence where ends_at - clock_timestamp() between interval '2 hours 20 min' and interval '2 hours 30 min'`, "Deployment")
@@ -170,10 +175,44 @@ func TestCommandsGoByTheServersClock(t *testing.T) {
 	f.does(0, []string{"0 created"}, "apply", "-f", path)
 
 	rule := f.rule(f.webhook("ops"))
-	out, code := f.command(append([]string{"replay", rule.Name, "--last", "1h", "--dry-run"}, on...)...)
-	from, _, _ := strings.Cut(strings.TrimPrefix(out, "From "), " ")
+	out, code := f.command("replay", rule.Name, "--last", "1h", "--dry-run", "--url", behind, "--token", f.token)
+	_, from, _ := strings.Cut(out, "from ")
+	from, _, _ = strings.Cut(from, " ")
 	began, err := time.Parse(time.RFC3339, from)
-	if code != 0 || err != nil || time.Until(began) < ahead-time.Hour-time.Minute {
+	if since := time.Since(began); code != 0 || err != nil || since < off+time.Hour-time.Second || since > off+time.Hour+time.Minute {
 		t.Errorf("a replay of the last hour: exit %d, %v: %s", code, err, out)
 	}
+}
+
+// shifted returns the URL of a server that shows another clock.
+func shifted(t *testing.T, base string, by time.Duration) string {
+	t.Helper()
+	target, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ModifyResponse: func(answer *http.Response) error {
+			if answer.Request.URL.Path != "/api/v1/status" {
+				return nil
+			}
+			var status map[string]any
+			if err := json.NewDecoder(answer.Body).Decode(&status); err != nil {
+				return err
+			}
+			now, err := time.Parse(time.RFC3339, fmt.Sprint(status["now"]))
+			if err != nil {
+				return err
+			}
+			status["now"] = now.Add(by)
+			body, err := json.Marshal(status)
+			answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			answer.Header.Del("Content-Length")
+			return err
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return server.URL
 }
