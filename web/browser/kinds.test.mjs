@@ -35,7 +35,7 @@ describe("rules over a window", { timeout: 480_000 }, () => {
   }
 
   /** Waits until exactly one alert of a rule fires, and returns what a person sees of it. */
-  async function fires(page, rule, group) {
+  async function fires(page, rule, group, what = "Count") {
     let firing = [];
     for (const end = Date.now() + 120_000; firing.length === 0 && Date.now() < end; ) {
       firing = (await stage.call("GET", `/alerts?state=FIRING&ruleId=${rule.id}`)).items;
@@ -47,7 +47,7 @@ describe("rules over a window", { timeout: 480_000 }, () => {
     );
     await page.goto(`${stage.world.url}/inbox/${firing[0].id}`);
     await rowOf(page, rule.name).first().waitFor(visible);
-    await page.getByRole("heading", { name: "Count at the last change" }).waitFor(visible);
+    await page.getByRole("heading", { name: `${what} at the last change` }).waitFor(visible);
     return page;
   }
 
@@ -87,7 +87,7 @@ describe("rules over a window", { timeout: 480_000 }, () => {
     const ended = (route, completed) => ({ id: stage.name("x"), application, route, completed });
     const mixed = (route, ...completed) => completed.map((one) => ended(route, one));
     await stage.world.fail(...mixed("tax", true, false, true, false), ...mixed("calm", true, true, true, false));
-    await fires(page, rule, "tax");
+    await fires(page, rule, "tax", "Value");
     await page.getByText("50 % / 50 % within 10 min").first().waitFor(visible);
   });
 
@@ -102,7 +102,7 @@ describe("rules over a window", { timeout: 480_000 }, () => {
       ...[took("render", 2400), took("render", 3100), took("render", 2600)],
       ...[took("quick", 100), took("quick", 1900), took("quick", 200)],
     );
-    await fires(page, rule, "render");
+    await fires(page, rule, "render", "Value");
     await page.getByText("p95 3.1 s / 2 s within 10 min").first().waitFor(visible);
   });
 

@@ -283,7 +283,7 @@ function volumeWords({ fireMode, observed, volume }: WindowCount): string {
 
 function Count({ count }: { count: WindowCount }) {
   return (
-    <Section title={`${count.fireMode === "COUNT_IN_WINDOW" ? "Count" : "Value"} at the last change`}>
+    <Section title={`${count.value === undefined ? "Count" : "Value"} at the last change`}>
       <p className={styles.count}>{countWords(count)}</p>
       <Fields>
         {count.groupBy && (
