@@ -53,7 +53,7 @@ func (s *source) Observe(ctx context.Context, q evaluator.ObserveQuery) (out eva
 	})
 	if err == nil && q.ToNS == 0 {
 		s.w.truth.observedNS = max(s.w.truth.observedNS, out.NowNS)
-		s.reading[s.w.db.PartitionOf(q.Tenants.Names[0])] = out.NowNS
+		s.reading[s.w.db.PartitionOf(q.Tenants.Names[0])] = out.NowNS - q.SettleNS
 	}
 	return out, err
 }
@@ -158,8 +158,9 @@ func (s *store) Commit(ctx context.Context, b evaluator.Batch) (evaluator.Commit
 			before[id], _ = s.w.db.Alert(id)
 		}
 		done, err := s.w.db.Commit(ctx, b)
-		delete(s.reading, b.Partition)
-		if err == nil {
+		if err != nil {
+			delete(s.reading, b.Partition)
+		} else {
 			s.w.truth.committed(&b)
 			s.w.truth.watchCommitted((*process)(s), &b)
 			s.w.truth.stepped((*process)(s), &b, slices.Concat(done.Inserted, done.Changed), before)

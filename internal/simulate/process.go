@@ -51,7 +51,7 @@ type process struct {
 	end                context.CancelFunc
 	// passes is the number of passes begun.
 	passes int
-	// reading is the clock of the source that the pass under way over each partition has observed, and not committed.
+	// reading is the watermark of the last pass over each partition: up to there it has read, or will commit.
 	reading map[int]int64
 	// asked are the queries about windows since it last read the open alerts.
 	asked []asked
@@ -62,7 +62,7 @@ func (p *process) disturb(at time.Time) { p.disturbed.Store(at.UnixNano()) }
 
 func (p *process) disturbedAt() time.Time { return time.Unix(0, p.disturbed.Load()) }
 
-// readingNS is the latest clock of the source that a pass which is under way over a partition has observed.
+// readingNS is the latest watermark of a pass over a partition, which may be under way.
 func (w *world) readingNS(partition int) (latest int64) {
 	for _, p := range w.processes {
 		if !p.dead {
