@@ -151,6 +151,8 @@ const (
 	// linger is how long free slots and outcomes are collected. If the process is killed in that
 	// time, the messages of the collected outcomes are sent again.
 	linger = 2 * time.Millisecond
+	// lastClaim is how long a claim may still take when the dispatcher is told to stop.
+	lastClaim = 5 * time.Second
 	// A renewal also shows that the process is alive. A process that renewed within the last third
 	// of DeadAfter is not taken for dead for the rest of it.
 	alive, silent = 2, 3
@@ -227,8 +229,8 @@ func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// Run delivers until ctx ends. Then it waits for the attempts under way, each of which is bounded
-// by its webhook's timeout. A failed pass is logged, and the next one does its work.
+// Run delivers until ctx ends. Then it waits for a claim under way, at most [lastClaim], and for the
+// attempts under way, each of which is bounded by its webhook's timeout. A failed pass is logged, and the next one does its work.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
 	d.running.Store(true)
@@ -280,11 +282,16 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // pass claims what there is room for and begins the calls.
 func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	var result Result
+	if err := ctx.Err(); err != nil {
+		return result, fmt.Errorf("claim notifications: %w", err)
+	}
 	var dealt room
 	hints, began := d.takeHints(), d.Clock()
-	// A claim that ends later than that takes leases that have expired.
-	claiming, cancel := context.WithTimeout(ctx, d.Lease)
+	// A claim that ends later than that takes leases that have expired. One that is cut short while
+	// it commits leaves attempts whose outcome nobody knows, so one that has begun may end.
+	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Lease)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastClaim, cancel) })()
 	d.leases.claim()
 	claimed, err := d.Store.Claim(claiming, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease, Webhooks: hints, Render: d.render,

@@ -45,8 +45,12 @@ type outbox struct {
 	lostAtEnd bool
 }
 
-func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
-	<-time.After(o.claimTakes)
+func (o *outbox) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	select {
+	case <-time.After(o.claimTakes):
+	case <-ctx.Done():
+		return notify.Claimed{}, ctx.Err()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.hints = append(o.hints, r.Webhooks...)
@@ -360,6 +364,28 @@ func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
 			t.Errorf("%d settled, %d never claimed; want 2 and 1", len(o.settled), len(o.due))
 		}
 	})
+}
+
+// TestStopLetsAClaimEnd stops a dispatcher while it claims: a claim that is cut short may have been committed,
+// and would leave an attempt without an outcome. One that takes too long does not hold up the stop.
+func TestStopLetsAClaimEnd(t *testing.T) {
+	for _, c := range []struct {
+		takes, stops time.Duration
+		settled      int
+	}{
+		{time.Second, time.Second, 1},
+		{time.Minute, 5500 * time.Millisecond, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			id := uuid.New()
+			o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Due{WebhookID: id, MaxConcurrent: 2}, claimTakes: c.takes}
+			began := time.Now()
+			run(dispatcher(t, o, &calls{}, nil), 500*time.Millisecond)
+			if took := time.Since(began); len(o.settled) != c.settled || took > c.stops+10*time.Millisecond {
+				t.Errorf("a claim of %v: %d outcomes stored, stopped after %v; want %d and %v", c.takes, len(o.settled), took, c.settled, c.stops)
+			}
+		})
+	}
 }
 
 // running runs a dispatcher while f runs.
