@@ -38,7 +38,7 @@ func standingOf(row *pgq.RulesStandingRow) explain.Standing {
 	if s.Rule.Former, s.Err = erasOf(row.Former); s.Err != nil {
 		return s
 	}
-	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
+	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.ArmedSinceNs, row.Rule.LookBackSeconds}
 	r, err := p.read()
 	if err != nil {
 		s.Err = err

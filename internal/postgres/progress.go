@@ -22,6 +22,8 @@ type progress struct {
 	// backfill; until is nil while the partition does not evaluate the rule.
 	position, until *string
 	failing         bool
+	// armedSinceNS is when the rule was armed; it may be 0 if position is nil.
+	armedSinceNS    int64
 	lookBackSeconds int32
 }
 
@@ -60,14 +62,22 @@ func (p progress) read() (reached, error) {
 }
 
 // shown is how far a rule has come as people see it. A rule that is new, or enabled again, is not
-// behind by its look-back: that is what it reads first, from the instant at which it was armed.
+// behind by its look-back: that is what it reads first, from the instant at which it was armed. What
+// its backfill has left after that instant it is behind, as when its tenant was deferred.
 func (p progress) shown() (reached, error) {
 	r, err := p.read()
-	if err == nil && p.position != nil && p.until == nil && !p.failing {
+	if err != nil || p.position == nil || p.failing {
+		return r, err
+	}
+	if p.until == nil {
 		r.backfillNS = new(r.at.StartTimeNS)
 		r.at.StartTimeNS += reachNS(p.lookBackSeconds)
+		return r, nil
 	}
-	return r, err
+	if own, _ := positionOf(p.position); r.at != nil && own.StartTimeNS >= p.armedSinceNS && r.at.After(*own) {
+		r.at = own
+	}
+	return r, nil
 }
 
 // Health returns the state of the evaluation of rules.
@@ -96,7 +106,7 @@ func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
 	}
 	if rules.FireMode(row.FireMode) == rules.PerExchange {
 		h.LastRunAt = row.CommittedAt
-		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
+		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.ArmedSinceNs, row.LookBackSeconds}
 		// If it cannot be read, the rule's last error says so.
 		if r, err := p.shown(); err == nil && row.Enabled {
 			h.Cursor, h.BackfillFrom = r.at, startOf(r.backfillNS)
@@ -136,7 +146,7 @@ func (s *Record) addProgress(ctx context.Context, tenant string, status *api.Sys
 	var from *int64
 	for i := range rows {
 		row := &rows[i]
-		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
+		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.ArmedNs, row.LookBackSeconds}
 		if !row.OfExchange {
 			p = progress{cursor: row.Cursor}
 		}

@@ -87,6 +87,38 @@ func TestHealthReportsProgress(t *testing.T) {
 	}
 }
 
+// TestADeferredRuleIsBehind has two rules that their partition evaluates and that have something of their own to read up to there:
+// one of a deferred tenant, which has missed the last two hours, and a new one, which is not behind by its look-back.
+func TestADeferredRuleIsBehind(t *testing.T) {
+	e := newEditor(t)
+	deferred, fresh := e.create(definition("deferred")), e.create(definition("new"))
+	e.exec(`update rule_state set armed_since_ns = armed_since_ns - 3 * 3600 * 1000000000::bigint where rule_id = $1`, deferred.ID)
+	c := e.hold("x").Checkpoints[e.partition]
+	now := time.Now()
+	at, from := cursor.At(now.Add(-time.Second)), cursor.At(now.Add(-2*time.Hour))
+	_, err := e.store.Commit(t.Context(), evaluator.Batch{
+		Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor, Cursor: &at,
+		Backfills: []evaluator.Backfill{{RuleID: deferred.ID, At: from, Until: &at}, {RuleID: fresh.ID, At: from, Until: &at}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	health, err := e.db.Rules().Health(t.Context(), tenantName, []uuid.UUID{deferred.ID, fresh.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := health[deferred.ID]; h.Cursor == nil || *h.Cursor != from || h.Lag == nil || *h.Lag < 2*time.Hour {
+		t.Errorf("the rule of a deferred tenant is at %v, behind by %v; want %v and two hours", h.Cursor, h.Lag, from)
+	}
+	if h := health[fresh.ID]; h.Cursor == nil || *h.Cursor != at || h.Lag == nil || *h.Lag > time.Hour {
+		t.Errorf("a new rule is at %v, behind by %v; want %v", h.Cursor, h.Lag, at)
+	}
+	status, err := e.db.Record(nil).Status(t.Context(), tenantName)
+	if err != nil || status.Slowest == nil || status.Slowest.RuleID != deferred.ID || status.Slowest.Lag < 2*time.Hour {
+		t.Errorf("slowest %+v, %v", status.Slowest, err)
+	}
+}
+
 // TestTheSlowestRuleHasItsOwnName asks for the slowest of two rules that are equally far, and whose
 // names are in another order than their ids.
 func TestTheSlowestRuleHasItsOwnName(t *testing.T) {

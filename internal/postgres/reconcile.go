@@ -59,7 +59,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 		return rules.Rule{}, nil, rule.Readable()
 	}
 	rule.RetentionFloorNS = row.SweptBeforeNs
-	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
+	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.ArmedSinceNs, row.Rule.LookBackSeconds}
 	r, err := p.read()
 	if err != nil || r.at == nil {
 		return rule, nil, err

@@ -579,11 +579,12 @@ func (q *Queries) RetriesOfAll(ctx context.Context, notificationIds []uuid.UUID)
 const statusProgress = `-- name: StatusProgress :many
 select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, (array_agg(r.name order by r.rule_id))[1]::text as name, r.look_back_seconds,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       (case when p.position is null then 0 else p.armed_since_ns end)::bigint as armed_ns,
        r.fire_mode = 'PER_EXCHANGE' as of_exchange, count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns
 from rule r join rule_progress p using (rule_id)
 where r.tenant_id = $1 and r.deleted_at is null and r.enabled
   and (p.cursor is not null or p.position is not null)
-group by r.look_back_seconds, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, of_exchange
+group by r.look_back_seconds, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, armed_ns, of_exchange
 `
 
 type StatusProgressRow struct {
@@ -596,6 +597,7 @@ type StatusProgressRow struct {
 	Position         *string
 	Until            *string
 	Failing          bool
+	ArmedNs          int64
 	OfExchange       bool
 	Alike            int64
 	NowNs            int64
@@ -623,6 +625,7 @@ func (q *Queries) StatusProgress(ctx context.Context, tenantID string) ([]Status
 			&i.Position,
 			&i.Until,
 			&i.Failing,
+			&i.ArmedNs,
 			&i.OfExchange,
 			&i.Alike,
 			&i.NowNs,

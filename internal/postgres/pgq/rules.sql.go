@@ -177,7 +177,7 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 }
 
 const ruleHealth = `-- name: RuleHealth :many
-select p.rule_id, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, p.partition,
+select p.rule_id, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, p.armed_since_ns, p.partition,
        p.last_run_at, p.committed_at, p.problem, p.problem_at,
        (p.late_dropped + coalesce((select sum(d.exchanges) from late_dropped d where d.rule_id = p.rule_id), 0))::bigint as late_dropped,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
@@ -203,6 +203,7 @@ type RuleHealthRow struct {
 	Position         *string
 	Until            *string
 	Failing          bool
+	ArmedSinceNs     int64
 	Partition        *int32
 	LastRunAt        *time.Time
 	CommittedAt      *time.Time
@@ -235,6 +236,7 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 			&i.Position,
 			&i.Until,
 			&i.Failing,
+			&i.ArmedSinceNs,
 			&i.Partition,
 			&i.LastRunAt,
 			&i.CommittedAt,

@@ -17,7 +17,7 @@ join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RuleHealth :many
-select p.rule_id, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, p.partition,
+select p.rule_id, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, p.armed_since_ns, p.partition,
        p.last_run_at, p.committed_at, p.problem, p.problem_at,
        (p.late_dropped + coalesce((select sum(d.exchanges) from late_dropped d where d.rule_id = p.rule_id), 0))::bigint as late_dropped,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
