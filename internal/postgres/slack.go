@@ -73,7 +73,15 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 	if len(allowed) == 0 {
 		return claimed, nil
 	}
-	rows, err := s.db.queries.SlackUpdateClaim(ctx, pgq.SlackUpdateClaimParams{WebhookIds: allowed, Lease: lease})
+	var rows []pgq.SlackUpdateReadRow
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		ids, err := q.SlackUpdateClaim(ctx, pgq.SlackUpdateClaimParams{WebhookIds: allowed, Lease: lease})
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		rows, err = q.SlackUpdateRead(ctx, ids)
+		return err
+	})
 	if err != nil {
 		return claimed, fmt.Errorf("claim: %w", err)
 	}
@@ -127,7 +135,7 @@ func (s *Slack) conclude(ctx context.Context, q *pgq.Queries, settlement refresh
 		counts = 1
 	}
 	retried, err := q.SlackUpdateRetry(ctx, pgq.SlackUpdateRetryParams{
-		Wait: settlement.Retry, Counts: counts, MessageID: u.MessageID, Token: u.Token,
+		Generation: u.Generation, Wait: settlement.Retry, Counts: counts, MessageID: u.MessageID, Token: u.Token,
 	})
 	return retried > 0, err
 }

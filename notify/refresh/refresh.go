@@ -4,8 +4,9 @@
 // state of its alert. So an update is level-triggered. It is one row per message. The row is
 // inserted by the transaction that changes the alert (a trigger, so that no code path can forget
 // it), or by the transaction that settles a post whose alert changed meanwhile. The body is
-// rendered at each attempt, from the alert as it is then. Any number of changes is one update, and
-// the last one made shows the last state.
+// rendered at each attempt, from the alert as it is once the claim holds the row. Any number of
+// changes is one update, and the last one made shows the last state. A change during an attempt
+// makes the row due at once, whatever became of the attempt.
 //
 //	alert changes ─▶ pending ──claim──▶ leased ──chat.update──▶ shown: the row leaves
 //	                    ▲                  │

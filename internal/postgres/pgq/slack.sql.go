@@ -177,7 +177,7 @@ func (q *Queries) SlackUpdateAbandon(ctx context.Context, webhookID uuid.UUID) e
 const slackUpdateClaim = `-- name: SlackUpdateClaim :many
 with due as (
     select c.message_id
-    from unnest($1::uuid[]) as room(webhook_id)
+    from unnest($2::uuid[]) as room(webhook_id)
     cross join lateral (
         select u.message_id
         from slack_update u
@@ -186,31 +186,86 @@ with due as (
         limit 1
         for update skip locked
     ) c
-), claimed as (
-    update slack_update u
-    set claim_token = random_token(), due_at = now() + $2::interval
-    from due
-    where u.message_id = due.message_id
-    returning u.message_id, u.generation, u.attempts, u.claim_token
 )
-select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
+update slack_update u
+set claim_token = random_token(), due_at = now() + $1::interval
+from due
+where u.message_id = due.message_id
+returning u.message_id
+`
+
+type SlackUpdateClaimParams struct {
+	Lease      time.Duration
+	WebhookIds []uuid.UUID
+}
+
+// Takes the newest due update of each webhook. What it shows is read afterwards, by SlackUpdateRead:
+// this statement may lock an update that was requested again after its snapshot.
+func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, slackUpdateClaim, arg.Lease, arg.WebhookIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var message_id int64
+		if err := rows.Scan(&message_id); err != nil {
+			return nil, err
+		}
+		items = append(items, message_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const slackUpdateEnd = `-- name: SlackUpdateEnd :one
+with gone as (
+    delete from slack_update u
+    where u.message_id = $1 and u.claim_token = $2::bigint and u.generation = $3
+    returning 1
+), again as (
+    update slack_update u
+    set due_at = now(), claim_token = null, attempts = 0
+    where u.message_id = $1 and u.claim_token = $2::bigint and u.generation <> $3
+    returning 1
+)
+select (exists (select from gone) or exists (select from again))::boolean as own
+`
+
+type SlackUpdateEndParams struct {
+	MessageID  int64
+	Token      int64
+	Generation int64
+}
+
+// Ends an update under its claim. If the alert has changed meanwhile, the update is due again at
+// once. If another replica has taken the claim, both updates may have arrived in either order, and
+// the caller requests another one.
+func (q *Queries) SlackUpdateEnd(ctx context.Context, arg SlackUpdateEndParams) (bool, error) {
+	row := q.db.QueryRow(ctx, slackUpdateEnd, arg.MessageID, arg.Token, arg.Generation)
+	var own bool
+	err := row.Scan(&own)
+	return own, err
+}
+
+const slackUpdateRead = `-- name: SlackUpdateRead :many
+select u.message_id, u.generation, u.attempts, u.claim_token::bigint as claim_token,
        m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until, w.events, w.event_age_seconds, w.preset, w.slack_threads, w.quiet_hours,
        h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by, z.snoozed_at
-from claimed c
+from slack_update u
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = m.webhook_id
 left join alert_assignment h on h.alert_id = m.alert_id
 left join alert_snooze z on z.alert_id = m.alert_id and z.until > now()
+where u.message_id = any($1::bigint[])
 `
 
-type SlackUpdateClaimParams struct {
-	WebhookIds []uuid.UUID
-	Lease      time.Duration
-}
-
-type SlackUpdateClaimRow struct {
+type SlackUpdateReadRow struct {
 	MessageID    int64
 	Generation   int64
 	Attempts     int32
@@ -230,16 +285,17 @@ type SlackUpdateClaimRow struct {
 	SnoozedAt    *time.Time
 }
 
-// Takes the newest due update of each webhook.
-func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimParams) ([]SlackUpdateClaimRow, error) {
-	rows, err := q.db.Query(ctx, slackUpdateClaim, arg.WebhookIds, arg.Lease)
+// Returns claimed updates with the present state of their alerts. A change that is not yet visible
+// waits for the claim, and gives the update another generation.
+func (q *Queries) SlackUpdateRead(ctx context.Context, messageIds []int64) ([]SlackUpdateReadRow, error) {
+	rows, err := q.db.Query(ctx, slackUpdateRead, messageIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []SlackUpdateClaimRow{}
+	items := []SlackUpdateReadRow{}
 	for rows.Next() {
-		var i SlackUpdateClaimRow
+		var i SlackUpdateReadRow
 		if err := rows.Scan(
 			&i.MessageID,
 			&i.Generation,
@@ -328,36 +384,6 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 	return items, nil
 }
 
-const slackUpdateEnd = `-- name: SlackUpdateEnd :one
-with gone as (
-    delete from slack_update u
-    where u.message_id = $1 and u.claim_token = $2::bigint and u.generation = $3
-    returning 1
-), again as (
-    update slack_update u
-    set due_at = now(), claim_token = null, attempts = 0
-    where u.message_id = $1 and u.claim_token = $2::bigint and u.generation <> $3
-    returning 1
-)
-select (exists (select from gone) or exists (select from again))::boolean as own
-`
-
-type SlackUpdateEndParams struct {
-	MessageID  int64
-	Token      int64
-	Generation int64
-}
-
-// Ends an update under its claim. If the alert has changed meanwhile, the update is due again at
-// once. If another replica has taken the claim, both updates may have arrived in either order, and
-// the caller requests another one.
-func (q *Queries) SlackUpdateEnd(ctx context.Context, arg SlackUpdateEndParams) (bool, error) {
-	row := q.db.QueryRow(ctx, slackUpdateEnd, arg.MessageID, arg.Token, arg.Generation)
-	var own bool
-	err := row.Scan(&own)
-	return own, err
-}
-
 const slackUpdateRequest = `-- name: SlackUpdateRequest :exec
 insert into slack_update (message_id, webhook_id)
 select m.message_id, m.webhook_id from slack_message m where m.message_id = $1
@@ -371,19 +397,24 @@ func (q *Queries) SlackUpdateRequest(ctx context.Context, messageID int64) error
 
 const slackUpdateRetry = `-- name: SlackUpdateRetry :execrows
 update slack_update u
-set due_at = now() + $1::interval, attempts = u.attempts + $2::int, claim_token = null
-where u.message_id = $3 and u.claim_token = $4::bigint
+set due_at = case when u.generation = $1 then now() + $2::interval else now() end,
+    attempts = case when u.generation = $1 then u.attempts + $3::int else 0 end,
+    claim_token = null
+where u.message_id = $4 and u.claim_token = $5::bigint
 `
 
 type SlackUpdateRetryParams struct {
-	Wait      time.Duration
-	Counts    int32
-	MessageID int64
-	Token     int64
+	Generation int64
+	Wait       time.Duration
+	Counts     int32
+	MessageID  int64
+	Token      int64
 }
 
+// Makes an update due again after a pause. If the alert has changed meanwhile, it is due at once.
 func (q *Queries) SlackUpdateRetry(ctx context.Context, arg SlackUpdateRetryParams) (int64, error) {
 	result, err := q.db.Exec(ctx, slackUpdateRetry,
+		arg.Generation,
 		arg.Wait,
 		arg.Counts,
 		arg.MessageID,
@@ -400,17 +431,18 @@ delete from slack_update u
 using (
     select c.message_id
     from (
-        select s.message_id, row_number() over (partition by s.webhook_id order by s.generation desc) as place
+        select s.message_id, s.generation, row_number() over (partition by s.webhook_id order by s.generation desc) as place
         from slack_update s
     ) c
-    join slack_update k using (message_id)
+    join slack_update k using (message_id, generation)
     where c.place > $1::int
     for update of k skip locked
 ) old
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now())
 `
 
-// Deletes the pending updates of each webhook, except the newest and those being made.
+// Deletes the pending updates of each webhook, except the newest and those being made. An update that
+// was requested again meanwhile has another generation, and is kept.
 func (q *Queries) SlackUpdateTrim(ctx context.Context, most int32) (int64, error) {
 	result, err := q.db.Exec(ctx, slackUpdateTrim, most)
 	if err != nil {

@@ -35,15 +35,16 @@ where w.tenant_id = @tenant_id and w.deleted_at is null and m.alert_id = @alert_
 limit 1;
 
 -- name: SlackUpdateTrim :execrows
--- Deletes the pending updates of each webhook, except the newest and those being made.
+-- Deletes the pending updates of each webhook, except the newest and those being made. An update that
+-- was requested again meanwhile has another generation, and is kept.
 delete from slack_update u
 using (
     select c.message_id
     from (
-        select s.message_id, row_number() over (partition by s.webhook_id order by s.generation desc) as place
+        select s.message_id, s.generation, row_number() over (partition by s.webhook_id order by s.generation desc) as place
         from slack_update s
     ) c
-    join slack_update k using (message_id)
+    join slack_update k using (message_id, generation)
     where c.place > @most::int
     for update of k skip locked
 ) old
@@ -60,7 +61,8 @@ from webhook w
 where w.enabled and w.slack_channel <> '';
 
 -- name: SlackUpdateClaim :many
--- Takes the newest due update of each webhook.
+-- Takes the newest due update of each webhook. What it shows is read afterwards, by SlackUpdateRead:
+-- this statement may lock an update that was requested again after its snapshot.
 with due as (
     select c.message_id
     from unnest(@webhook_ids::uuid[]) as room(webhook_id)
@@ -72,23 +74,27 @@ with due as (
         limit 1
         for update skip locked
     ) c
-), claimed as (
-    update slack_update u
-    set claim_token = random_token(), due_at = now() + @lease::interval
-    from due
-    where u.message_id = due.message_id
-    returning u.message_id, u.generation, u.attempts, u.claim_token
 )
-select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
+update slack_update u
+set claim_token = random_token(), due_at = now() + @lease::interval
+from due
+where u.message_id = due.message_id
+returning u.message_id;
+
+-- name: SlackUpdateRead :many
+-- Returns claimed updates with the present state of their alerts. A change that is not yet visible
+-- waits for the claim, and gives the update another generation.
+select u.message_id, u.generation, u.attempts, u.claim_token::bigint as claim_token,
        m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, r.about as rule_about, sqlc.embed(w),
        h.assignee, h.assigned_by, h.assigned_at, z.until as snoozed_until, z.snoozed_by, z.snoozed_at
-from claimed c
+from slack_update u
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = m.webhook_id
 left join alert_assignment h on h.alert_id = m.alert_id
-left join alert_snooze z on z.alert_id = m.alert_id and z.until > now();
+left join alert_snooze z on z.alert_id = m.alert_id and z.until > now()
+where u.message_id = any(@message_ids::bigint[]);
 
 -- name: SlackUpdateEnd :one
 -- Ends an update under its claim. If the alert has changed meanwhile, the update is due again at
@@ -112,8 +118,11 @@ select m.message_id, m.webhook_id from slack_message m where m.message_id = @mes
 on conflict (message_id) do update set generation = excluded.generation, attempts = 0;
 
 -- name: SlackUpdateRetry :execrows
+-- Makes an update due again after a pause. If the alert has changed meanwhile, it is due at once.
 update slack_update u
-set due_at = now() + @wait::interval, attempts = u.attempts + @counts::int, claim_token = null
+set due_at = case when u.generation = @generation then now() + @wait::interval else now() end,
+    attempts = case when u.generation = @generation then u.attempts + @counts::int else 0 end,
+    claim_token = null
 where u.message_id = @message_id and u.claim_token = @token::bigint;
 
 -- name: SlackUpdatesHold :exec
