@@ -35,5 +35,5 @@ build.on('close', (code) => {
     console.error(['The site was not built. See above.', ...wrong].join('\n'))
     process.exit(1)
   }
-  console.log('The site is in docs/site/dist.')
+  console.log('The site is in docs/site/dist. To look at it: npm --prefix docs/site run preview')
 })

@@ -19,7 +19,8 @@ const (
 	// gapBuckets is how many buckets may be between two changed ones that are read in one scan: a
 	// query costs more than the rows of some seconds.
 	gapBuckets = 5
-	// mostRangeNS bounds the length of one range of older changes.
+	// mostRangeNS bounds the length of one range of older changes: a pass whose interval is over
+	// still ends the range at hand, and a range that cannot be read waits as a whole.
 	mostRangeNS = 10 * minuteNS
 
 	// How often the rows of the older look-back are counted, and how often its fingerprints are

@@ -177,8 +177,9 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 	}
 	source := regexp.MustCompile("(?s)```yaml\n# source.yaml\n(preset: otel_traces.*?)```").FindSubmatch(text)
 	slack := regexp.MustCompile("(?s)```yaml\n(webhooks:.*?)```").FindSubmatch(text)
-	if source == nil || slack == nil {
-		t.Fatalf("%s shows no source.yaml, or no slack.yaml", page)
+	consumers := regexp.MustCompile("(?s)```yaml\n# consumers.yaml\n(rules:.*?)```").FindSubmatch(text)
+	if source == nil || slack == nil || consumers == nil {
+		t.Fatalf("%s shows no source.yaml, no slack.yaml, or no consumers.yaml", page)
 	}
 	port, err := netport.Free(18080)
 	if err != nil {
@@ -192,11 +193,14 @@ func TestTheTutorialOfOpenTelemetryWorks(t *testing.T) {
 		"curl -s $BASE/alerts | jq", "until curl -s $BASE/alerts | grep -q declined; do sleep 0.1; done\ncurl -s $BASE/alerts | jq",
 	).Replace(commandsOf(t, page))
 	script := filepath.Join(t.TempDir(), "tutorial.sh")
-	files := fmt.Sprintf("ln -s %s/internal internal\ncat > source.yaml <<'END'\n%sEND\ncat > slack.yaml <<'END'\n%sEND\nexport TOCSIN_LISTEN=127.0.0.1:%d TOCSIN_URL=%s\n",
-		root, source[1], slack[1], port, address)
+	files := fmt.Sprintf("ln -s %s/internal internal\ncat > source.yaml <<'END'\n%sEND\ncat > slack.yaml <<'END'\n%sEND\ncat > consumers.yaml <<'END'\n%sEND\nexport TOCSIN_LISTEN=127.0.0.1:%d TOCSIN_URL=%s\n",
+		root, source[1], slack[1], consumers[1], port, address)
 	// The first failure was before there was a webhook. The second one has three spans, and one message.
 	const message = "\nuntil [ \"$(curl -s $BASE/notifications | jq '[.items[] | select(.status == \"DELIVERED\")] | length')\" = 1 ]; do sleep 0.1; done\n" +
-		"[ \"$(curl -s ${SLACK_URL%/services/*}/api/messages | jq '[.messages[] | select(.body | contains(\"payment declined\"))] | length')\" = 1 ]\n"
+		"[ \"$(curl -s ${SLACK_URL%/services/*}/api/messages | jq '[.messages[] | select(.body | contains(\"payment declined\"))] | length')\" = 1 ]\n" +
+		// Then there is a rule for consumer spans as well. Its message is about the one span of three.
+		"fail\nuntil [ \"$(curl -s $BASE/notifications | jq '[.items[] | select(.status == \"DELIVERED\")] | length')\" = 3 ]; do sleep 0.1; done\n" +
+		"[ \"$(curl -s ${SLACK_URL%/services/*}/api/messages | jq '[.messages[] | select(.body | contains(\"Consumer span failed\"))] | length')\" = 1 ]\n"
 	if err := os.WriteFile(script, []byte("set -euo pipefail\n"+files+commands+message), 0o600); err != nil {
 		t.Fatal(err)
 	}
