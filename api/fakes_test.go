@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,14 @@ func newRuleMemory() *ruleMemory {
 
 func (m *ruleMemory) List(_ context.Context, tenant string, page api.NamePage) ([]rules.Rule, error) {
 	return m.list(tenant, page), nil
+}
+
+func (m *ruleMemory) Names(_ context.Context, tenant string) ([]api.RuleName, error) {
+	var names []api.RuleName
+	for _, r := range m.list(tenant, api.NamePage{Limit: math.MaxInt}) {
+		names = append(names, api.RuleName{ID: r.ID, Name: r.Name, Enabled: r.Enabled})
+	}
+	return names, nil
 }
 
 func (m *ruleMemory) Get(_ context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {

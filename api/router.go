@@ -1,6 +1,7 @@
 package api
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -36,7 +37,7 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 			return nil, fmt.Errorf("api: trust public URL: %w", err)
 		}
 	}
-	e.Use(checkOrigin(crossOrigin), s.pages, s.identify(document))
+	e.Use(checkOrigin(crossOrigin), s.pages, compress(), s.identify(document))
 
 	s.monitored(e)
 	if s.Slack != nil {
@@ -96,6 +97,7 @@ const (
 	pathMetrics = "/metrics"
 	prefixAPI   = "/api/"
 	prefixV1    = "/api/v1/"
+	pathEvents  = prefixV1 + "events"
 )
 
 // pages passes requests outside the API to the web application. It runs before the router, because
@@ -116,6 +118,23 @@ func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 		s.Web.ServeHTTP(c.Response(), r)
 		return nil
 	}
+}
+
+// leastCompressed is the size in bytes from which an answer is compressed. A smaller one fits into two packets anyway. No
+// answer that shows a secret, as the creation of a token does, is as large.
+const leastCompressed = 2 << 10
+
+// compress compresses the answers of operations for clients that accept it, at the level that costs least: it reduces a list
+// of rules to a fifteenth. Streams stay as they are, because a compressor holds events back.
+func compress() echo.MiddlewareFunc {
+	return middleware.GzipWithConfig(middleware.GzipConfig{
+		Level:     gzip.BestSpeed,
+		MinLength: leastCompressed,
+		Skipper: func(c echo.Context) bool {
+			path := c.Request().URL.Path
+			return !strings.HasPrefix(path, prefixV1) || path == pathEvents
+		},
+	})
 }
 
 // requestID gives the request an id. It ignores an id of the client, so that every id in the log

@@ -36,6 +36,8 @@ type RuleRetrier interface {
 type RuleReader interface {
 	// List returns rules, including those that cannot be read, which say so.
 	List(ctx context.Context, tenant string, page NamePage) ([]rules.Rule, error)
+	// Names returns the names of all rules, sorted by name as bytes.
+	Names(ctx context.Context, tenant string) ([]RuleName, error)
 	// Get returns one rule. For a rule that cannot be read, it returns the readable part and a
 	// fault of kind Conflict.
 	Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
@@ -125,6 +127,15 @@ func (s *server) ListRules(ctx context.Context, req ListRulesRequestObject) (Lis
 		return mark{List: listRules, Name: last.Name, ID: last.ID}
 	})
 	return answer, err
+}
+
+// ListRuleNames answers GET /rules/names.
+func (s *server) ListRuleNames(ctx context.Context, _ ListRuleNamesRequestObject) (ListRuleNamesResponseObject, error) {
+	found, err := s.Rules.Names(ctx, tenantOf(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("list the names of rules: %w", err)
+	}
+	return ListRuleNames200JSONResponse{Items: append([]RuleName{}, found...)}, nil
 }
 
 // CreateRule answers POST /rules.

@@ -14,7 +14,7 @@
 //	                                                         ├──▶ /metrics: its token
 //	                                                         ├──▶ /api/openapi.json, /api/docs
 //	                                                         ├──▶ /slack/interactions: signature ─▶ press of a button
-//	                                                         ├──▶ /api/v1: identity ─▶ time limit ─▶ strict JSON ─▶ handler
+//	                                                         ├──▶ /api/v1: compression ─▶ identity ─▶ time limit ─▶ strict JSON ─▶ handler
 //	                                                         └──▶ anything else: the web application
 //
 // [Options.Identify] is the one place that decides who makes a request. All other code reads this

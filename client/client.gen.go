@@ -3106,6 +3106,18 @@ type RuleHealth struct {
 	Partition *int `json:"partition,omitempty"`
 }
 
+// RuleName defines model for RuleName.
+type RuleName struct {
+	Enabled bool               `json:"enabled"`
+	ID      openapi_types.UUID `json:"id"`
+	Name    string             `json:"name"`
+}
+
+// RuleNames defines model for RuleNames.
+type RuleNames struct {
+	Items []RuleName `json:"items"`
+}
+
 // RulePage defines model for RulePage.
 type RulePage struct {
 	Items      []Rule  `json:"items"`
@@ -5422,6 +5434,14 @@ type ClientInterface interface {
 	// Corresponds with GET /rules/export (the `ExportRules` operationId).
 	ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListRuleNames List the names of all rules
+	//
+	// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
+	// to by their ids. It has about a tenth of the size of the definitions.
+	//
+	// Corresponds with GET /rules/names (the `ListRuleNames` operationId).
+	ListRuleNames(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// PreviewRuleDefinitionWithBody Show what a definition would have raised
 	//
 	// Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
@@ -7375,6 +7395,24 @@ func (c *Client) ApplyRules(ctx context.Context, body ApplyRulesJSONRequestBody,
 // Corresponds with GET /rules/export (the `ExportRules` operationId).
 func (c *Client) ExportRules(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExportRulesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRuleNames List the names of all rules
+//
+// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
+// to by their ids. It has about a tenth of the size of the definitions.
+//
+// Corresponds with GET /rules/names (the `ListRuleNames` operationId).
+func (c *Client) ListRuleNames(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRuleNamesRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -11923,6 +11961,33 @@ func NewExportRulesRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListRuleNamesRequest constructs an http.Request for the ListRuleNames method
+func NewListRuleNamesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/rules/names")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewPreviewRuleDefinitionRequest calls the generic PreviewRuleDefinition builder with application/json body
 func NewPreviewRuleDefinitionRequest(server string, body PreviewRuleDefinitionJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -15069,6 +15134,16 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /rules/export (the `ExportRules` operationId).
 	ExportRulesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ExportRulesResponse, error)
+
+	// ListRuleNamesWithResponse List the names of all rules
+	//
+	// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
+	// to by their ids. It has about a tenth of the size of the definitions.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /rules/names (the `ListRuleNames` operationId).
+	ListRuleNamesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListRuleNamesResponse, error)
 
 	// PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 	//
@@ -18263,6 +18338,54 @@ func (r ExportRulesResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ExportRulesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListRuleNamesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RuleNames
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRuleNamesResponse) GetJSON200() *RuleNames {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListRuleNamesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRuleNamesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRuleNamesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRuleNamesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRuleNamesResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -22243,6 +22366,22 @@ func (c *ClientWithResponses) ExportRulesWithResponse(ctx context.Context, reqEd
 	return ParseExportRulesResponse(rsp)
 }
 
+// ListRuleNamesWithResponse List the names of all rules
+//
+// Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
+// to by their ids. It has about a tenth of the size of the definitions.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /rules/names (the `ListRuleNames` operationId).
+func (c *ClientWithResponses) ListRuleNamesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListRuleNamesResponse, error) {
+	rsp, err := c.ListRuleNames(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRuleNamesResponse(rsp)
+}
+
 // PreviewRuleDefinitionWithBodyWithResponse Show what a definition would have raised
 //
 // Evaluates the exchanges of the last hours as the evaluator does, as if the rule had been armed at their
@@ -25193,6 +25332,39 @@ func ParseExportRulesResponse(rsp *http.Response) (*ExportRulesResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest RuleDocument
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListRuleNamesResponse parses an HTTP response from a ListRuleNamesWithResponse call
+func ParseListRuleNamesResponse(rsp *http.Response) (*ListRuleNamesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRuleNamesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RuleNames
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -6,8 +6,10 @@ import { createWorld } from "./world.mjs";
 
 const password = "a long enough password";
 
-/** The largest size of a page's scripts, as sent, including charts. The inbox has the most, 223 kB. */
-const mostScriptBytes = 240_000;
+/** The size of the largest page's scripts as they are sent, charts included: the inbox, in November 2026. */
+const measuredScriptBytes = 223_000;
+/** What a page may grow to: by a tenth, and never to more than 240 kB. */
+const mostScriptBytes = Math.min(Math.round(measuredScriptBytes * 1.1), 240_000);
 
 describe("people and pages", { timeout: 240_000 }, () => {
   let world;

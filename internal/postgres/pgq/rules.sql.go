@@ -457,6 +457,39 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 	return i, err
 }
 
+const ruleNames = `-- name: RuleNames :many
+select rule_id, name, enabled
+from rule
+where tenant_id = $1 and deleted_at is null
+order by name collate "C", rule_id
+`
+
+type RuleNamesRow struct {
+	RuleID  uuid.UUID
+	Name    string
+	Enabled bool
+}
+
+func (q *Queries) RuleNames(ctx context.Context, tenantID string) ([]RuleNamesRow, error) {
+	rows, err := q.db.Query(ctx, ruleNames, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RuleNamesRow{}
+	for rows.Next() {
+		var i RuleNamesRow
+		if err := rows.Scan(&i.RuleID, &i.Name, &i.Enabled); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ruleSetEnabled = `-- name: RuleSetEnabled :exec
 update rule set enabled = $1, version = version + 1, updated_at = now() where rule_id = $2
 `

@@ -9,6 +9,12 @@ where r.tenant_id = @tenant_id and r.deleted_at is null
 order by r.name collate "C", r.rule_id
 limit @most::int;
 
+-- name: RuleNames :many
+select rule_id, name, enabled
+from rule
+where tenant_id = @tenant_id and deleted_at is null
+order by name collate "C", rule_id;
+
 -- name: RuleGet :one
 select sqlc.embed(r), s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids

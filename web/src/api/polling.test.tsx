@@ -1,7 +1,6 @@
 import { act, screen, waitFor } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { aRule } from "../test/rules";
 import { anAlert, api, open, startWorld } from "../test/world";
 import type { Notification } from "./client";
 import { pollMs } from "./notifications";
@@ -48,12 +47,12 @@ test("rules are read again when the status says that one fails, and not with eac
   await waitFor(() => expect(read).toBe(2));
 });
 
-test("the inbox reads the rules only when somebody chooses one, or has chosen one", async () => {
+test("the inbox reads the names of rules only when somebody chooses one, or has chosen one", async () => {
   let read = 0;
   server.use(
-    http.get(api("/rules"), () => {
+    http.get(api("/rules/names"), () => {
       read += 1;
-      return HttpResponse.json({ items: [aRule({ id: "r1", name: "Failed orders" })] });
+      return HttpResponse.json({ items: [{ id: "r1", name: "Failed orders", enabled: true }] });
     }),
   );
   world.alerts = [anAlert(5)];

@@ -18,7 +18,7 @@ import {
 import { allPages } from "./pages";
 import { systemStatus } from "./status";
 
-export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const };
+export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const, names: ["rules", "names"] as const };
 
 const healthPollMs = 60_000;
 const troublePollMs = 15_000;
@@ -29,7 +29,15 @@ const runningPollMs = 2_000;
 const historyPage = 20;
 const fewAlerts = 8;
 
-/** Every rule by name, with its health as of then. */
+/** Every rule by name, for choices and for what refers to rules. Unlike the list of rules, it is small. */
+export function ruleNames() {
+  return queryOptions({
+    queryKey: ruleKeys.names,
+    queryFn: async ({ signal }) => (await body(client.GET("/rules/names", { signal }))).items,
+  });
+}
+
+/** Every rule by name, with its whole definition and its health as of then. */
 export function ruleList() {
   return queryOptions({
     queryKey: ruleKeys.all,

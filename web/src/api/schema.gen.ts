@@ -1318,6 +1318,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/names": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the names of all rules
+         * @description Every rule of the tenant by name, in one answer: for choices, and for showing the rules that other objects refer
+         *     to by their ids. It has about a tenth of the size of the definitions.
+         */
+        get: operations["listRuleNames"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/preview": {
         parameters: {
             query?: never;
@@ -4067,6 +4088,15 @@ export interface components {
             nextRunAt?: string;
             /** @description The partition that evaluates the rule. */
             partition?: number;
+        };
+        RuleName: {
+            enabled: boolean;
+            /** Format: uuid */
+            id: string;
+            name: string;
+        };
+        RuleNames: {
+            items: components["schemas"]["RuleName"][];
         };
         RulePage: {
             items: components["schemas"]["Rule"][];
@@ -6927,6 +6957,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RuleDocument"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listRuleNames: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The names. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleNames"];
                 };
             };
             default: components["responses"]["Problem"];

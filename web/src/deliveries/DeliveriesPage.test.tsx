@@ -63,7 +63,9 @@ beforeEach(() => {
       return HttpResponse.json({ items });
     }),
     http.get(api("/notifications/:id"), () => HttpResponse.json(whole)),
-    http.get(api("/rules"), () => HttpResponse.json({ items: [{ id: id(9), name: "Failed orders" }] })),
+    http.get(api("/rules/names"), () =>
+      HttpResponse.json({ items: [{ id: id(9), name: "Failed orders", enabled: true }] }),
+    ),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: id(7), name: "#ops", kind: "slack" }] })),
   );
 });

@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { type CSSProperties, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { type NotificationFilter, notificationAny, notificationCounts, notificationList } from "../api/notifications";
 import { useMay } from "../api/operations";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../frame/Page";
 import { Button } from "../ui/Button";
@@ -164,7 +164,7 @@ function StatusTabs({ search, filter }: { search: DeliverySearch; filter: Notifi
 function Filters({ search, searchRef }: { search: DeliverySearch; searchRef: RefObject<HTMLInputElement | null> }) {
   const navigate = useNavigate();
   const { data: webhooks } = useQuery(webhookList());
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   const change = (next: Record<string, unknown>) =>
     void navigate({ to: ".", search: parseSearch({ ...search, ...next }), replace: true });
   const single = (["alert", "digest", "silence", "digestsOf"] as const).find((name) => search[name] !== undefined);
@@ -215,7 +215,7 @@ interface ListProps {
 function List({ filter, openId, narrow }: ListProps) {
   const list = useInfiniteQuery(notificationList(filter));
   const failure = useLastError(list);
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
   if (list.isPending && !failure)

@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { MessageBody, Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { discardNotification, oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { Button } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { CopyButton } from "../ui/CopyButton";
@@ -139,7 +139,7 @@ function Body({ notification }: { notification: Notification }) {
     suppressedBy,
     attempts = [],
   } = notification;
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   const rule = rules?.find((one) => one.id === ruleId);
   const line = steps(notification);
   const last = line.findLast((step) => step.kind === "attempt");

@@ -4,7 +4,7 @@ import { type CSSProperties, type Ref, useState } from "react";
 import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
 import { applicationNames } from "../api/facets";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { Button } from "../ui/Button";
 import { FilterMenu } from "../ui/FilterMenu";
 import { IconFilter } from "../ui/icons";
@@ -53,7 +53,7 @@ interface Props {
 export function Filters({ filter, onChange, searchRef }: Props) {
   // Their names are needed to choose one, or to show a chosen one. There may be thousands.
   const [askedRules, setAskedRules] = useState(false);
-  const { data: rules } = useQuery({ ...ruleList(), enabled: askedRules || filter.ruleId.length > 0 });
+  const { data: rules } = useQuery({ ...ruleNames(), enabled: askedRules || filter.ruleId.length > 0 });
   const seen = useKnownApplications();
   const [asked, setAsked] = useState(false);
   const [more, setMore] = useState(false);

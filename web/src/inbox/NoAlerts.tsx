@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { buttonClass } from "../ui/Button";
 import { IconInbox, IconResolved, IconRules, IconSearch } from "../ui/icons";
 import { Empty } from "../ui/states";
@@ -9,7 +9,7 @@ import { isNarrowed, toSearch, wide } from "./filter";
 
 /** Why the list is empty, and what to do about it. */
 export function NoAlerts({ filter }: { filter: AlertFilter }) {
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   if (isNarrowed(filter)) {
     return (
       <Empty icon={IconSearch} title="No matching alerts">

@@ -4,7 +4,7 @@ import type { RoutingPolicy, RoutingRoute, Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
 import { useMay } from "../api/operations";
 import { routingKeys, routingPolicy, updateRoutingPolicy } from "../api/routing";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { teamNames } from "../api/teams";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../frame/Page";
@@ -265,7 +265,7 @@ interface CardProps {
 }
 
 function RouteCard({ number, route, webhooks, actions }: CardProps) {
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   const nameOf = (id: string) => rules?.find((rule) => rule.id === id)?.name ?? "deleted rule";
   const { name } = route;
   return (

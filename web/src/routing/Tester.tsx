@@ -5,7 +5,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { RoutingTestAnswer, RoutingTestRequest } from "../api/client";
 import { routingTest } from "../api/routing";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import formStyles from "../ui/form.module.css";
 import { Select } from "../ui/Select";
@@ -19,7 +19,7 @@ const nothing: Draft = { routes: [], defaultWebhookIds: [], defaultEscalation: [
 
 /** Who would be notified of an alert, and why. It uses the unsaved changes. */
 export function Tester({ draft }: { draft: Draft | undefined }) {
-  const { data: rules = [] } = useQuery(ruleList());
+  const { data: rules = [] } = useQuery(ruleNames());
   const form = useForm<Question>({ initialValues: noQuestion });
   const wrong = wrongPairs(form.values);
   const readable = Object.keys(wrong).length === 0;

@@ -1,7 +1,7 @@
 import { Checkbox, MultiSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { Severity } from "../api/client";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { SuggestInput } from "../rules/SuggestInput";
 import formStyles from "../ui/form.module.css";
 import { severityMeaning } from "../ui/marks";
@@ -31,7 +31,7 @@ const exchangeRoutes: Record<string, string> = { routes: "Exchange routes", notR
 
 /** The conditions of a match. */
 export function MatchFields({ form, ofRoute = false }: { form: Of; ofRoute?: boolean }) {
-  const { data: rules = [] } = useQuery(ruleList());
+  const { data: rules = [] } = useQuery(ruleNames());
   const { environments, applications } = form.values.scope;
   const within = {
     application: { environments },

@@ -8,7 +8,7 @@ import type { Silence } from "../api/client";
 import { ApiError } from "../api/errors";
 import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { createSilence, oneSilence, readSilence, silenceKeys, updateSilence } from "../api/silences";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
@@ -196,7 +196,7 @@ interface ConflictsProps {
 
 /** Somebody else has saved the silence meanwhile. */
 function Conflicts({ base, theirs, mine, onTake, onClose }: ConflictsProps) {
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   const sides = { theirs: valuesOf(theirs), mine };
   const nameOf = (id: string) => rules?.find((rule) => rule.id === id)?.name ?? "deleted rule";
   return (

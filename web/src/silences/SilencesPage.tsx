@@ -3,7 +3,7 @@ import { Link, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState } from "react";
 import type { Silence } from "../api/client";
 import { useMay } from "../api/operations";
-import { ruleList } from "../api/rules";
+import { ruleNames } from "../api/rules";
 import { endSilence, openSilences, pastSilences, silenceKeys } from "../api/silences";
 import { Page } from "../frame/Page";
 import { Button, buttonClass } from "../ui/Button";
@@ -145,7 +145,7 @@ interface TableProps {
 }
 
 function SilenceTable({ silences, actions }: TableProps) {
-  const { data: rules } = useQuery(ruleList());
+  const { data: rules } = useQuery(ruleNames());
   const nameOf = (id: string) => rules?.find((rule) => rule.id === id)?.name ?? "deleted rule";
   return (
     <table className={table.table}>

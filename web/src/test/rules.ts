@@ -31,6 +31,11 @@ const message: TemplatePreview = {
 
 /** The requests that the pages about rules send by themselves. */
 export const ruleHandlers = [
+  // The names of the rules that the test has.
+  http.get(api("/rules/names"), async () => {
+    const { items }: { items: Rule[] } = await (await fetch(api("/rules?limit=200"))).json();
+    return HttpResponse.json({ items: items.map(({ id, name, enabled }) => ({ id, name, enabled })) });
+  }),
   http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
   http.post(api("/rules/:id/preview/difference"), () => HttpResponse.json(noDifference)),
   http.get(api("/rules/:id/replays"), () => HttpResponse.json({ items: [] })),

@@ -36,7 +36,9 @@ test("opens by key, points at options while the field keeps the focus, and goes 
 test("reaches rules and webhooks by name, and alerts by search", async () => {
   world.alerts = [anAlert(5, { title: "orders · vanished: FAILED", route: "vanished", state: "RESOLVED" })];
   server.use(
-    http.get(api("/rules"), () => HttpResponse.json({ items: [{ id: "r1", name: "Failed orders", enabled: true }] })),
+    http.get(api("/rules/names"), () =>
+      HttpResponse.json({ items: [{ id: "r1", name: "Failed orders", enabled: true }] }),
+    ),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: "w1", name: "#ops", enabled: true }] })),
   );
   const { user, router } = open("/inbox?fold=none");

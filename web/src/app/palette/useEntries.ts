@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { findAlerts } from "../../api/alerts";
 import type { Alert } from "../../api/client";
-import { ruleList } from "../../api/rules";
+import { ruleNames } from "../../api/rules";
 import { webhookList } from "../../api/webhooks";
 import { toSearch, wide } from "../../inbox/filter";
 import { headline, place } from "../../inbox/headline";
@@ -58,7 +58,7 @@ export function useEntries(text: string): { entries: readonly Entry[]; searching
 
 function useRules(): Entry[] {
   const navigate = useNavigate();
-  const { data: rules = [] } = useQuery(ruleList());
+  const { data: rules = [] } = useQuery(ruleNames());
   const { data: webhooks = [] } = useQuery({ ...webhookList(), refetchInterval: false });
   return [
     ...rules.map(
