@@ -41,57 +41,83 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED"); err != nil {
+	report, err := newReport(out)
+	if err != nil {
 		return err
 	}
-	var missing, different, until int64
-	var samples, findings, unjudged []string
-	err = app.Reconcile(ctx, app.ReconcileOptions{
+	return report.end(app.Reconcile(ctx, app.ReconcileOptions{
 		PostgresURL: r.PostgresURL, ClickHouseURL: r.ClickHouseURL, Source: mapping, Rules: r.Rule,
 		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Keep: time.Duration(r.RetentionAlerts), Version: buildVersion(),
-	}, func(c app.Reconciliation) error {
-		missing, different = missing+c.Missing, different+c.Different
-		switch {
-		case c.ToNS == 0:
-			unjudged = append(unjudged, c.RuleName)
-		case until == 0 || c.ToNS < until:
-			until = c.ToNS
+	}, report.add))
+}
+
+// report prints comparisons as a table, and below it what was found.
+type report struct {
+	out   io.Writer
+	table *tabwriter.Writer
+
+	missing, different int64
+	// until is the earliest end of a comparison; 0 without one.
+	until                       int64
+	samples, findings, unjudged []string
+}
+
+func newReport(out io.Writer) (*report, error) {
+	r := &report{out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	_, err := fmt.Fprintln(r.table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED")
+	return r, err
+}
+
+// add adds the comparison of a rule.
+func (r *report) add(c app.Reconciliation) error {
+	r.missing, r.different = r.missing+c.Missing, r.different+c.Different
+	switch {
+	case c.ToNS == 0:
+		r.unjudged = append(r.unjudged, c.RuleName)
+	case r.until == 0 || c.ToNS < r.until:
+		r.until = c.ToNS
+	}
+	// What a window rule misses is among its findings, with the reason.
+	if c.Missing > 0 && len(c.Findings) == 0 {
+		r.samples = append(r.samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
+	}
+	for i := range c.Findings {
+		r.findings = append(r.findings, c.RuleName+": "+findingLine(&c.Findings[i]))
+	}
+	_, err := fmt.Fprintf(r.table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
+		c.Different, c.Late, c.Unchecked)
+	return err
+}
+
+// end prints what was found. Its error says what is missing or different, and which rules could not
+// be compared, which is failed. What was found about the others is printed all the same.
+func (r *report) end(failed error) error {
+	if err := r.table.Flush(); err != nil {
+		return errors.Join(err, failed)
+	}
+	if failed != nil && r.until == 0 && len(r.unjudged) == 0 {
+		return failed
+	}
+	if err := printUntil(r.out, r.until, r.unjudged); err != nil {
+		return errors.Join(err, failed)
+	}
+	for _, s := range r.samples {
+		if _, err := fmt.Fprintf(r.out, "missing of %s\n", s); err != nil {
+			return errors.Join(err, failed)
 		}
-		// What a window rule misses is among its findings, with the reason.
-		if c.Missing > 0 && len(c.Findings) == 0 {
-			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
-		}
-		for i := range c.Findings {
-			findings = append(findings, c.RuleName+": "+findingLine(&c.Findings[i]))
-		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
-			c.Different, c.Late, c.Unchecked)
-		return err
-	})
-	if err := errors.Join(table.Flush(), err); err != nil {
-		return err
 	}
-	if err := printUntil(out, until, unjudged); err != nil {
-		return err
-	}
-	for _, s := range samples {
-		if _, err := fmt.Fprintf(out, "missing of %s\n", s); err != nil {
-			return err
+	for _, f := range r.findings {
+		if _, err := fmt.Fprintln(r.out, f); err != nil {
+			return errors.Join(err, failed)
 		}
 	}
-	for _, f := range findings {
-		if _, err := fmt.Fprintln(out, f); err != nil {
-			return err
-		}
+	switch {
+	case r.missing > 0:
+		return errors.Join(fmt.Errorf("exchanges or groups that match and have no alert: %d; TocsinAlertsMissing in docs/runbook.md says what to do", r.missing), failed)
+	case r.different > 0:
+		return errors.Join(fmt.Errorf("alerts whose count differs from the table: %d; see above", r.different), failed)
 	}
-	if missing > 0 {
-		return fmt.Errorf("exchanges or groups that match and have no alert: %d; TocsinAlertsMissing in docs/runbook.md says what to do", missing)
-	}
-	if different > 0 {
-		return fmt.Errorf("alerts whose count differs from the table: %d; see above", different)
-	}
-	return nil
+	return failed
 }
 
 // findingLine formats a finding about an alert of a window rule as a line.

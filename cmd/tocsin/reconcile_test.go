@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -28,6 +31,30 @@ func TestAFindingIsALine(t *testing.T) {
 	} {
 		if got := findingLine(&c.finding); got != c.want {
 			t.Errorf("got %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// TestARuleThatCannotBeComparedHidesNothing prints comparisons of which one failed.
+func TestARuleThatCannotBeComparedHidesNothing(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	r, err := newReport(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := app.Reconciliation{RuleName: "Orders", MissingSample: []string{"7f3a"}}
+	compared.Missing, compared.ToNS = 1, 1_700_000_000_000_000_000
+	if err := r.add(compared); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("rule 9: clickhouse: timeout")
+	if err := r.end(failed); !errors.Is(err, failed) || !strings.Contains(err.Error(), "have no alert: 1") {
+		t.Errorf("the command says: %v", err)
+	}
+	for _, want := range []string{"missing of Orders: 7f3a", "until 2023-11-14T22:13:20Z were compared"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not printed:\n%s", want, &out)
 		}
 	}
 }
