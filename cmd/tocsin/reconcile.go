@@ -42,7 +42,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED"); err != nil {
+	if _, err := fmt.Fprintln(table, "TENANT\tRULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED"); err != nil {
 		return err
 	}
 	var missing, different, until int64
@@ -65,7 +65,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		for i := range c.Findings {
 			findings = append(findings, c.RuleName+": "+findingLine(&c.Findings[i]))
 		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
+		_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.TenantID, c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
 			c.Different, c.Late, c.Unchecked)
 		return err
 	})
