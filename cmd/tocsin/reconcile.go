@@ -64,7 +64,7 @@ type report struct {
 
 func newReport(out io.Writer) (*report, error) {
 	r := &report{out: out, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	_, err := fmt.Fprintln(r.table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED")
+	_, err := fmt.Fprintln(r.table, "TENANT\tRULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED\tDIFFERENT\tLATE\tUNCHECKED")
 	return r, err
 }
 
@@ -84,7 +84,7 @@ func (r *report) add(c app.Reconciliation) error {
 	for i := range c.Findings {
 		r.findings = append(r.findings, c.RuleName+": "+findingLine(&c.Findings[i]))
 	}
-	_, err := fmt.Fprintf(r.table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
+	_, err := fmt.Fprintf(r.table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", c.TenantID, c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected,
 		c.Different, c.Late, c.Unchecked)
 	return err
 }

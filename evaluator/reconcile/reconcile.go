@@ -94,8 +94,8 @@ type Reconciler struct {
 
 // Reconciliation is the comparison of a rule's alerts with the matching exchanges.
 type Reconciliation struct {
-	RuleID   uuid.UUID
-	RuleName string
+	RuleID             uuid.UUID
+	RuleName, TenantID string
 	// FromNS and ToNS are the range of ends that was compared; empty if the rule has evaluated nothing
 	// yet.
 	FromNS, ToNS int64
@@ -142,7 +142,7 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	if err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile: %w", err)
 	}
-	result := Reconciliation{RuleID: rule.ID, RuleName: rule.Name}
+	result := Reconciliation{RuleID: rule.ID, RuleName: rule.Name, TenantID: rule.TenantID}
 	if progress == nil {
 		return result, nil
 	}
@@ -162,7 +162,7 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
 	if result.ToNS <= eras[0].FromNS {
 		// Everything that ended since the rule was armed is still to be evaluated.
-		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, nil
+		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name, TenantID: rule.TenantID}, nil
 	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
 	var missing []string

@@ -160,7 +160,7 @@ type comparison struct {
 
 // window compares a window rule. at is the position that the watermark had last.
 func (r *Reconciler) window(ctx context.Context, rule *rules.Rule, at cursor.Position, last time.Duration) (Reconciliation, error) {
-	c := comparison{Reconciler: r, rule: rule, out: Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, named: map[FindingKind]int{}}
+	c := comparison{Reconciler: r, rule: rule, out: Reconciliation{RuleID: rule.ID, RuleName: rule.Name, TenantID: rule.TenantID}, named: map[FindingKind]int{}}
 	var err error
 	if c.progress, c.alerts, err = r.Groups.WindowRule(ctx, rule.ID, last, alertsMost); err != nil {
 		return c.out, err

@@ -41,7 +41,7 @@ func (w *world) reconcileLast(rule rules.Rule, last time.Duration) reconcile.Rec
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	result.RuleID, result.RuleName, result.FromNS, result.ToNS, result.LateDroppedByHour = rule.ID, "", 0, 0, nil
+	result.RuleID, result.RuleName, result.TenantID, result.FromNS, result.ToNS, result.LateDroppedByHour = rule.ID, "", "", 0, 0, nil
 	return result
 }
 
@@ -106,7 +106,8 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
 		t.Errorf("when all is well: %s", diff)
 	}
-	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") || !strings.Contains(out, "newer ones may still be found") {
+	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") ||
+		!slices.Contains(strings.Fields(out), tenant) || !strings.Contains(out, "newer ones may still be found") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 

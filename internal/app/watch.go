@@ -115,7 +115,7 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 	pass.Rules++
 	pass.Missing += result.Missing
 	if result.Missing > 0 {
-		w.logger.ErrorContext(ctx, "exchanges that match have no alert", slog.String("rule_id", rule.ID.String()),
+		w.logger.ErrorContext(ctx, "exchanges that match have no alert", slog.String("tenant_id", rule.TenantID), slog.String("rule_id", rule.ID.String()),
 			slog.Int64("missing", result.Missing), slog.String("sample", fmt.Sprint(result.MissingSample)))
 	}
 	return nil

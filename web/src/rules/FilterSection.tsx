@@ -1,5 +1,5 @@
 import { Autocomplete, Checkbox, TagsInput, TextInput } from "@mantine/core";
-import { memo } from "react";
+import { memo, useEffect, useRef } from "react";
 import { Amount } from "../ui/Amount";
 import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
@@ -116,6 +116,13 @@ function Attributes({ editor }: { editor: Editor }) {
   const { form: state } = editor;
   const { attributes } = state.values.filter;
   const keys = useAttributeKeys(state.values.scope, attributes.length > 0);
+  // After a click on the button, people type the key.
+  const added = useRef(false);
+  useEffect(() => {
+    if (!added.current) return;
+    added.current = false;
+    state.getInputNode(`filter.attributes.${attributes.length - 1}.key`)?.focus();
+  }, [attributes.length, state.getInputNode]);
   return (
     <fieldset className={styles.attributes}>
       <legend>Attributes</legend>
@@ -158,7 +165,12 @@ function Attributes({ editor }: { editor: Editor }) {
         <p className={form.hint}>A condition with “not” also holds where the attribute is missing.</p>
       )}
       <div>
-        <Button onClick={() => state.insertListItem("filter.attributes", { ...initialAttribute })}>
+        <Button
+          onClick={() => {
+            added.current = true;
+            state.insertListItem("filter.attributes", { ...initialAttribute });
+          }}
+        >
           <IconPlus size={15} aria-hidden="true" />
           Add an attribute
         </Button>

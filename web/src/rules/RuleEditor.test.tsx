@@ -343,7 +343,8 @@ test("every part of the filter is sent, and errors are shown beside it", async (
   );
   await user.clear(screen.getByLabelText("Longest duration"));
   await user.click(screen.getByRole("button", { name: "Add an attribute" }));
-  await user.type(screen.getByRole("combobox", { name: "Key 1" }), "customer");
+  await waitFor(() => expect(screen.getByRole("combobox", { name: "Key 1" })).toHaveFocus());
+  await user.keyboard("customer");
   await user.type(screen.getByLabelText("Value 1"), "ACME");
   await user.click(screen.getByRole("button", { name: "Add an attribute" }));
   await user.type(screen.getByRole("combobox", { name: "Key 2" }), "order");
