@@ -21,7 +21,7 @@ func TestWhoHasNotSeenTheLastAssignmentDoesNotUndoIt(t *testing.T) {
 		"asked for twice":          {state: alerts.Firing, from: "ada", to: "ada"},
 		"given back twice":         {state: alerts.Firing, was: "ada"},
 		"taken by another one":     {state: alerts.Firing, from: "ada", to: "bo", says: "the alert is assigned to ada"},
-		"given back meanwhile":     {state: alerts.Firing, was: "ada", to: "bo", says: "the alert is no longer assigned to ada, but to nobody"},
+		"given back meanwhile":     {state: alerts.Firing, was: "ada", to: "bo", says: "the alert is no longer assigned to ada; it is now unassigned"},
 		"passed on meanwhile":      {state: alerts.Firing, from: "cy", was: "ada", says: "the alert is assigned to cy"},
 		"pending":                  {state: alerts.Pending, to: "ada", says: "the alert is not firing yet; assign it when it is"},
 		"resolved":                 {state: alerts.Resolved, to: "ada", says: "the alert is resolved; a resolved alert cannot be assigned"},

@@ -15,9 +15,9 @@ import (
 
 // Explainer reads what is stored about rules and exchanges.
 type Explainer interface {
-	// Standings returns what is stored about each rule of a tenant, with its alert about the
+	// RuleStates returns what is stored about each rule of a tenant, with its alert about the
 	// exchange of a key, by name.
-	Standings(ctx context.Context, tenant, key string) ([]explain.Standing, error)
+	RuleStates(ctx context.Context, tenant, key string) ([]explain.RuleState, error)
 	// AlertedStart returns when the exchange of a key began, in nanoseconds since the Unix epoch,
 	// if a rule of the tenant has an alert about it.
 	AlertedStart(ctx context.Context, tenant, key string) (startNS int64, found bool, err error)
@@ -43,15 +43,15 @@ func (s *server) ExplainExchange(ctx context.Context, req ExplainExchangeRequest
 	if err != nil {
 		return nil, err
 	}
-	standings, err := s.Explainer.Standings(ctx, tenantOf(ctx), e.Key())
+	states, err := s.Explainer.RuleStates(ctx, tenantOf(ctx), e.Key())
 	if err != nil {
 		return nil, fmt.Errorf("explain exchange: %w", err)
 	}
 	clean := e.Clean()
 	answer := ExplainExchange200JSONResponse{Exchange: exchangeOf(&clean), Rules: []RuleExplanation{}, Counts: []ExplainCount{}}
-	list := make([]explain.Explanation, len(standings))
-	for i := range standings {
-		list[i] = explain.Explain(&e, &standings[i])
+	list := make([]explain.Explanation, len(states))
+	for i := range states {
+		list[i] = explain.Explain(&e, &states[i])
 	}
 	place := func(v explain.Verdict) int { return slices.Index(explain.Verdicts(), v) }
 	slices.SortStableFunc(list, func(a, b explain.Explanation) int { return cmp.Compare(place(a.Verdict), place(b.Verdict)) })
@@ -108,7 +108,7 @@ func (s *server) explained(ctx context.Context, p *ExplainExchangeParams, last t
 		return rules.Exchange{}, fromSource("read exchange", err)
 	}
 	if len(found) == 0 {
-		return rules.Exchange{}, fault.New(fault.NotFound, "no exchange with this id started within the last %d hours and has ended; look further back, or give its start. "+
+		return rules.Exchange{}, fault.New(fault.NotFound, "no exchange with this id started within the last %d hours and has ended; search further back, or give its start time. "+
 			"Rows that the condition terminal of the mapping leaves out are not exchanges", int(last.Hours()))
 	}
 	return found[0], nil

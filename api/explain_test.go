@@ -30,15 +30,15 @@ type explained struct {
 func TestExplainExchange(t *testing.T) {
 	b := newBench(t)
 	alert := uuid.New()
-	standing := func(name string, change func(*explain.Standing)) explain.Standing {
-		s := explain.Standing{Rule: rules.Rule{ID: uuid.New(), Definition: rules.Definition{Name: name, Enabled: true, FireMode: rules.PerExchange}}}
+	ruleState := func(name string, change func(*explain.RuleState)) explain.RuleState {
+		s := explain.RuleState{Rule: rules.Rule{ID: uuid.New(), Definition: rules.Definition{Name: name, Enabled: true, FireMode: rules.PerExchange}}}
 		change(&s)
 		return s
 	}
-	elsewhere := func(s *explain.Standing) { s.Rule.Scope.Applications = []string{"billing"} }
-	b.past.standings = []explain.Standing{
-		standing("a", elsewhere), standing("b", func(s *explain.Standing) { s.Alert = &explain.Alert{ID: alert, State: alerts.Resolved} }),
-		standing("c", elsewhere), standing("d", func(s *explain.Standing) { s.Rule.Enabled = false }),
+	elsewhere := func(s *explain.RuleState) { s.Rule.Scope.Applications = []string{"billing"} }
+	b.past.states = []explain.RuleState{
+		ruleState("a", elsewhere), ruleState("b", func(s *explain.RuleState) { s.Alert = &explain.Alert{ID: alert, State: alerts.Resolved} }),
+		ruleState("c", elsewhere), ruleState("d", func(s *explain.RuleState) { s.Rule.Enabled = false }),
 	}
 	b.past.found = []rules.Exchange{{ExecutionID: "x\x00", Application: "orders", Status: rules.Failed}}
 	var got explained

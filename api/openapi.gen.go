@@ -1297,7 +1297,7 @@ type Notification struct {
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
-	// WebhookName The webhook's current name; empty when it is gone.
+	// WebhookName The webhook's current name; empty when it was deleted.
 	WebhookName string `json:"webhookName"`
 }
 
@@ -1763,7 +1763,7 @@ type RetriedAnswer struct {
 	// Retried Messages that are due again.
 	Retried int `json:"retried"`
 
-	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is disabled or deleted.
 	Skipped int `json:"skipped"`
 }
 
@@ -1992,7 +1992,7 @@ type Rule struct {
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
-	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
@@ -2033,7 +2033,7 @@ type RuleApplied struct {
 	ID   *openapi_types.UUID `json:"id,omitempty"`
 	Name string              `json:"name"`
 
-	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 
@@ -3068,7 +3068,7 @@ type Webhook struct {
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
-	// Warnings What was accepted but is perhaps not meant. In answers to writes only.
+	// Warnings What was accepted but is probably not intended. In answers to writes only.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 

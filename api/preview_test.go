@@ -29,9 +29,9 @@ type pastMemory struct {
 	asked   rules.DurationQuery
 	usual   rules.Durations
 	found   []rules.Exchange
-	// standings and alertedNS are the answers for explanations; key is what standings were
+	// states and alertedNS are the answers for explanations; key is what states were
 	// requested for.
-	standings []explain.Standing
+	states    []explain.RuleState
 	alertedNS *int64
 	key       string
 	compared  [2]preview.Request
@@ -58,9 +58,9 @@ func (m *pastMemory) Replay(ctx context.Context, r preview.ReplayRequest) (previ
 	}, errors.Join(m.err, err)
 }
 
-func (m *pastMemory) Standings(_ context.Context, _, key string) ([]explain.Standing, error) {
+func (m *pastMemory) RuleStates(_ context.Context, _, key string) ([]explain.RuleState, error) {
 	m.key = key
-	return m.standings, m.err
+	return m.states, m.err
 }
 
 func (m *pastMemory) AlertedStart(context.Context, string, string) (startNS int64, found bool, err error) {

@@ -72,7 +72,7 @@ func problemOf(err error) Problem {
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return newProblem(http.StatusServiceUnavailable, "It took too long; try again")
+		return newProblem(http.StatusServiceUnavailable, "The request took too long; try again")
 	}
 	if h, ok := errors.AsType[*echo.HTTPError](err); ok && h.Code == http.StatusServiceUnavailable {
 		detail, _ := h.Message.(string)

@@ -186,7 +186,7 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 		case !exists:
 			wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: message})
 		case !n.enabled[id]:
-			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is off; nothing is sent to it"})
+			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is disabled; nothing is sent to it"})
 		}
 	}
 	for i, id := range b.WebhookIds {

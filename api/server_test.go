@@ -364,7 +364,7 @@ func TestDescriptionIsServed(t *testing.T) {
 		t.Errorf("openapi %v, or hints for Go in it", doc["openapi"])
 	}
 	page := b.do("GET", "/api/docs", "").want(200).Body.String()
-	for _, part := range []string{"/api/v1/alerts/{id}/acknowledge", "perhaps not meant", `id="schema-RuleDefinition"`, "default 8"} {
+	for _, part := range []string{"/api/v1/alerts/{id}/acknowledge", "probably not intended", `id="schema-RuleDefinition"`, "default 8"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %q", part)
 		}

@@ -92,7 +92,7 @@ func (s *server) interact(c echo.Context) error {
 	}
 	press, pressed, err := slack.ReadPress(body)
 	if err == nil && pressed && !press.At.IsZero() && s.Now().Sub(press.At).Abs() > slack.SignatureWindow {
-		err = errors.New("it was not pressed just now")
+		err = errors.New("the button was pressed too long ago; press it again")
 	}
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, err.Error())
@@ -122,7 +122,7 @@ func (s *server) proven(ctx context.Context, c echo.Context, body []byte) (*noti
 	header := c.Request().Header
 	proof := slack.Proof{Timestamp: header.Get(slack.HeaderTimestamp), Signature: header.Get(slack.HeaderSignature)}
 	if err := slack.Verify(webhook.Slack.SigningSecret, proof, body, s.Now()); err != nil {
-		s.Log.WarnContext(ctx, "a press of a button is not authentic", slog.String("webhook_id", id.String()))
+		s.Log.WarnContext(ctx, "the signature of a Slack button press is not valid", slog.String("webhook_id", id.String()))
 		return nil, errNotProven()
 	}
 	return &webhook, nil

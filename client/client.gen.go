@@ -2064,7 +2064,7 @@ type Notification struct {
 	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
-	// WebhookName The webhook's current name; empty when it is gone.
+	// WebhookName The webhook's current name; empty when it was deleted.
 	WebhookName string `json:"webhookName"`
 }
 
@@ -2530,7 +2530,7 @@ type RetriedAnswer struct {
 	// Retried Messages that are due again.
 	Retried int `json:"retried"`
 
-	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is disabled or deleted.
 	Skipped int `json:"skipped"`
 }
 
@@ -2786,7 +2786,7 @@ type Rule struct {
 	UseRoutingPolicy bool  `json:"useRoutingPolicy,omitempty"`
 	Version          int64 `json:"version"`
 
-	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off. In answers to writes only.
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
@@ -2827,7 +2827,7 @@ type RuleApplied struct {
 	ID   *openapi_types.UUID `json:"id,omitempty"`
 	Name string              `json:"name"`
 
-	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off.
+	// Warnings What was accepted but is probably not intended, such as a webhook that is switched off.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 
@@ -3950,7 +3950,7 @@ type Webhook struct {
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
-	// Warnings What was accepted but is perhaps not meant. In answers to writes only.
+	// Warnings What was accepted but is probably not intended. In answers to writes only.
 	Warnings []FieldError `json:"warnings,omitempty"`
 }
 
@@ -5282,7 +5282,7 @@ type ClientInterface interface {
 	// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 	// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
 	// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-	// being made, and if the webhook is off or deleted.
+	// being made, and if the webhook is disabled or deleted.
 	//
 	// Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 	RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7083,7 +7083,7 @@ func (c *Client) DiscardNotification(ctx context.Context, id ID, reqEditors ...R
 // fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 // individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
 // is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-// being made, and if the webhook is off or deleted.
+// being made, and if the webhook is disabled or deleted.
 //
 // Corresponds with POST /notifications/{id}/retry (the `RetryNotification` operationId).
 func (c *Client) RetryNotification(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14969,7 +14969,7 @@ type ClientWithResponsesInterface interface {
 	// fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 	// individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
 	// is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-	// being made, and if the webhook is off or deleted.
+	// being made, and if the webhook is disabled or deleted.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22098,7 +22098,7 @@ func (c *ClientWithResponses) DiscardNotificationWithResponse(ctx context.Contex
 // fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
 // individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
 // is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-// being made, and if the webhook is off or deleted.
+// being made, and if the webhook is disabled or deleted.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -348,6 +348,6 @@ func (e *Evaluator) release(ctx context.Context) {
 	e.mu.Unlock()
 	slices.Sort(held)
 	if err := e.Store.Release(ctx, e.Replica, held); err != nil {
-		e.Logger.WarnContext(ctx, "partitions not released; their leases expire", slog.Any("error", err))
+		e.Logger.WarnContext(ctx, "partitions not released; other replicas take them over when their leases expire", slog.Any("error", err))
 	}
 }

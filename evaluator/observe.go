@@ -242,7 +242,7 @@ func (p *pass) putOff(ctx context.Context, what string, err error) {
 			p.saidPutOff = map[string]time.Time{}
 		}
 		p.saidPutOff[what] = now
-		p.Logger.WarnContext(ctx, "query postponed; it is tried again, and new exchanges are evaluated meanwhile",
+		p.Logger.WarnContext(ctx, "query postponed; it is retried, and new exchanges are evaluated meanwhile",
 			slog.String("what", what), slog.Int("partition", p.number), slog.Any("error", err))
 	}
 }

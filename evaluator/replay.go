@@ -188,7 +188,7 @@ func (p *pass) judgeAgain(r *rule, page []rules.Exchange) (usual, again findings
 func (p *pass) replayWaits(ctx context.Context, r *rule, why error) error {
 	at, problem := r.replay, rules.CleanText(why.Error(), maxProblemBytes)
 	at.fails(p.Clock())
-	p.Logger.WarnContext(ctx, "replay waits; it is tried again", slog.Any("rule", r.ID), slog.Any("error", why))
+	p.Logger.WarnContext(ctx, "replay waits; it is retried", slog.Any("rule", r.ID), slog.Any("error", why))
 	if problem == at.problem {
 		return nil
 	}

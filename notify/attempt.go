@@ -32,7 +32,7 @@ func (d *Dispatcher) render(delivery *Delivery) (body Body, problem string, err 
 	body, why := d.Renderer.Render(delivery)
 	if why != nil {
 		problem = why.Error()
-		d.Logger.Warn("body is a fallback", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
+		d.Logger.Warn("the template cannot be rendered; a default body is sent", slog.String("notification_id", delivery.NotificationID.String()), slog.Any("error", why))
 	}
 	return body, problem, nil
 }

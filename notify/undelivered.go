@@ -18,10 +18,10 @@ type Undelivered struct {
 // Tell returns the alert of the message, with texts that say that the message was not delivered,
 // and why. So every layout and template shows this.
 func (u Undelivered) Tell(a alerts.Instance) alerts.Instance {
-	what := "The message to " + u.Webhook + " was given up"
+	what := "The message to " + u.Webhook + " was not delivered"
 	switch u.Status {
 	case "", Delivered:
-		what = "The message to " + u.Webhook + " was given up, and sent again since"
+		what = "The message to " + u.Webhook + " was not delivered at first, and has been sent again since"
 	case Failed:
 		what = "The webhook " + u.Webhook + " refuses the message"
 	case Exhausted:

@@ -22,9 +22,9 @@ type upCommand struct {
 
 // Help is shown by devstack up --help.
 func (upCommand) Help() string {
-	return `Starts PostgreSQL, ClickHouse, a look-alike of Slack, a mailbox and Tocsin, makes a few rules, and produces
-exchanges of an imaginary company, some of which fail. Prints the address of the page when all of it runs, and stops all of it, in order,
-at SIGINT (Ctrl-C) or SIGTERM; a second one kills. Data stays in the directory, and so do the logs, in DIR/logs.`
+	return `Starts PostgreSQL, ClickHouse, a look-alike of Slack, a mailbox and Tocsin, creates a few rules, and produces
+exchanges of an imaginary company, some of which fail. When everything runs, it prints the address of the web application. SIGINT (Ctrl-C)
+or SIGTERM stops everything in order; a second signal kills it. The data stays in the directory, and the logs are in DIR/logs.`
 }
 
 // Run runs everything until a signal comes.

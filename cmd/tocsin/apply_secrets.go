@@ -128,17 +128,17 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 	reason("url", host != is.URLHost, fmt.Sprintf("another host: %s → %s", cmp.Or(is.URLHost, "none"), cmp.Or(host, "none")))
 	names := slices.Sorted(maps.Keys(want.Headers))
 	reason("headers", !slices.EqualFunc(names, is.HeaderNames, strings.EqualFold), fmt.Sprintf("other names: %v → %v", is.HeaderNames, names))
-	reason("signingSecret", (want.SigningSecret != "") != is.HasSigningSecret, "only one side has it")
-	reason("clientCertificate", (want.ClientCertificate != "") != valueOr(is.HasClientCertificate, false), "only one side has it")
+	reason("signingSecret", (want.SigningSecret != "") != is.HasSigningSecret, "set on only one side")
+	reason("clientCertificate", (want.ClientCertificate != "") != valueOr(is.HasClientCertificate, false), "set on only one side")
 	if want.Slack != nil {
-		reason("slack.botToken", is.Slack == nil || !is.Slack.HasBotToken, "there is none yet")
-		reason("slack.signingSecret", is.Slack == nil || (want.Slack.SigningSecret != "") != is.Slack.HasSigningSecret, "only one side has it")
+		reason("slack.botToken", is.Slack == nil || !is.Slack.HasBotToken, "not set yet")
+		reason("slack.signingSecret", is.Slack == nil || (want.Slack.SigningSecret != "") != is.Slack.HasSigningSecret, "set on only one side")
 	}
 	if want.Preset != nil && is.Preset != nil {
 		for name, value := range want.Preset.Inputs {
 			shown, isShown := is.Preset.Inputs[name]
 			isSecret := slices.Contains(is.Preset.SecretInputs, name)
-			reason(inputPlace+name, !isSecret && (isShown || value != "") && shown != value, "another value, or none yet")
+			reason(inputPlace+name, !isSecret && (isShown || value != "") && shown != value, "differs, or is not set yet")
 		}
 		for _, name := range droppedInputs(want, is) {
 			given = append(slices.Clip(given), inputPlace+name)
@@ -149,7 +149,7 @@ func (s *step) compareSecrets(want *api.WebhookDefinition, is *api.Webhook, give
 		switch {
 		case because[field] != "":
 		case is.SecretsProblem != nil:
-			because[field] = "the stored one cannot be decrypted"
+			because[field] = "the stored value cannot be decrypted"
 		case always:
 			because[field] = "written again"
 		}

@@ -52,7 +52,7 @@ func answered(answer api.Answer, err error) error {
 		case http.StatusUnauthorized:
 			return fmt.Errorf("%w; give a valid token in TOCSIN_TOKEN, --token or --token-file", err)
 		case http.StatusPreconditionFailed:
-			return fmt.Errorf("%w; somebody else has changed it meanwhile: run the command again", err)
+			return fmt.Errorf("%w; it was changed in the meantime: run the command again", err)
 		}
 	}
 	return err

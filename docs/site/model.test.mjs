@@ -36,6 +36,20 @@ test('an alert costs what B1 measured', () => {
   agrees(one * 1e6, measured('B1', 'CPU of a commit, all processes'), 'B1')
 })
 
+test('a message costs what B2 measured', () => {
+  const one = cores({ partitions: 0, alertsPerSecond: 0, messagesPerSecond: 1 })
+  agrees(one * 1e6, measured('B2', 'CPU of a message, drain'), 'B2')
+})
+
+test('the formula on the page is that of the model', () => {
+  const page = readFileSync(new URL('../scale.md', import.meta.url), 'utf8')
+  const stated = /^cores = ([\d.]+) × partitions with new exchanges \+ ([\d.]+) × alerts per second \+ ([\d.]+) ×/m.exec(page)
+  assert.ok(stated, 'docs/scale.md has no formula of cores')
+  const nothing = { partitions: 0, alertsPerSecond: 0, messagesPerSecond: 0 }
+  const units = ['partitions', 'alertsPerSecond', 'messagesPerSecond'].map((unit) => cores({ ...nothing, [unit]: 1 }))
+  assert.deepEqual(stated.slice(1).map(Number), units)
+})
+
 test('the installations on the page are those of the model', () => {
   const page = readFileSync(new URL('../scale.md', import.meta.url), 'utf8')
   const row = (name) => {
@@ -43,11 +57,17 @@ test('the installations on the page are those of the model', () => {
     assert.ok(line, `docs/scale.md has no row "${name}"`)
     return line.split('|').slice(2, -1).map((cell) => cell.trim())
   }
+  const storm = row('cores by the formula, in a storm of 1,000 alerts and messages a second')
+  const partitions = [[1], [8], [16, 32]] // of the three installations
+  for (const [i, numbers] of partitions.entries()) {
+    const units = numbers.map((partitions) => cores({ partitions, alertsPerSecond: 1000, messagesPerSecond: 1000 }).toFixed(1))
+    assert.ok(storm[i].startsWith(units.join(' to ')), `${storm[i]} on the page, ${units.join(' to ')} by the model`)
+  }
   const disk = row('disk by the formula')
   for (const [i, alertsPerDay] of [1_000, 50_000, 500_000].entries()) {
     const { gigabytes } = plan({ exchangesPerDay: 1e6, alertsPerDay, messagesPerAlert: 1, tenants: 1, channels: 1, storm: 0 })
-    const told = Number.parseFloat(disk[i])
+    const stated = Number.parseFloat(disk[i])
     // The page leaves the spare out.
-    assert.ok(Math.abs(gigabytes / 1.5 - told) / told < 0.1, `${disk[i]} on the page, ${gigabytes / 1.5} GB by the model`)
+    assert.ok(Math.abs(gigabytes / 1.5 - stated) / stated < 0.1, `${disk[i]} on the page, ${gigabytes / 1.5} GB by the model`)
   }
 })

@@ -51,8 +51,8 @@ func Verdicts() []Verdict {
 	return []Verdict{Alerted, Counted, Waiting, Failing, BeyondLookBack, Expired, NotArmed, Disabled, NotMatched}
 }
 
-// Standing is what is stored about a rule.
-type Standing struct {
+// RuleState is what is stored about a rule.
+type RuleState struct {
 	// Rule includes its former conditions and RetentionFloorNS.
 	Rule rules.Rule
 	// Err says why the rule, or its progress, cannot be read.
@@ -103,7 +103,7 @@ type Explanation struct {
 }
 
 // Explain returns the verdict of a rule about an exchange that has ended.
-func Explain(e *rules.Exchange, s *Standing) Explanation {
+func Explain(e *rules.Exchange, s *RuleState) Explanation {
 	x := Explanation{RuleID: s.Rule.ID, RuleName: s.Rule.Name, Alert: s.Alert}
 	if s.Alert != nil {
 		return x.say(Alerted, "%s", s.Alert.detail())
@@ -160,7 +160,7 @@ func conditions(r *rules.Rule) (present *rules.Matcher, former []*rules.Matcher,
 }
 
 // matched explains why an exchange that matches has no alert.
-func (x Explanation) matched(e *rules.Exchange, s *Standing) Explanation {
+func (x Explanation) matched(e *rules.Exchange, s *RuleState) Explanation {
 	r := &s.Rule
 	switch {
 	case s.Failing:

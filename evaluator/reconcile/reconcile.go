@@ -256,7 +256,7 @@ func (r *Reconciler) confirm(ctx context.Context, rule uuid.UUID, missing []stri
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return nil, errors.New("ended before what is missing was confirmed")
+		return nil, errors.New("stopped before the missing alerts were confirmed")
 	case <-timer.C:
 	}
 	var still []string

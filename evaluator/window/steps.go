@@ -70,7 +70,7 @@ func (p *pass) conclude(ctx context.Context, items []*item) {
 func (p *pass) guarded(ctx context.Context, it *item, do func()) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			p.out.Failed[it.ID] = fmt.Errorf("evaluating the rule panicked, which is a defect of Tocsin; please report it: %v", panicked)
+			p.out.Failed[it.ID] = fmt.Errorf("evaluating the rule panicked, which is a bug in Tocsin; please report it: %v", panicked)
 			p.Logger.ErrorContext(ctx, "a window rule panicked", slog.String("rule_id", it.ID.String()), slog.Any("error", panicked), slog.String("stack", string(debug.Stack())))
 		}
 	}()
@@ -261,7 +261,7 @@ func (p *pass) describeOne(ctx context.Context, it *item, a *alerts.Instance, ne
 	title, message, problem := p.Texts.CountTexts(it.Rule, a.Count, newest)
 	if problem != nil {
 		it.problem = problem.Error()
-		p.Logger.WarnContext(ctx, "texts are a fallback", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))
+		p.Logger.WarnContext(ctx, "the templates of a rule cannot be rendered; default texts are used", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))
 	}
 	a.Title, a.Message, a.Exchange = title, message, newest.Clean()
 }

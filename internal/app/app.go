@@ -420,7 +420,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Wait()
 	if err == nil {
 		if err := a.member.Leave(end); err != nil {
-			a.options.Logger.WarnContext(end, "leases of messages not released; they expire", slog.Any("error", err))
+			a.options.Logger.WarnContext(end, "leases of messages not released; other replicas take the messages over when they expire", slog.Any("error", err))
 		}
 	}
 	return errors.Join(err, serveErr)
@@ -430,7 +430,7 @@ func (a *App) Run(ctx context.Context) error {
 func (a *App) drain(ctx context.Context) {
 	a.api.Drain()
 	if a.options.ShutdownDelay > 0 && a.options.has(RoleAPI) {
-		a.options.Logger.InfoContext(ctx, "about to stop", slog.Duration("delay", a.options.ShutdownDelay))
+		a.options.Logger.InfoContext(ctx, "shutting down; requests are still accepted", slog.Duration("delay", a.options.ShutdownDelay))
 		<-time.After(a.options.ShutdownDelay)
 	}
 }

@@ -144,7 +144,7 @@ func (d *examination) askPostgres(ctx context.Context) (s server, err error) {
 		current_setting('server_encoding'), clock_timestamp()`, pgx.QueryExecModeSimpleProtocol).
 		Scan(&s.number, &s.version, &s.standby, &s.readOnly, &s.fsync, &s.syncCommit, &s.encoding, &s.now)
 	if err != nil {
-		return s, fmt.Errorf("ask Postgres about itself: %w", err)
+		return s, fmt.Errorf("read the version and settings of Postgres: %w", err)
 	}
 	d.postgresAhead = aheadOf(before, time.Now(), s.now)
 	return s, nil
@@ -284,7 +284,7 @@ func (d *examination) clocks(context.Context) {
 func (d *examination) compareClocks(postgres, clickHouse ahead) {
 	between, here := clickHouse.by-postgres.by, -postgres.by
 	off := postgres.off + clickHouse.off
-	text := fmt.Sprintf("compared with Postgres, ClickHouse is %s and this machine %s", offset(between), offset(here))
+	text := fmt.Sprintf("offset from Postgres's clock: ClickHouse %s, this machine %s", offset(between), offset(here))
 	if off >= clockWarning/10 {
 		text += fmt.Sprintf(" (uncertain by %s, because the databases answer slowly)", off.Round(100*time.Millisecond))
 	}
@@ -307,5 +307,5 @@ func offset(ahead time.Duration) string {
 	case -1:
 		return (-rounded).String() + " behind"
 	}
-	return "equal"
+	return "none"
 }

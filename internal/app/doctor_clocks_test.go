@@ -19,14 +19,14 @@ func TestSlowAnswersAreNoDifferenceOfClocks(t *testing.T) {
 		verdict              clickhouse.Verdict
 		text                 string
 	}{
-		"equal":                       {exact, exact, clickhouse.OK, "ClickHouse is equal and this machine equal"},
-		"ahead":                       {exact, at(0, 6*time.Second), clickhouse.Warn, "ClickHouse is 6s ahead"},
+		"equal":                       {exact, exact, clickhouse.OK, "ClickHouse none, this machine none"},
+		"ahead":                       {exact, at(0, 6*time.Second), clickhouse.Warn, "ClickHouse 6s ahead"},
 		"far ahead":                   {exact, at(0, 61*time.Second), clickhouse.Broken, "nothing is evaluated"},
 		"far ahead, slowly":           {exact, at(20*time.Second, 81*time.Second), clickhouse.Broken, "uncertain by 10s"},
 		"this machine is behind":      {at(0, 61*time.Second), at(0, 61*time.Second), clickhouse.Warn, "this machine 1m1s behind"},
 		"read at once, answered late": {exact, at(20*time.Second, 0), clickhouse.OK, "uncertain by 10s, because the databases answer slowly"},
 		"read late, answered at once": {exact, at(20*time.Second, 20*time.Second), clickhouse.OK, "uncertain by 10s"},
-		"ahead, and read late":        {exact, at(20*time.Second, 26*time.Second), clickhouse.Warn, "ClickHouse is 16s ahead"},
+		"ahead, and read late":        {exact, at(20*time.Second, 26*time.Second), clickhouse.Warn, "ClickHouse 16s ahead"},
 		"Postgres answers late":       {at(2*time.Minute, 2*time.Minute), at(2*time.Minute, 0), clickhouse.OK, "uncertain by 2m0s"},
 	} {
 		var d examination

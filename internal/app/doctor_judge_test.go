@@ -45,13 +45,13 @@ func TestDoctorJudgesVersionsAndClocks(t *testing.T) {
 		}, clickhouse.Broken, "ask: context deadline exceeded", "ClickHouse does not answer in time: look for other load on it, and at the network between it and this machine"},
 		"ClickHouse is away":    {func(d *examination) { d.clickhouseFailed("clickhouse", errors.New("refused"), "check the URL") }, clickhouse.Broken, "refused", "check the URL"},
 		"a version of its own":  {version("cloud"), clickhouse.OK, "version cloud", ""},
-		"equal clocks":          {clock(0, 0), clickhouse.OK, "compared with Postgres, ClickHouse is equal and this machine equal", ""},
-		"all but equal clocks":  {clock(-2*time.Second, 2*time.Second), clickhouse.OK, "compared with Postgres, ClickHouse is 4s ahead and this machine 2s ahead", ""},
-		"ClickHouse ahead":      {clock(0, 10*time.Second), clickhouse.Warn, "compared with Postgres, ClickHouse is 10s ahead and this machine equal", synchronise},
-		"ClickHouse far ahead":  {clock(time.Second, 2*time.Minute), clickhouse.Broken, "compared with Postgres, ClickHouse is 1m59s ahead and this machine 1s behind; nothing is evaluated while ClickHouse is more than a minute ahead", synchronise},
-		"ClickHouse far behind": {clock(0, -time.Hour), clickhouse.Warn, "compared with Postgres, ClickHouse is 1h0m0s behind and this machine equal", synchronise},
-		"both far ahead of us":  {clock(time.Hour, time.Hour), clickhouse.Warn, "compared with Postgres, ClickHouse is equal and this machine 1h0m0s behind", synchronise},
-		"both a little ahead":   {clock(30*time.Second, 30*time.Second), clickhouse.OK, "compared with Postgres, ClickHouse is equal and this machine 30s behind", ""},
+		"equal clocks":          {clock(0, 0), clickhouse.OK, "offset from Postgres's clock: ClickHouse none, this machine none", ""},
+		"all but equal clocks":  {clock(-2*time.Second, 2*time.Second), clickhouse.OK, "offset from Postgres's clock: ClickHouse 4s ahead, this machine 2s ahead", ""},
+		"ClickHouse ahead":      {clock(0, 10*time.Second), clickhouse.Warn, "offset from Postgres's clock: ClickHouse 10s ahead, this machine none", synchronise},
+		"ClickHouse far ahead":  {clock(time.Second, 2*time.Minute), clickhouse.Broken, "offset from Postgres's clock: ClickHouse 1m59s ahead, this machine 1s behind; nothing is evaluated while ClickHouse is more than a minute ahead", synchronise},
+		"ClickHouse far behind": {clock(0, -time.Hour), clickhouse.Warn, "offset from Postgres's clock: ClickHouse 1h0m0s behind, this machine none", synchronise},
+		"both far ahead of us":  {clock(time.Hour, time.Hour), clickhouse.Warn, "offset from Postgres's clock: ClickHouse none, this machine 1h0m0s behind", synchronise},
+		"both a little ahead":   {clock(30*time.Second, 30*time.Second), clickhouse.OK, "offset from Postgres's clock: ClickHouse none, this machine 30s behind", ""},
 	} {
 		d := &examination{healthy: true}
 		c.look(d)

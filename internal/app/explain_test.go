@@ -47,12 +47,12 @@ func TestExplainAgreesWithEvaluation(t *testing.T) {
 	}
 	silenced := func() explain.Alert {
 		t.Helper()
-		standings, err := w.db.Rules().Standings(t.Context(), tenant, "x")
+		states, err := w.db.Rules().RuleStates(t.Context(), tenant, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range standings {
-			if a := standings[i].Alert; a != nil {
+		for i := range states {
+			if a := states[i].Alert; a != nil {
 				return *a
 			}
 		}
@@ -95,13 +95,13 @@ func (w *world) explained(id string) map[string]explain.Verdict {
 	if err != nil || len(found) != 1 || found[0].ExecutionID != id {
 		w.t.Fatalf("found %+v, %v", found, err)
 	}
-	standings, err := w.db.Rules().Standings(w.t.Context(), tenant, found[0].Key())
+	states, err := w.db.Rules().RuleStates(w.t.Context(), tenant, found[0].Key())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	verdicts := map[string]explain.Verdict{}
-	for i := range standings {
-		verdicts[standings[i].Rule.Name] = explain.Explain(&found[0], &standings[i]).Verdict
+	for i := range states {
+		verdicts[states[i].Rule.Name] = explain.Explain(&found[0], &states[i]).Verdict
 	}
 	return verdicts
 }

@@ -44,6 +44,6 @@ func wait(ctx context.Context, parts *sync.WaitGroup) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
-		return errors.New("work did not finish in time; its messages are offered again when their leases expire")
+		return errors.New("work did not finish in time; other replicas take its messages over when their leases expire")
 	}
 }

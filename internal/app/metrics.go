@@ -224,7 +224,7 @@ func (m *metrics) handler(store *postgres.Reconciliation, deadAfter time.Duratio
 		all := prometheus.Gatherers{m.registry}
 		measured, err := store.Gauges(ctx, deadAfter)
 		if err != nil {
-			logger.WarnContext(ctx, "metrics not measured", slog.Any("error", err))
+			logger.WarnContext(ctx, "metrics not collected", slog.Any("error", err))
 		} else {
 			all = append(all, gauges(measured))
 		}

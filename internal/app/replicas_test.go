@@ -140,15 +140,15 @@ func (w *world) untilDelivered(n int) {
 	})
 }
 
-// gate is a proxy to ClickHouse that can be closed.
-type gate struct {
+// closableProxy is a proxy to ClickHouse that can be closed.
+type closableProxy struct {
 	url     string
 	mu      sync.Mutex
 	opened  chan struct{}
 	waiting chan struct{}
 }
 
-func (w *world) gate() *gate {
+func (w *world) closableProxy() *closableProxy {
 	w.t.Helper()
 	target, err := url.Parse(w.ch.URL)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *world) gate() *gate {
 	server := *target
 	server.Path = ""
 	proxy := httputil.NewSingleHostReverseProxy(&server)
-	g := &gate{waiting: make(chan struct{}, 100)}
+	g := &closableProxy{waiting: make(chan struct{}, 100)}
 	transport := &http.Transport{}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	proxy.Transport = transport
@@ -182,7 +182,7 @@ func (w *world) gate() *gate {
 }
 
 // shut makes requests wait from now on until open is called.
-func (g *gate) shut() (open func()) {
+func (g *closableProxy) shut() (open func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	opened := make(chan struct{})
@@ -201,12 +201,12 @@ func TestPausedWhileJudging(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rule(w.webhook("ops"))
-	gate := w.gate()
-	first := w.serve(append(brisk(), "TOCSIN_CLICKHOUSE_URL="+gate.url)...)
+	proxy := w.closableProxy()
+	first := w.serve(append(brisk(), "TOCSIN_CLICKHOUSE_URL="+proxy.url)...)
 	w.until("it evaluates", func() bool { return len(w.column(cursors)) == 1 })
-	open := gate.shut()
+	open := proxy.shut()
 	defer open()
-	w.wait("ClickHouse is asked", gate.waiting)
+	w.wait("ClickHouse is asked", proxy.waiting)
 	w.wantColumn("leases", leasedBy, first.id(t))
 	w.fail(w.ch.Now(t), "a")
 	first.stop(t)

@@ -150,7 +150,7 @@ func TestWhatIsSentAgainSaysSo(t *testing.T) {
 	w.receiver.respond(nil)
 	w.exec(`update webhook set held_until = now() + interval '1 h' where not operators`)
 	w.deliver()
-	w.wantColumn("what operators read", `select (convert_from(content, 'UTF8') like '%The message to ops was given up, and sent again since%')::text
+	w.wantColumn("what operators read", `select (convert_from(content, 'UTF8') like '%The message to ops was not delivered at first, and has been sent again since%')::text
 		from notification_body join notification using (notification_id) where reason = 'UNDELIVERED'`, "true")
 }
 

@@ -89,7 +89,7 @@ func (u *Users) SetPassword(ctx context.Context, email, password string) error {
 func (u *Users) find(ctx context.Context, email string) (access.Account, error) {
 	a, err := u.accounts.ByEmail(ctx, email)
 	if fault.KindOf(err) == fault.NotFound {
-		return a, fmt.Errorf("nobody signs in as %q; `tocsin users list` shows who does: %w", email, err)
+		return a, fmt.Errorf("no user has the e-mail address %q; `tocsin users list` shows all users: %w", email, err)
 	}
 	return a, err
 }

@@ -43,7 +43,7 @@ func (o *Options) checkListen() error {
 		_, err = net.LookupPort("tcp", port) //nolint:noctx // names of services are in a file
 	}
 	if err != nil {
-		return fmt.Errorf("TOCSIN_LISTEN is %q; want an address such as 127.0.0.1:8080", o.Listen)
+		return fmt.Errorf("TOCSIN_LISTEN is %q; it must be an address such as 127.0.0.1:8080", o.Listen)
 	}
 	if !o.has(RoleAPI) {
 		return nil

@@ -144,6 +144,6 @@ func (m *Member) reap(ctx context.Context) {
 		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", reaped.Forgotten))
 	}
 	if err != nil && ctx.Err() == nil {
-		m.Logger.WarnContext(ctx, "dead replicas not searched for", slog.Any("error", err))
+		m.Logger.WarnContext(ctx, "dead replicas not looked up", slog.Any("error", err))
 	}
 }

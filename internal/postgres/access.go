@@ -67,7 +67,7 @@ func (s *Access) TakeBack(ctx context.Context, subjects ...access.Subject) error
 			err = s.db.queries.SignInFailureTakeBack(ctx, subject.Key[:])
 		}
 		if err != nil {
-			return fmt.Errorf("take attempt back: %w", err)
+			return fmt.Errorf("undo count of attempt: %w", err)
 		}
 	}
 	return nil

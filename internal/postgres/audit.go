@@ -21,7 +21,7 @@ func audited(ctx context.Context, q *pgq.Queries, actor access.Actor, f func() e
 		return fmt.Errorf("encode actor: %w", err)
 	}
 	if err := q.AuditActor(ctx, string(name)); err != nil {
-		return fmt.Errorf("name actor: %w", err)
+		return fmt.Errorf("set actor: %w", err)
 	}
 	if err := f(); err != nil {
 		return err

@@ -121,7 +121,7 @@ func (s *Outbox) ExpireHeld(ctx context.Context, after time.Duration) (ended int
 		return notifyUndelivered(ctx, q, expired)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("end what has waited for too long: %w", err)
+		return 0, fmt.Errorf("end messages that waited for too long: %w", err)
 	}
 	return ended, nil
 }

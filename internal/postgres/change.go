@@ -43,7 +43,7 @@ func beginChange(ctx context.Context, q *pgq.Queries, tenant string) (ruleChange
 func (c ruleChange) of(ctx context.Context, q *pgq.Queries, rule uuid.UUID) error {
 	err := q.RuleChanged(ctx, pgq.RuleChangedParams{Partition: c.Partition, RuleID: rule, Changed: c.RulesRevision})
 	if err != nil {
-		return fmt.Errorf("note change of rule: %w", err)
+		return fmt.Errorf("record change of rule: %w", err)
 	}
 	return nil
 }

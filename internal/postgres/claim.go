@@ -126,7 +126,7 @@ func (c *claiming) take(ctx context.Context, q *pgq.Queries) error {
 	p := pgq.OutboxClaimParams{Replica: c.request.Replica, Lease: c.request.Lease, Granted: []uuid.UUID{}}
 	granted, err := c.grants(ctx, q)
 	if err != nil {
-		return fmt.Errorf("ask for grants: %w", err)
+		return fmt.Errorf("check privileges: %w", err)
 	}
 	for _, dealt := range c.dealt {
 		row := c.looked.due[dealt.WebhookID]
@@ -240,7 +240,7 @@ func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID,
 		Replica: c.request.Replica, Status: string(notify.Discarded), DiscardedBy: notify.ByTocsin, Ids: ids, Errors: slices.Repeat([]string{why}, len(ids)),
 	}
 	if err := q.SettleNotMade(ctx, p); err != nil {
-		return fmt.Errorf("discard what is of no use any more: %w", err)
+		return fmt.Errorf("discard obsolete messages: %w", err)
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 	}
 	rows, err := q.ClaimRead(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read what was claimed: %w", err)
+		return nil, fmt.Errorf("read claimed messages: %w", err)
 	}
 	messages := make(map[uuid.UUID]*about, len(rows))
 	var undelivered []uuid.UUID
@@ -321,7 +321,7 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 	if len(undelivered) > 0 {
 		failed, err := q.UndeliveredAbout(ctx, undelivered)
 		if err != nil {
-			return nil, fmt.Errorf("read what was not delivered: %w", err)
+			return nil, fmt.Errorf("read undelivered messages: %w", err)
 		}
 		for _, f := range failed {
 			messages[f.NotificationID].undelivered = notify.Undelivered{Webhook: f.Webhook, Status: notify.Status(f.Status), Error: f.Error}
@@ -421,7 +421,7 @@ func endNotMade(ctx context.Context, q *pgq.Queries, p pgq.SettleNotMadeParams, 
 		p.Ids, p.Errors = append(p.Ids, bad.id), append(p.Errors, rules.CleanText("Not sent: "+bad.why.Error(), 2000))
 	}
 	if err := q.SettleNotMade(ctx, p); err != nil {
-		return fmt.Errorf("end what is not sent: %w", err)
+		return fmt.Errorf("end messages that are not sent: %w", err)
 	}
 	return notifyUndelivered(ctx, q, p.Ids)
 }

@@ -70,11 +70,11 @@ func (s *Record) DiscardAll(ctx context.Context, tenant string, order api.RetryO
 func discard(ctx context.Context, q *pgq.Queries, messages []uuid.UUID, actor string) (int64, error) {
 	settled, err := q.DiscardSettled(ctx, pgq.DiscardSettledParams{Ids: messages, Actor: actor})
 	if err != nil {
-		return 0, fmt.Errorf("discard what has ended: %w", err)
+		return 0, fmt.Errorf("discard messages that have ended: %w", err)
 	}
 	waiting, err := q.DiscardWaiting(ctx, pgq.DiscardWaitingParams{Ids: messages, Actor: actor})
 	if err != nil {
-		return 0, fmt.Errorf("discard what waits: %w", err)
+		return 0, fmt.Errorf("discard waiting messages: %w", err)
 	}
 	return settled + waiting, nil
 }

@@ -241,12 +241,12 @@ func moveEscalations(ctx context.Context, q *pgq.Queries, rows []pgq.EscalationS
 	}
 	if len(wait) > 0 {
 		if err := q.EscalationWait(ctx, pgq.EscalationWaitParams{AlertIds: wait, Now: now}); err != nil {
-			return nil, fmt.Errorf("have escalation wait: %w", err)
+			return nil, fmt.Errorf("postpone escalation: %w", err)
 		}
 	}
 	if len(move.AlertIds) > 0 {
 		if err := q.EscalationMove(ctx, move); err != nil {
-			return nil, fmt.Errorf("move escalation on: %w", err)
+			return nil, fmt.Errorf("advance escalation: %w", err)
 		}
 	}
 	if len(ended) > 0 {

@@ -9,22 +9,22 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// Standings returns what is stored about each rule of a tenant, with its alert about the exchange
+// RuleStates returns what is stored about each rule of a tenant, with its alert about the exchange
 // of a key, by name.
-func (s *Rules) Standings(ctx context.Context, tenant, key string) ([]explain.Standing, error) {
-	rows, err := s.db.queries.RulesStanding(ctx, pgq.RulesStandingParams{TenantID: tenant, ExecutionKey: key})
+func (s *Rules) RuleStates(ctx context.Context, tenant, key string) ([]explain.RuleState, error) {
+	rows, err := s.db.queries.RulesExplained(ctx, pgq.RulesExplainedParams{TenantID: tenant, ExecutionKey: key})
 	if err != nil {
-		return nil, fmt.Errorf("read standings: %w", err)
+		return nil, fmt.Errorf("read states of rules: %w", err)
 	}
-	list := make([]explain.Standing, len(rows))
+	list := make([]explain.RuleState, len(rows))
 	for i := range rows {
-		list[i] = standingOf(&rows[i])
+		list[i] = ruleStateOf(&rows[i])
 	}
 	return list, nil
 }
 
-func standingOf(row *pgq.RulesStandingRow) explain.Standing {
-	s := explain.Standing{Failing: row.Failing || row.Announced}
+func ruleStateOf(row *pgq.RulesExplainedRow) explain.RuleState {
+	s := explain.RuleState{Failing: row.Failing || row.Announced}
 	if row.Problem != nil {
 		s.Problem = *row.Problem
 	}

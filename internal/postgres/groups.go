@@ -59,11 +59,11 @@ group by 1, 2`
 func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]alerts.Group, error) {
 	sql, args, err := s.folding(ctx, tenant, q)
 	if err != nil {
-		return nil, fmt.Errorf("fold alerts: %w", err)
+		return nil, fmt.Errorf("group alerts: %w", err)
 	}
 	rows, err := s.db.pool.Query(ctx, sql, args)
 	if err != nil {
-		return nil, fmt.Errorf("fold alerts: %w", err)
+		return nil, fmt.Errorf("group alerts: %w", err)
 	}
 	defer rows.Close()
 	var groups []alerts.Group
@@ -75,7 +75,7 @@ func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]
 		var id uuid.UUID
 		if err := rows.Scan(&g.Key, &g.Rank, &at, &g.FirstAt, &g.Counts.Pending, &g.Counts.Firing, &g.Counts.Acknowledged,
 			&g.Counts.Resolved, &g.Unread, &issue.AcknowledgedBy, &issue.AcknowledgedAt, &id); err != nil {
-			return nil, fmt.Errorf("fold alerts: %w", err)
+			return nil, fmt.Errorf("group alerts: %w", err)
 		}
 		if q.By == alerts.ByIssue {
 			issue.Severity = severityOf(g.Rank)
@@ -84,7 +84,7 @@ func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]
 		groups, newest = append(groups, g), append(newest, id)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("fold alerts: %w", err)
+		return nil, fmt.Errorf("group alerts: %w", err)
 	}
 	if groups, err = s.withNewest(ctx, tenant, groups, newest); err != nil || q.By != alerts.ByIssue {
 		return groups, err

@@ -27,7 +27,7 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 	}
 	if !rows[0].Noted {
 		if err := s.db.queries.ReplicaEvaluates(ctx, request.Replica); err != nil {
-			return evaluator.Holding{}, fmt.Errorf("note that the replica evaluates: %w", err)
+			return evaluator.Holding{}, fmt.Errorf("record that the replica evaluates: %w", err)
 		}
 	}
 	plan := planLeases(rows, request)
@@ -96,7 +96,7 @@ func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) lea
 func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, plan leasePlan, held map[int32]pgq.Checkpoint) error {
 	if len(plan.release) > 0 {
 		if err := s.db.queries.CheckpointRelease(ctx, pgq.CheckpointReleaseParams{Partitions: plan.release, Replica: request.Replica}); err != nil {
-			return fmt.Errorf("give up partitions: %w", err)
+			return fmt.Errorf("release partitions: %w", err)
 		}
 		for _, number := range plan.release {
 			delete(held, number)
@@ -146,7 +146,7 @@ func (s *Evaluation) Release(ctx context.Context, replica string, partitions []i
 		p.Partitions = append(p.Partitions, int32(number))
 	}
 	if err := s.db.queries.CheckpointRelease(ctx, p); err != nil {
-		return fmt.Errorf("give up partitions: %w", err)
+		return fmt.Errorf("release partitions: %w", err)
 	}
 	return nil
 }

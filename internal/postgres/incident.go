@@ -100,7 +100,7 @@ func (s *Outbox) NotifyOpenBreakers(ctx context.Context, openFor time.Duration) 
 		found := incident{
 			tenant: row.TenantID, kind: incidentFailing, webhook: row.WebhookID, message: row.NotificationID, reason: notify.ReasonWebhookFailing,
 			title: "Webhook " + row.Name + " does not answer",
-			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait. One is tried from time to time.",
+			text:  "It has not answered since " + row.OpenedAt.UTC().Format(time.RFC3339) + ": " + row.LastError + "\nIts messages wait. From time to time, one of them is sent as a probe.",
 		}
 		written := 0
 		err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -127,7 +127,7 @@ func notifyUndelivered(ctx context.Context, q *pgq.Queries, messages []uuid.UUID
 	}
 	rows, err := q.UndeliveredRead(ctx, messages)
 	if err != nil {
-		return fmt.Errorf("read what was not delivered: %w", err)
+		return fmt.Errorf("read undelivered messages: %w", err)
 	}
 	tenants := make([]string, len(rows))
 	for i, row := range rows {

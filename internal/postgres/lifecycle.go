@@ -140,7 +140,7 @@ type changed struct {
 func (s *Outbox) FreeFollowing(ctx context.Context) ([]uuid.UUID, error) {
 	webhooks, err := s.alone().FollowingFree(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("free messages that wait for others: %w", err)
+		return nil, fmt.Errorf("release messages that wait for others: %w", err)
 	}
 	return webhooks, nil
 }

@@ -60,7 +60,7 @@ func (s *Outbox) look(ctx context.Context, webhooks []uuid.UUID) (looked, error)
 	began := time.Now() //nolint:forbidigo // how long a look takes, which is compared with nothing else
 	rows, err := s.alone().OutboxLook(ctx, p)
 	if err != nil {
-		return looked{}, fmt.Errorf("look at the outbox: %w", err)
+		return looked{}, fmt.Errorf("read the outbox: %w", err)
 	}
 	l := looked{due: map[uuid.UUID]*pgq.OutboxLookRow{}, next: s.db.bounds.note(p, rows, began)}
 	for i := range rows {

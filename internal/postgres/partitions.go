@@ -277,7 +277,7 @@ func (m *move) of(ctx context.Context, tenant string) (*pgq.Checkpoint, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look tenant up: %w", err)
+		return nil, fmt.Errorf("look up tenant: %w", err)
 	}
 	for i := range m.checkpoints {
 		if m.checkpoints[i].Partition == number {
@@ -390,7 +390,7 @@ func (m *move) assign(ctx context.Context, tenants []string, from, to *pgq.Check
 			return fmt.Errorf("change partition: %w", err)
 		}
 		if err := m.q.RulesMoved(ctx, pgq.RulesMovedParams{TenantIds: tenants, Partition: c.Partition}); err != nil {
-			return fmt.Errorf("note moved rules: %w", err)
+			return fmt.Errorf("record moved rules: %w", err)
 		}
 	}
 	return nil

@@ -38,8 +38,8 @@ func newMover(t *testing.T, tenants ...string) *mover {
 	return m
 }
 
-// stand sets a partition's cursor and, if fromNS is not 0, its backfill mark.
-func (m *mover) stand(partition int, at, fromNS, cursorNS int64) {
+// setProgress sets a partition's cursor and, if fromNS is not 0, its backfill mark.
+func (m *mover) setProgress(partition int, at, fromNS, cursorNS int64) {
 	m.tb.Helper()
 	m.exec(`update checkpoint set cursor = $2, backfill_from_ns = nullif($3::bigint, 0), backfill_cursor_ns = nullif($4::bigint, 0) where partition = $1`,
 		partition, startOf(at).String(), fromNS, cursorNS)
@@ -102,7 +102,7 @@ func TestTenantsAreListedFurthestBehindFirst(t *testing.T) {
 	}
 	now := time.Now().UnixNano()
 	for tenant, minutes := range map[string]int64{"slow": 30, "deferred": 0, "fresh": 0, "idle": 90} {
-		m.stand(m.of(tenant), now-minutes*int64(time.Minute), 0, 0)
+		m.setProgress(m.of(tenant), now-minutes*int64(time.Minute), 0, 0)
 	}
 	m.exec(`insert into rule_backfill (rule_id, position, failing) values ($1, $2, false)`, m.rules["deferred"], startOf(now-20*int64(time.Minute)).String())
 	m.exec(`update rule set enabled = false where rule_id = $1`, m.rules["idle"])
@@ -130,32 +130,32 @@ func TestTenantsAreListedFurthestBehindFirst(t *testing.T) {
 
 func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	m := newMover(t, "acme", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p")
-	home := m.of("acme")
+	former := m.of("acme")
 	var others []string
 	for tenant := range m.rules {
-		if tenant != "acme" && m.of(tenant) == home {
+		if tenant != "acme" && m.of(tenant) == former {
 			others = append(others, tenant)
 		}
 	}
 	if len(others) == 0 {
 		t.Fatal("nobody shares a partition with acme")
 	}
-	m.stand(home, minutesAgo(5), minutesAgo(90), minutesAgo(40))
-	before := m.checkpoint(home)
+	m.setProgress(former, minutesAgo(5), minutesAgo(90), minutesAgo(40))
+	before := m.checkpoint(former)
 	number, err := m.db.Partitions().Isolate(t.Context(), "acme")
 	if err != nil || number < 8 || m.of("acme") != number {
 		t.Fatalf("Isolate = %d, %v", number, err)
 	}
-	own, left := m.checkpoint(number), m.checkpoint(home)
+	own, left := m.checkpoint(number), m.checkpoint(former)
 	wantCheckpoint(t, own, startOf(minutesAgo(5)), &backlog.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
 	wantCheckpoint(t, left, startOf(minutesAgo(5)), &backlog.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
 	if own.Of != 0 || left.Of != 8 || left.Revision == before.Revision || left.RulesRevision == before.RulesRevision {
 		t.Errorf("the partitions are %+v and %+v", own, left)
 	}
 	m.reads(number, "acme")
-	m.reads(home, others...)
+	m.reads(former, others...)
 	// The former holder of the rule gets it as removed.
-	if set, err := m.store.Rules(t.Context(), home, before.RulesRevision); err != nil || len(set.Rules) != 0 || !slices.Equal(set.Removed, []uuid.UUID{m.rules["acme"]}) {
+	if set, err := m.store.Rules(t.Context(), former, before.RulesRevision); err != nil || len(set.Rules) != 0 || !slices.Equal(set.Removed, []uuid.UUID{m.rules["acme"]}) {
 		t.Errorf("the former partition reads %+v, %v", set, err)
 	}
 	_, err = m.db.Partitions().Isolate(t.Context(), "acme")
@@ -166,15 +166,15 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 	m.refused(err, fault.Conflict, "has no separate partition")
 
 	// The tenant has fallen behind meanwhile; a commit of its last pass comes too late.
-	m.stand(number, minutesAgo(60), 0, 0)
-	m.stand(home, minutesAgo(1), 0, 0)
+	m.setProgress(number, minutesAgo(60), 0, 0)
+	m.setProgress(former, minutesAgo(1), 0, 0)
 	late := m.checkpoint(number)
-	if joined, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil || joined != home {
+	if joined, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil || joined != former {
 		t.Fatalf("Join = %d, %v", joined, err)
 	}
 	lookBack := int64(time.Minute) + backlog.WaitNS(int64(time.Minute))
-	wantCheckpoint(t, m.checkpoint(home), startOf(minutesAgo(1)), &backlog.Mark{FromNS: minutesAgo(60) - lookBack, CursorNS: minutesAgo(60)})
-	m.reads(home, append(others, "acme")...)
+	wantCheckpoint(t, m.checkpoint(former), startOf(minutesAgo(1)), &backlog.Mark{FromNS: minutesAgo(60) - lookBack, CursorNS: minutesAgo(60)})
+	m.reads(former, append(others, "acme")...)
 	_, err = m.store.Commit(t.Context(), evaluator.Batch{
 		Partition: number, Token: late.Token, Revision: late.Revision, RulesRevision: late.RulesRevision, LeaseFor: leaseFor,
 	})
@@ -214,25 +214,25 @@ func TestJoinMarksWhatIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMover(t, "acme")
-			home := m.of("acme")
+			former := m.of("acme")
 			number, err := m.db.Partitions().Isolate(t.Context(), "acme")
 			if err != nil {
 				t.Fatal(err)
 			}
-			for partition, stands := range map[int]struct {
+			for partition, progress := range map[int]struct {
 				cursor *string
 				mark   *backlog.Mark
-			}{number: {c.giver, c.giverMark}, home: {c.receiver, c.receiverMark}} {
+			}{number: {c.giver, c.giverMark}, former: {c.receiver, c.receiverMark}} {
 				var from, of *int64
-				if stands.mark != nil {
-					from, of = &stands.mark.FromNS, &stands.mark.CursorNS
+				if progress.mark != nil {
+					from, of = &progress.mark.FromNS, &progress.mark.CursorNS
 				}
-				m.exec(`update checkpoint set cursor = $2, backfill_from_ns = $3, backfill_cursor_ns = $4 where partition = $1`, partition, stands.cursor, from, of)
+				m.exec(`update checkpoint set cursor = $2, backfill_from_ns = $3, backfill_cursor_ns = $4 where partition = $1`, partition, progress.cursor, from, of)
 			}
 			if _, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil {
 				t.Fatal(err)
 			}
-			got := m.checkpoint(home)
+			got := m.checkpoint(former)
 			if c.want == nil {
 				if got.Cursor != nil || got.Backfill != nil {
 					t.Errorf("the receiver is at %+v", got)
@@ -282,10 +282,10 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 		return list
 	}
 	for number := range 8 {
-		m.stand(number, minutesAgo(int64(number)), 0, 0)
+		m.setProgress(number, minutesAgo(int64(number)), 0, 0)
 	}
-	m.stand(5, minutesAgo(5), minutesAgo(200), minutesAgo(30))
-	m.stand(alone, minutesAgo(77), 0, 0)
+	m.setProgress(5, minutesAgo(5), minutesAgo(200), minutesAgo(30))
+	m.setProgress(alone, minutesAgo(77), 0, 0)
 	before := read()
 	stale := m.checkpoint(2)
 	for _, n := range []int{3, 20} {

@@ -145,7 +145,7 @@ func (s *Outbox) endQuietOf(ctx context.Context, w pgq.QuietWaitingRow, now *tim
 	for after := uuid.Nil; ; {
 		ids, err := s.alone().QuietOver(ctx, pgq.QuietOverParams{WebhookID: w.WebhookID, Now: w.Now, AfterID: after, Most: mostQuiet})
 		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("find what is over: %w", err))...)
+			return errors.Join(append(failed, fmt.Errorf("find messages whose quiet hours are over: %w", err))...)
 		}
 		for some := range slices.Chunk(ids, quietAtOnce) {
 			released, err := s.releaseApart(ctx, w.WebhookID, some, now)
@@ -196,7 +196,7 @@ func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid
 		send, end, count := afterQuiet(rows)
 		if len(end) > 0 {
 			if err := q.QuietDiscard(ctx, pgq.QuietDiscardParams{Ids: end, DiscardedBy: notify.ByTocsin, Why: notify.NeedlessAfterQuiet}); err != nil {
-				return fmt.Errorf("end what is of no use: %w", err)
+				return fmt.Errorf("end obsolete messages: %w", err)
 			}
 		}
 		if len(send) > 0 {

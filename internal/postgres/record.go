@@ -94,7 +94,7 @@ func (s *Record) searchTo(ctx context.Context, tenant string, q api.Notification
 		return nil, nil //nolint:nilnil // there are not so many
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bound search: %w", err)
+		return nil, fmt.Errorf("limit search: %w", err)
 	}
 	return &api.NotificationMark{CreatedAt: row.CreatedAt, ID: row.NotificationID}, nil
 }
@@ -155,7 +155,7 @@ func (s *Record) Get(ctx context.Context, tenant string, id uuid.UUID) (api.Noti
 func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) ([]api.NotificationRecord, error) {
 	exists, err := s.db.queries.AlertExists(ctx, pgq.AlertExistsParams{TenantID: tenant, AlertID: alertID})
 	if err != nil {
-		return nil, fmt.Errorf("look alert up: %w", err)
+		return nil, fmt.Errorf("look up alert: %w", err)
 	}
 	if !exists {
 		return nil, fault.New(fault.NotFound, "no such alert")

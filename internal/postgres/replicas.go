@@ -31,7 +31,7 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 	var reaped lease.Reaped
 	silent, err := s.db.queries.ReplicaSilent(ctx, pgq.ReplicaSilentParams{DeadAfter: request.DeadAfter, Self: request.Self})
 	if err != nil {
-		return reaped, fmt.Errorf("look for the dead: %w", err)
+		return reaped, fmt.Errorf("find dead replicas: %w", err)
 	}
 	if !silent {
 		return reaped, nil
@@ -67,7 +67,7 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 	})
 	reaped.Forgotten = int(forgotten)
 	if err != nil {
-		return reaped, fmt.Errorf("forget replicas: %w", err)
+		return reaped, fmt.Errorf("delete dead replicas: %w", err)
 	}
 	return reaped, nil
 }

@@ -96,7 +96,7 @@ func (s *Outbox) resend(ctx context.Context, webhook uuid.UUID, restarted time.T
 		}
 		open, err := q.ResendOpen(ctx, pgq.ResendOpenParams{Ids: messages, Before: restarted})
 		if err != nil {
-			return fmt.Errorf("look at alerts: %w", err)
+			return fmt.Errorf("read alerts: %w", err)
 		}
 		again := retries{
 			ids: open, webhooks: []uuid.UUID{webhook}, statuses: []notify.Status{notify.Delivered}, actor: notify.ByTocsin, alone: true,

@@ -40,7 +40,7 @@ func (s *Resolution) Take(ctx context.Context, every time.Duration) (*resolution
 		return nil, nil //nolint:nilnil // there is none
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take on a rule whose alerts are resolved: %w", err)
+		return nil, fmt.Errorf("add a rule whose alerts are resolved: %w", err)
 	}
 	rule := &resolution.Rule{
 		ID: row.RuleID, TenantID: row.TenantID, LookBack: time.Duration(row.LookBackSeconds) * time.Second, TakenAt: row.At,

@@ -56,7 +56,7 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 		is, err := q.RetryUnderWay(ctx, message)
 		switch {
 		case err != nil:
-			return fmt.Errorf("look at claim: %w", err)
+			return fmt.Errorf("read claim: %w", err)
 		case is.UnderWay:
 			return fault.New(fault.Conflict, "an attempt is being made; retry when its outcome is known")
 		case is.Waits:
@@ -75,7 +75,7 @@ func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor s
 func countFromSent(ctx context.Context, q *pgq.Queries, message uuid.UUID) error {
 	sent, err := q.QuietSent(ctx, message)
 	if err != nil {
-		return fmt.Errorf("look at message of quiet hours: %w", err)
+		return fmt.Errorf("read message of quiet hours: %w", err)
 	}
 	count := pgq.EscalationCountParams{AlertIds: []uuid.UUID{sent.AlertID}, Firsts: []bool{sent.First}}
 	if err := q.EscalationCount(ctx, count); err != nil {
@@ -181,7 +181,7 @@ func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
 	}
 	waiting, err := q.RetryWaiting(ctx, pgq.RetryWaitingParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})
 	if err != nil {
-		return 0, fmt.Errorf("hasten notifications: %w", err)
+		return 0, fmt.Errorf("make retries due now: %w", err)
 	}
 	return settled + waiting, nil
 }

@@ -95,7 +95,7 @@ func (s *Routing) Replace(ctx context.Context, tenant, actor string, version int
 		}
 		changed := pgq.RoutingRulesChangedParams{Partition: change.Partition, Changed: change.RulesRevision, TenantID: tenant}
 		if err := q.RoutingRulesChanged(ctx, changed); err != nil {
-			return fmt.Errorf("note change of rules: %w", err)
+			return fmt.Errorf("record change of rules: %w", err)
 		}
 		done, err = getPolicy(ctx, q, tenant)
 		return err

@@ -30,7 +30,7 @@ func (db *DB) Samples(deadAfter time.Duration) *Samples { return &Samples{db, de
 func (s *Samples) Take(ctx context.Context) error {
 	missing, err := s.db.queries.SampleMissing(ctx)
 	if err != nil {
-		return fmt.Errorf("look for sample: %w", err)
+		return fmt.Errorf("look for a sample: %w", err)
 	}
 	if !missing {
 		return nil

@@ -96,7 +96,7 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 		}
 		from, err := s.db.queries.ReaderUnreadFrom(ctx, pgq.ReaderUnreadFromParams{ReadUpTo: mark, TenantID: tenant, Actor: f.UnreadBy})
 		if err != nil {
-			return nil, fmt.Errorf("read mark of reader: %w", err)
+			return nil, fmt.Errorf("read the mark of the reader: %w", err)
 		}
 		c.also(unread, "read_up_to", mark)
 		c.args["unread_from"], c.args["reader"] = from, f.UnreadBy
@@ -187,7 +187,7 @@ func targetsOf(targets []rules.Target) ([]string, error) {
 func readUpTo(ctx context.Context, q *pgq.Queries, tenant, actor string) (time.Time, error) {
 	mark, err := q.ReaderGet(ctx, pgq.ReaderGetParams{TenantID: tenant, Actor: actor})
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return time.Time{}, fmt.Errorf("read mark of reader: %w", err)
+		return time.Time{}, fmt.Errorf("read the mark of the reader: %w", err)
 	}
 	return mark, nil
 }

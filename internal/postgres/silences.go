@@ -154,7 +154,7 @@ func (s *Silences) Create(ctx context.Context, tenant, actor string, d silences.
 func mayHold(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID, name string) error {
 	taken, err := q.SilenceNamed(ctx, pgq.SilenceNamedParams{TenantID: tenant, Name: name, Other: id})
 	if err != nil {
-		return fmt.Errorf("look name up: %w", err)
+		return fmt.Errorf("look up name: %w", err)
 	}
 	if taken {
 		return fault.New(fault.Conflict, "another active or future silence has the name %q; edit or end that one, or choose another name", name)

@@ -114,7 +114,7 @@ func silencedAlerts(ctx context.Context, q *pgq.Queries, alertIDs []uuid.UUID) (
 	}
 	rows, err := q.SilenceAlerts(ctx, alertIDs)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read what silences look at: %w", err)
+		return nil, nil, fmt.Errorf("read what silences match: %w", err)
 	}
 	ruleIDs := map[uuid.UUID]bool{}
 	var subjects []subject

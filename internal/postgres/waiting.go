@@ -62,7 +62,7 @@ func (db *DB) countWaiting(ctx context.Context, tenant *string, estimate func(*p
 		p.WebhookIds, p.Bounds = db.bounds.known()
 		row, err := q.WaitingCount(ctx, p)
 		if err != nil {
-			return fmt.Errorf("count what waits: %w", err)
+			return fmt.Errorf("count waiting messages: %w", err)
 		}
 		o = waitingOf(row.Counted, row.OldestSeconds)
 		if !o.estimated {
@@ -70,7 +70,7 @@ func (db *DB) countWaiting(ctx context.Context, tenant *string, estimate func(*p
 		}
 		depth, err := estimate(q, ctx)
 		if err != nil {
-			return fmt.Errorf("estimate what waits: %w", err)
+			return fmt.Errorf("estimate waiting messages: %w", err)
 		}
 		o.depth = max(o.depth, depth)
 		return nil

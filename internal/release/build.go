@@ -74,7 +74,7 @@ func (b *build) compile(ctx context.Context, o *cli) error {
 	}
 	b.version = strings.TrimPrefix(info.Main.Version, "v")
 	if b.version == "" || b.version == "(devel)" {
-		return errors.New("the binary holds no version: build in a clone, with git; a linked work tree does not do")
+		return errors.New("the binary holds no version: build in a clone, with git; a linked work tree is not enough")
 	}
 	bill, err := billOf(info, o.Root, b)
 	if err != nil {

@@ -244,7 +244,7 @@ func (w *world) uncovered(p *pair) string {
 // ClickHouse's stands for.
 func (t *truth) checkArming(r *ruleTruth, e *ruleEntry) {
 	measured, there := t.measured[r.partition]
-	if !e.def.Enabled || !e.arms && !e.turns || !there || !measured.After(t.clockJumped) || !measured.After(t.lostCommits) {
+	if !e.def.Enabled || !e.arms && !e.edits || !there || !measured.After(t.clockJumped) || !measured.After(t.lostCommits) {
 		return
 	}
 	// The measure is off by the time between two readings at most.

@@ -238,8 +238,8 @@ func (w *world) editRule() {
 	if err != nil {
 		return
 	}
-	turns := d.Enabled && fmt.Sprint(was.Scope) != fmt.Sprint(d.Scope)
-	w.changedRule("edits", &r, ruleEntry{turns: turns})
+	edits := d.Enabled && fmt.Sprint(was.Scope) != fmt.Sprint(d.Scope)
+	w.changedRule("edits", &r, ruleEntry{edits: edits})
 }
 
 func (w *world) toggleRule() {

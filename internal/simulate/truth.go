@@ -124,8 +124,8 @@ type ruleEntry struct {
 	version, changed int64
 	def              rules.Definition
 	armedNS          int64
-	// arms says that the rule starts again, turns that another condition decides from here on.
-	arms, turns bool
+	// arms says that the rule starts again, edits that another condition decides from here on.
+	arms, edits bool
 }
 
 // era is a condition and the ends of the exchanges on which it decides.
@@ -146,7 +146,7 @@ func (r *ruleTruth) eras() []era {
 			list = nil
 		case e.arms:
 			list = []era{{&e.def, e.armedNS, math.MaxInt64}}
-		case e.turns:
+		case e.edits:
 			list[len(list)-1].toNS = e.armedNS
 			list = append(list, era{&e.def, e.armedNS, math.MaxInt64})
 		}
@@ -290,7 +290,7 @@ func (t *truth) changed(id uuid.UUID, tenant string, entry ruleEntry) {
 		t.maybe(r, e)
 	}
 	r.entries = append(r.entries, entry)
-	if entry.turns {
+	if entry.edits {
 		t.excuse(r, entry.armedNS)
 	}
 	if entry.arms {

@@ -167,7 +167,7 @@ func (t *transaction) run(ctx context.Context, conn net.Conn, from string, to []
 	if len(t.taken) == 0 {
 		if len(t.later) == 0 && !slices.ContainsFunc(t.refused, func(a turnedAway) bool { return !a.policy() }) {
 			// Nobody would get anything from this sender: that is no matter of the recipients.
-			return gone("The mail server accepts no message from here: " + list(t.refused) + "; check the sender, and set a user and password if it requires them").outcome()
+			return gone("The mail server does not accept messages from this sender or machine: " + list(t.refused) + "; check the sender, and set a user and password if it requires them").outcome()
 		}
 		return t.partly(notify.Outcome{}), nil
 	}

@@ -205,7 +205,7 @@ func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 			return 0, fmt.Errorf("trim updates: %w", err)
 		}
 		if forgotten > 0 {
-			r.Logger.InfoContext(ctx, "old messages are left as they are", slog.Int64("messages", forgotten))
+			r.Logger.InfoContext(ctx, "old Slack messages are no longer updated", slog.Int64("messages", forgotten))
 		}
 		r.trimmed = now
 	}
@@ -241,7 +241,7 @@ func (r *Refresher) update(ctx context.Context, u *Update) {
 	logger := r.Logger.With(slog.String("webhook_id", u.Delivery.Webhook.ID.String()), slog.String("alert_id", u.Delivery.Alert.ID.String()))
 	body, problem := r.Renderer.Render(&u.Delivery)
 	if problem != nil {
-		logger.WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
+		logger.WarnContext(ctx, "the template cannot be rendered; a default body is sent", slog.Any("error", problem))
 	}
 	outcome := r.Sender.Update(ctx, &u.Delivery.Webhook, u.At, &body)
 	settlement := decide(u, outcome)

@@ -24,7 +24,7 @@ const maxAsking = 10 * time.Second
 func (s *Sender) Instance(parent context.Context, w *notify.Webhook) (string, error) {
 	p := s.presets.Get(w.Preset)
 	if p == nil || p.Protocol != preset.ProtocolAlertmanager {
-		return "", errors.New("the receiver has no such protocol")
+		return "", errors.New("the receiver is not an Alertmanager")
 	}
 	t := s.targets.get(w)
 	to, err := p.Target(preset.Fired, preset.About{}, w.Inputs)
@@ -54,7 +54,7 @@ func (s *Sender) Instance(parent context.Context, w *notify.Webhook) (string, er
 		return "", errors.New(t.secrets.redact(why))
 	}
 	if head.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("GET %s answered %d; let Tocsin read it", preset.AlertmanagerStatus, head.StatusCode)
+		return "", fmt.Errorf("GET %s answered %d; allow Tocsin to read it", preset.AlertmanagerStatus, head.StatusCode)
 	}
 	var status struct{ Uptime time.Time }
 	if err := json.Unmarshal(body, &status); err != nil || status.Uptime.IsZero() {

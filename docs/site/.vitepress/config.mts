@@ -84,7 +84,33 @@ export default defineConfig({
   },
 
   themeConfig: {
-    search: { provider: 'local', options: { detailedView: true } },
+    search: {
+      provider: 'local',
+      options: {
+        detailedView: true,
+        miniSearch: {
+          searchOptions: {
+            // A short word that is misspelt is another word: lag, log.
+            fuzzy: (term: string) => (term.length > 4 ? 0.2 : false),
+            // VitePress passes these functions to the browser as text, so they use nothing from outside.
+            // The beginning of a page comes before its sections, and guides before records and measurements.
+            boostDocument: (id: string, _term: string, stored?: Record<string, unknown>) => {
+              const start = (stored?.titles as string[] | undefined)?.length === 0 ? 2.5 : 1
+              return /\/(changelog|contributing|decisions\/|performance\/)/.test(id) ? 0.1 * start : start
+            },
+            // Words that users type for words that the pages use.
+            processTerm: (term: string) => {
+              const word = term.toLowerCase()
+              const others: Record<string, string[]> = {
+                k8s: ['kubernetes'], otel: ['opentelemetry'], upgrade: ['update'], mute: ['silence'], email: ['e-mail'],
+                dedupe: ['duplicate'], deduplication: ['duplicate'], helm: ['kubernetes'], restore: ['backup'],
+              }
+              return [word, ...(others[word] ?? [])]
+            },
+          },
+        },
+      },
+    },
     outline: [2, 3],
     socialLinks: [],
     nav: [

@@ -303,7 +303,7 @@ func (p *Provider) config(ctx context.Context) (*oauth2.Config, *oidc.Provider, 
 	if p.found == nil {
 		found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
 		if err != nil {
-			return nil, nil, &Error{Unusable, fmt.Errorf("ask %s about itself: %w", p.Issuer, err)}
+			return nil, nil, &Error{Unusable, fmt.Errorf("read the OpenID configuration of %s: %w", p.Issuer, err)}
 		}
 		p.found = found
 	}

@@ -153,7 +153,7 @@ func (r *outboxRun) work(ctx context.Context) error {
 	}
 	feed := r.claim
 	if r.Leased {
-		feed = r.bear
+		feed = r.commitClaimed
 	}
 	err := feed(ctx)
 	close(r.ready)
@@ -194,8 +194,8 @@ func (r *outboxRun) claim(ctx context.Context) error {
 	}
 }
 
-// bear commits pages of messages that are already claimed.
-func (r *outboxRun) bear(ctx context.Context) error {
+// commitClaimed commits pages of messages that are already claimed.
+func (r *outboxRun) commitClaimed(ctx context.Context) error {
 	for first := 1; first <= r.Post.Count; first += outboxPage {
 		page := make([]outboxMessage, min(outboxPage, r.Post.Count-first+1))
 		ids := make([]int64, len(page))

@@ -53,9 +53,9 @@ func rows() []row {
 				{"sum by (late) (rate(tocsin_alerts_raised_total{job=~\"$job\"}[$__rate_interval]))", "late {{late}}"},
 			}, 0},
 			{"Detection latency", "From the end of an exchange to the commit of its alert.", "timeseries", "s", 8, quantiles("tocsin_detection_latency_seconds"), 0},
-			{"Behind, by partition", "The distance of each partition from ClickHouse's clock.", "timeseries", "s", 8, []query{
+			{"Lag, by partition", "The distance of each partition from ClickHouse's clock.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_watermark_lag_seconds{job=~\"$job\"})", "partition {{partition}}"},
-				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "oldest last commit"},
+				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "time since the oldest commit"},
 				{"max(tocsin_evaluation_lag_seconds{job=~\"$job\"})", "slowest rule"},
 			}, 0},
 			{"Backlog, by partition", "Start times in the past that must still be evaluated.", "timeseries", "s", 8, []query{

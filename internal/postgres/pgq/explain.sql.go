@@ -46,7 +46,7 @@ func (q *Queries) AlertedStart(ctx context.Context, arg AlertedStartParams) ([]i
 	return items, nil
 }
 
-const rulesStanding = `-- name: RulesStanding :many
+const rulesExplained = `-- name: RulesExplained :many
 select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, r.about, r.measure, r.absence, r.use_routing_policy, r.resolution, r.group_attribute, p.armed_since_ns, p.former, p.swept_before_ns, p.problem,
        p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        exists (select from rule_failing f where f.rule_id = r.rule_id) as announced,
@@ -61,12 +61,12 @@ where r.tenant_id = $2 and r.deleted_at is null
 order by r.name collate "C", r.rule_id
 `
 
-type RulesStandingParams struct {
+type RulesExplainedParams struct {
 	ExecutionKey string
 	TenantID     string
 }
 
-type RulesStandingRow struct {
+type RulesExplainedRow struct {
 	Rule             Rule
 	ArmedSinceNs     int64
 	Former           []byte
@@ -87,15 +87,15 @@ type RulesStandingRow struct {
 
 // Returns every rule of a tenant, its progress, and its alert about an exchange, with how many messages
 // there are about that and how many of them silences suppressed.
-func (q *Queries) RulesStanding(ctx context.Context, arg RulesStandingParams) ([]RulesStandingRow, error) {
-	rows, err := q.db.Query(ctx, rulesStanding, arg.ExecutionKey, arg.TenantID)
+func (q *Queries) RulesExplained(ctx context.Context, arg RulesExplainedParams) ([]RulesExplainedRow, error) {
+	rows, err := q.db.Query(ctx, rulesExplained, arg.ExecutionKey, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RulesStandingRow{}
+	items := []RulesExplainedRow{}
 	for rows.Next() {
-		var i RulesStandingRow
+		var i RulesExplainedRow
 		if err := rows.Scan(
 			&i.Rule.RuleID,
 			&i.Rule.TenantID,

@@ -1,4 +1,4 @@
--- name: RulesStanding :many
+-- name: RulesExplained :many
 -- Returns every rule of a tenant, its progress, and its alert about an exchange, with how many messages
 -- there are about that and how many of them silences suppressed.
 select sqlc.embed(r), p.armed_since_ns, p.former, p.swept_before_ns, p.problem,

@@ -730,7 +730,7 @@ export interface paths {
          *     fallback; then it is rendered again. A notification of a settled digest leaves the digest and is sent
          *     individually; while the digest is still pending, the digest is made due. A notification that a silence suppressed
          *     is sent all the same. A notification that is already due stays as it is. It is a conflict while an attempt is
-         *     being made, and if the webhook is off or deleted.
+         *     being made, and if the webhook is disabled or deleted.
          */
         post: operations["retryNotification"];
         delete?: never;
@@ -3023,7 +3023,7 @@ export interface components {
             verdicts?: components["schemas"]["AttemptVerdict"][];
             /** Format: uuid */
             webhookId: string;
-            /** @description The webhook's current name; empty when it is gone. */
+            /** @description The webhook's current name; empty when it was deleted. */
             webhookName: string;
         };
         NotificationCounts: {
@@ -3519,7 +3519,7 @@ export interface components {
         RetriedAnswer: {
             /** @description Messages that are due again. */
             retried: number;
-            /** @description Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted. */
+            /** @description Messages that were delivered, are due or being attempted already, or whose webhook is disabled or deleted. */
             skipped: number;
         };
         /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
@@ -3751,7 +3751,7 @@ export interface components {
             useRoutingPolicy?: boolean;
             /** Format: int64 */
             version: number;
-            /** @description What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only. */
+            /** @description What was accepted but is probably not intended, such as a webhook that is switched off. In answers to writes only. */
             warnings?: components["schemas"]["FieldError"][];
             webhookIds: string[];
             windowSeconds: number;
@@ -3792,7 +3792,7 @@ export interface components {
              */
             id?: string;
             name: string;
-            /** @description What was accepted but is perhaps not meant, such as a webhook that is switched off. */
+            /** @description What was accepted but is probably not intended, such as a webhook that is switched off. */
             warnings?: components["schemas"]["FieldError"][];
         };
         RuleChange: {
@@ -4885,7 +4885,7 @@ export interface components {
             urlHost: string;
             /** Format: int64 */
             version: number;
-            /** @description What was accepted but is perhaps not meant. In answers to writes only. */
+            /** @description What was accepted but is probably not intended. In answers to writes only. */
             warnings?: components["schemas"]["FieldError"][];
         };
         WebhookActivity: {
@@ -6575,7 +6575,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The rule is gone. */
+            /** @description The rule was deleted. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7463,7 +7463,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The token is gone. */
+            /** @description The token was deleted. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7592,7 +7592,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The user is gone. */
+            /** @description The user was deleted. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7836,7 +7836,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The webhook is gone. */
+            /** @description The webhook was deleted. */
             204: {
                 headers: {
                     [name: string]: unknown;

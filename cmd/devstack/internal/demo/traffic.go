@@ -179,14 +179,14 @@ func (t *Traffic) Tick(ctx context.Context) {
 		t.retryAt = now.Add(t.pause)
 		if !t.away {
 			t.away = true
-			t.opts.Logger.WarnContext(ctx, "ClickHouse takes no demo exchanges, they wait", slog.Any("error", err))
+			t.opts.Logger.WarnContext(ctx, "ClickHouse does not accept demo exchanges; they wait", slog.Any("error", err))
 		}
 		return
 	}
 	t.pause, t.retryAt = 0, time.Time{}
 	if t.away {
 		t.away = false
-		t.opts.Logger.InfoContext(ctx, "ClickHouse takes demo exchanges again", slog.Int64("rows_dropped", t.Stats().Dropped))
+		t.opts.Logger.InfoContext(ctx, "ClickHouse accepts demo exchanges again", slog.Int64("rows_dropped", t.Stats().Dropped))
 	}
 }
 

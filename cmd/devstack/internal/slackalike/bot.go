@@ -70,8 +70,8 @@ type bots struct {
 	mu         sync.Mutex
 	requestURL string
 	last       time.Time // of the newest ts
-	told       []Told
-	forgotten  int // how many texts are not in told any more
+	ephemerals []Ephemeral
+	forgotten  int // how many texts are no longer in ephemerals
 }
 
 func newBots(b Bot, perSecond float64) (*bots, error) {

@@ -255,8 +255,8 @@ func TestPeopleOfAWorkspace(t *testing.T) {
 	if err := sender.SlackTell(t.Context(), &w, press, "x"); err == nil || !strings.Contains(err.Error(), "user_not_in_channel") {
 		t.Errorf("a stranger: %v", err)
 	}
-	if got := b.must(t, 200, "GET", "/control/told", "").body; !strings.Contains(got, `"user":"U1"`) || strings.Count(got, `"user"`) != 1 {
-		t.Errorf("told %s", got)
+	if got := b.must(t, 200, "GET", "/control/ephemerals", "").body; !strings.Contains(got, `"user":"U1"`) || strings.Count(got, `"user"`) != 1 {
+		t.Errorf("ephemerals %s", got)
 	}
 	w.Slack.BotToken = "xoxb-other"
 	if got, err := sender.SlackMember(t.Context(), &w, "U1"); err == nil || strings.Contains(err.Error(), "xoxb-other") {

@@ -11,15 +11,15 @@ import (
 // team is the workspace.
 const team = "T0DEMO"
 
-// Told is a text that the bot showed to only one person.
-type Told struct {
+// Ephemeral is a text that the bot showed to only one person.
+type Ephemeral struct {
 	User    string `json:"user"`
 	Channel string `json:"channel"`
 	Text    string `json:"text"`
 }
 
-// maxTold bounds how many of these texts are kept.
-const maxTold = 200
+// maxEphemerals bounds how many of these texts are kept.
+const maxEphemerals = 200
 
 // person finds a member; the empty id means the first one.
 func (b *bots) person(id string) (Person, bool) {
@@ -33,12 +33,12 @@ func (b *bots) person(id string) (Person, bool) {
 	return b.People[i], true
 }
 
-// toldSince returns the kept texts after the first n, and how many there were.
-func (b *bots) toldSince(n int) (told []Told, all int) {
+// ephemeralsSince returns the kept texts after the first n, and how many there were.
+func (b *bots) ephemeralsSince(n int) (ephemerals []Ephemeral, all int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all = b.forgotten + len(b.told)
-	return append([]Told{}, b.told[max(0, n-b.forgotten):]...), all
+	all = b.forgotten + len(b.ephemerals)
+	return append([]Ephemeral{}, b.ephemerals[max(0, n-b.forgotten):]...), all
 }
 
 // ephemeral answers chat.postEphemeral. The people are in every channel.
@@ -66,9 +66,9 @@ func (s *Server) ephemeral(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.bots.mu.Lock()
-	s.bots.told = append(s.bots.told, Told{User: user.ID, Channel: e.Channel, Text: unescape(str(fields, "text"))})
-	if len(s.bots.told) > maxTold {
-		s.bots.told, s.bots.forgotten = slices.Delete(s.bots.told, 0, 1), s.bots.forgotten+1
+	s.bots.ephemerals = append(s.bots.ephemerals, Ephemeral{User: user.ID, Channel: e.Channel, Text: unescape(str(fields, "text"))})
+	if len(s.bots.ephemerals) > maxEphemerals {
+		s.bots.ephemerals, s.bots.forgotten = slices.Delete(s.bots.ephemerals, 0, 1), s.bots.forgotten+1
 	}
 	s.bots.mu.Unlock()
 	respond(w, http.StatusOK, map[string]any{"ok": true, "message_ts": s.bots.stamp(s.opts.Clock())})
@@ -101,10 +101,10 @@ func (s *Server) userInfo(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// toldList answers GET /control/told.
-func (s *Server) toldList(w http.ResponseWriter, _ *http.Request) {
-	told, _ := s.bots.toldSince(0)
-	respond(w, http.StatusOK, told)
+// ephemeralsList answers GET /control/ephemerals.
+func (s *Server) ephemeralsList(w http.ResponseWriter, _ *http.Request) {
+	ephemerals, _ := s.bots.ephemeralsSince(0)
+	respond(w, http.StatusOK, ephemerals)
 }
 
 // menu checks a menu of choices:

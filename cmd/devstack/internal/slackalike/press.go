@@ -36,7 +36,7 @@ func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &p) {
 		return
 	}
-	_, before := s.bots.toldSince(0)
+	_, before := s.bots.ephemeralsSince(0)
 	status, err := s.tell(r.Context(), p)
 	if err != nil {
 		respond(w, http.StatusBadGateway, map[string]string{"error": err.Error()})
@@ -46,8 +46,8 @@ func (s *Server) press(w http.ResponseWriter, r *http.Request) {
 		respond(w, http.StatusBadGateway, map[string]string{"error": fmt.Sprintf("the app answered %d", status)})
 		return
 	}
-	told, _ := s.bots.toldSince(before)
-	respond(w, http.StatusOK, map[string]any{"told": told})
+	ephemerals, _ := s.bots.ephemeralsSince(before)
+	respond(w, http.StatusOK, map[string]any{"ephemerals": ephemerals})
 }
 
 func (s *Server) tell(ctx context.Context, p Press) (status int, err error) {

@@ -137,7 +137,7 @@ func (s *Server) routes() *http.ServeMux {
 	// A page of another origin in the same browser must not be able to change anything here; the
 	// webhooks themselves are open to everyone.
 	guard := http.NewCrossOriginProtection()
-	mux.Handle("GET /control/told", http.HandlerFunc(s.toldList))
+	mux.Handle("GET /control/ephemerals", http.HandlerFunc(s.ephemeralsList))
 	mux.Handle("GET /control/faults", http.HandlerFunc(s.faultsList))
 	mux.Handle("POST /control/faults", guard.Handler(http.HandlerFunc(s.faultsSet)))
 	mux.Handle("DELETE /control/faults", guard.Handler(http.HandlerFunc(s.faultsReset)))

@@ -105,7 +105,7 @@ func refuseForeign(dir string) error {
 		}
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%s holds other things than devstack's: name an empty or a new directory with --data", dir)
+		return fmt.Errorf("%s contains files that are not devstack's: name an empty or new directory with --data", dir)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func Up(ctx context.Context, console *Console, opts UpOptions, ready func(url st
 	}
 	ready(u.entrance(ctx))
 	<-ctx.Done()
-	console.Sayf("stopping; once more to kill")
+	console.Sayf("stopping; press Ctrl-C again to kill")
 	return nil
 }
 

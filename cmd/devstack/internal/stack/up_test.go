@@ -365,7 +365,7 @@ func TestUpKillsAtTheSecondSignal(t *testing.T) {
 	d.stdout.await(t, "http://")
 	processes := pids(t, d, dir)
 	d.signal(t, syscall.SIGINT)
-	d.stderr.await(t, "stopping; once more to kill")
+	d.stderr.await(t, "stopping; press Ctrl-C again to kill")
 	d.signal(t, syscall.SIGINT)
 	d.exit(t)
 	for name, pid := range processes {
@@ -407,7 +407,7 @@ func TestUpSaysWhatToDo(t *testing.T) {
 	}{
 		"port taken":         {[]string{"--port", taken}, "port " + taken + " is taken: name another one with --port"},
 		"port taken, reset":  {[]string{"--port", taken, "--data", kept, "--reset"}, "port " + taken + " is taken"},
-		"others' directory":  {[]string{"--data", foreign, "--reset"}, "holds other things than devstack's"},
+		"others' directory":  {[]string{"--data", foreign, "--reset"}, "contains files that are not devstack's"},
 		"no such tocsin":     {[]string{"--tocsin", "/does/not/exist"}, "name its program with --tocsin"},
 		"no place for data":  {[]string{"--data", "/dev/null/data"}, "name another one with --data"},
 		"no number for port": {[]string{"--port", "http"}, "--port"},

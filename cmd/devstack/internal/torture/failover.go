@@ -57,13 +57,13 @@ func (p *postgres) failover(ctx context.Context, deaf time.Duration) (*loss, err
 	}
 	p.mu.Lock()
 	p.primary = 1 - p.primary
-	heir := p.nodes[p.primary]
+	promoted := p.nodes[p.primary]
 	p.mu.Unlock()
-	if err := heir.server.Promote(ctx); err != nil {
+	if err := promoted.server.Promote(ctx); err != nil {
 		return nil, err
 	}
 	l := &loss{synchronous: p.synchronous, when: span{began.UnixNano(), time.Now().Add(lease + webhookTimeout).UnixNano()}}
-	if err := l.compare(ctx, heir, before); err != nil {
+	if err := l.compare(ctx, promoted, before); err != nil {
 		return nil, err
 	}
 	if err := os.RemoveAll(old.options.DataDir); err != nil {
@@ -134,13 +134,13 @@ func somethingToLose(ctx context.Context, conn *pgx.Conn, instant time.Time) ([]
 }
 
 // compare records which alerts the new primary does not have.
-func (l *loss) compare(ctx context.Context, heir *node, before []lost) error {
+func (l *loss) compare(ctx context.Context, promoted *node, before []lost) error {
 	var ids []string
 	for _, a := range before {
 		ids = append(ids, a.AlertID)
 	}
 	known := map[string]bool{}
-	err := queryServer(ctx, heir.options.Port, func(conn *pgx.Conn) error {
+	err := queryServer(ctx, promoted.options.Port, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT alert_id::text FROM alert WHERE alert_id = ANY($1::text[]::uuid[])`, ids)
 		if err != nil {
 			return err

@@ -157,9 +157,9 @@ async function press(control, value) {
   try {
     const body = JSON.stringify({ message: Number(article.dataset.id), action: control.dataset.action, value });
     const answer = await fetch("/control/press", { method: "POST", body });
-    const { told, error } = await answer.json();
+    const { ephemerals, error } = await answer.json();
     if (!answer.ok) trouble = error;
-    else for (const { text } of told) whisper(id, text);
+    else for (const { text } of ephemerals) whisper(id, text);
   } catch (error) {
     trouble = error.message;
   }
