@@ -103,14 +103,14 @@ func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, p
 		}
 	}
 	if len(plan.renew) > 0 {
-		renewed, err := s.db.queries.CheckpointRenew(ctx, pgq.CheckpointRenewParams{
+		kept, err := s.db.queries.CheckpointRenew(ctx, pgq.CheckpointRenewParams{
 			LeaseFor: request.LeaseFor, Partitions: plan.renew, Replica: request.Replica,
 		})
 		if err != nil {
 			return fmt.Errorf("renew leases: %w", err)
 		}
 		for _, number := range plan.renew {
-			if !slices.Contains(renewed, number) {
+			if !slices.Contains(kept, number) {
 				delete(held, number)
 			}
 		}

@@ -186,6 +186,30 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
 }
 
+// TestALockedPartitionCostsNoOther has a transaction of somebody else that keeps one checkpoint locked: the leases of the
+// replica's other partitions are renewed, and it still holds all.
+func TestALockedPartitionCostsNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	db := openAt(t, url)
+	f := &fleet{t, pgtest.Conn(t, url), db.Evaluation(time.Minute), db}
+	f.beat("a")
+	f.want("a holds all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
+	f.exec(`update checkpoint set lease_until = now() + interval '1 s'`)
+	other, err := pgtest.Conn(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
+	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 3 for update`); err != nil {
+		t.Fatal(err)
+	}
+	f.want("a holds all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
+	if renewed := one[string](t, f.conn, `select string_agg(partition::text, ' ' order by partition) from checkpoint where lease_until > now() + interval '10 s'`); renewed != "0 1 2 4 5 6 7" {
+		t.Errorf("the leases of %s are renewed; want those of all but 3", renewed)
+	}
+}
+
 // TestNoShareIsKeptForWhoEnds has a replica that has released its partitions and still sends
 // heartbeats, as it waits for a receiver.
 func TestNoShareIsKeptForWhoEnds(t *testing.T) {

@@ -294,26 +294,29 @@ func (q *Queries) CheckpointRelease(ctx context.Context, arg CheckpointReleasePa
 const checkpointRenew = `-- name: CheckpointRenew :many
 with mine as (
     select partition from checkpoint
-    where partition = any($2::integer[]) and owner = $3::text
-    order by partition
-    for update
+    where partition = any($1::integer[]) and owner = $2::text
+    for update skip locked
+), renewed as (
+    update checkpoint c
+    set lease_until = now() + $3::interval
+    from mine
+    where c.partition = mine.partition
 )
-update checkpoint c
-set lease_until = now() + $1::interval
-from mine
-where c.partition = mine.partition
-returning c.partition
+select partition from checkpoint
+where partition = any($1::integer[]) and owner = $2::text
 `
 
 type CheckpointRenewParams struct {
-	LeaseFor   time.Duration
 	Partitions []int32
 	Replica    string
+	LeaseFor   time.Duration
 }
 
-// Renews leases that no other replica has taken.
+// Renews leases that no other replica has taken, and returns the partitions that the replica holds.
+// A checkpoint that another transaction has locked keeps its lease as it is, so that it does not cost
+// the replica its other partitions: a commit renews the lease itself.
 func (q *Queries) CheckpointRenew(ctx context.Context, arg CheckpointRenewParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, checkpointRenew, arg.LeaseFor, arg.Partitions, arg.Replica)
+	rows, err := q.db.Query(ctx, checkpointRenew, arg.Partitions, arg.Replica, arg.LeaseFor)
 	if err != nil {
 		return nil, err
 	}

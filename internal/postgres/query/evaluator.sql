@@ -53,18 +53,21 @@ where c.partition = free.partition
 returning sqlc.embed(c);
 
 -- name: CheckpointRenew :many
--- Renews leases that no other replica has taken.
+-- Renews leases that no other replica has taken, and returns the partitions that the replica holds.
+-- A checkpoint that another transaction has locked keeps its lease as it is, so that it does not cost
+-- the replica its other partitions: a commit renews the lease itself.
 with mine as (
     select partition from checkpoint
     where partition = any(@partitions::integer[]) and owner = @replica::text
-    order by partition
-    for update
+    for update skip locked
+), renewed as (
+    update checkpoint c
+    set lease_until = now() + @lease_for::interval
+    from mine
+    where c.partition = mine.partition
 )
-update checkpoint c
-set lease_until = now() + @lease_for::interval
-from mine
-where c.partition = mine.partition
-returning c.partition;
+select partition from checkpoint
+where partition = any(@partitions::integer[]) and owner = @replica::text;
 
 -- name: CheckpointRelease :exec
 -- Releases partitions, and gives up the share of a replica that does not evaluate any more.
