@@ -129,15 +129,6 @@ func (s *server) ListRules(ctx context.Context, req ListRulesRequestObject) (Lis
 	return answer, err
 }
 
-// ListRuleNames answers GET /rules/names.
-func (s *server) ListRuleNames(ctx context.Context, _ ListRuleNamesRequestObject) (ListRuleNamesResponseObject, error) {
-	found, err := s.Rules.Names(ctx, tenantOf(ctx))
-	if err != nil {
-		return nil, fmt.Errorf("list the names of rules: %w", err)
-	}
-	return ListRuleNames200JSONResponse{Items: append([]RuleName{}, found...)}, nil
-}
-
 // CreateRule answers POST /rules.
 func (s *server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (CreateRuleResponseObject, error) {
 	d, warnings, err := s.checkedDefinition(ctx, req.Body)

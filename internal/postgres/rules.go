@@ -38,19 +38,6 @@ func (s *Rules) List(ctx context.Context, tenant string, page api.NamePage) ([]r
 	return listed(rows), nil
 }
 
-// Names returns the names of all rules by (name, id).
-func (s *Rules) Names(ctx context.Context, tenant string) ([]api.RuleName, error) {
-	rows, err := s.db.queries.RuleNames(ctx, tenant)
-	if err != nil {
-		return nil, fmt.Errorf("list the names of rules: %w", err)
-	}
-	names := make([]api.RuleName, len(rows))
-	for i, row := range rows {
-		names[i] = api.RuleName{ID: row.RuleID, Name: row.Name, Enabled: row.Enabled}
-	}
-	return names, nil
-}
-
 // listed returns rules, including those that cannot be read.
 func listed(rows []pgq.RuleListRow) []rules.Rule {
 	list := make([]rules.Rule, len(rows))
