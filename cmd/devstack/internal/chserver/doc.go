@@ -9,9 +9,7 @@
 //
 // A request is: read URL and headers; take a fresh connection (or the session's); USE its database and SET all its
 // settings in one statement, so that readonly binds only what follows; read the statement; run it; copy the result.
-// Settings thus never reach a request with others, and readonly, max_execution_time and the like are the engine's own.
-// After a statement that only read or wrote rows, and succeeded, the connection is kept for a request with the same
-// database and settings. Any other statement, such as DROP, closes those that are kept.
+// Settings thus never reach another request, and readonly, max_execution_time and the like are the engine's own.
 //
 //   - The statement is the URL's query followed by the body. An INSERT with FORMAT or VALUES is recognised in the first
 //     256 KiB and its data go to the engine as they arrive; other statements are read whole, up to 64 MiB.

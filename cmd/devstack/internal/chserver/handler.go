@@ -84,18 +84,17 @@ func (f *front) boundTransfer(w http.ResponseWriter, r *http.Request) func() boo
 }
 
 // run prepares a connection as the request asks and runs its statement there.
-func (f *front) run(ctx context.Context, req *request, resp *response) (stats chdb.Stats, err error) {
+func (f *front) run(ctx context.Context, req *request, resp *response) (chdb.Stats, error) {
+	conn, release, err := f.sessions.acquire(req)
+	if err != nil {
+		return chdb.Stats{}, err
+	}
+	defer release()
 	setup, refused := req.setup()
 	if refused != nil {
 		return chdb.Stats{}, refused
 	}
-	conn, err := f.sessions.acquire(req, setup)
-	if err != nil {
-		return chdb.Stats{}, err
-	}
-	clean := false
-	defer func() { conn.give(clean && err == nil) }()
-	if setup != "" && !conn.ready {
+	if setup != "" {
 		if _, err := conn.Exec(ctx, chdb.Statement{SQL: setup}); err != nil {
 			return chdb.Stats{}, err
 		}
@@ -107,17 +106,12 @@ func (f *front) run(ctx context.Context, req *request, resp *response) (stats ch
 	switch {
 	case content.data != nil:
 		resp.setFormat(req.format)
-		clean = true
-		return f.insert(ctx, conn.Conn, req, content)
+		return f.insert(ctx, conn, req, content)
 	case req.isHandshake(content.text):
 		resp.setFormat(req.format)
-		clean = true
 		return chdb.Stats{}, f.identity.writeHandshake(resp, req.revision)
 	default:
-		if clean = onlyRows(content.text); !clean {
-			defer f.sessions.change()()
-		}
-		return f.query(ctx, conn.Conn, req, resp, content.text)
+		return f.query(ctx, conn, req, resp, content.text)
 	}
 }
 

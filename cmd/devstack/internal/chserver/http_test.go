@@ -117,35 +117,6 @@ func TestPlainHTTP(t *testing.T) {
 		want(t, s.curl(t, "GET", query("SELECT getSetting('log_comment')", "log_comment", `it's \ "so"`), ""), 200, `it\'s \\ "so"`+"\n")
 	})
 
-	// A connection may serve one request after the other.
-	t.Run("nothing is left for the next request", func(t *testing.T) {
-		for range 3 {
-			want(t, s.curl(t, "POST", query("", "param_a", "1"), "SELECT {a:UInt8}"), 200, "1\n")
-			wantException(t, s.curl(t, "POST", nil, "SELECT {a:UInt8}"), 500, 456)
-			want(t, s.curl(t, "POST", nil, "SELECT getSetting('log_comment') SETTINGS log_comment = 'mine'"), 200, "mine\n")
-			want(t, s.curl(t, "POST", nil, "SELECT getSetting('log_comment')"), 200, "\n")
-			want(t, s.curl(t, "POST", query("", "log_comment", "theirs"), "SELECT getSetting('log_comment')"), 200, "theirs\n")
-			want(t, s.curl(t, "POST", nil, "SET log_comment = 'set'"), 200, "")
-			want(t, s.curl(t, "POST", nil, "SELECT getSetting('log_comment')"), 200, "\n")
-			want(t, s.curl(t, "POST", nil, "USE system"), 200, "")
-			want(t, s.curl(t, "POST", nil, "SELECT currentDatabase()"), 200, "default\n")
-			want(t, s.curl(t, "POST", nil, "CREATE TEMPORARY TABLE passing (a Int32)"), 200, "")
-			wantException(t, s.curl(t, "POST", nil, "SELECT * FROM passing"), 404, 60)
-		}
-	})
-
-	t.Run("a database that is gone", func(t *testing.T) {
-		in := query("", "database", "passing")
-		for _, n := range []string{"1", "2"} {
-			want(t, s.curl(t, "POST", nil, "CREATE DATABASE passing"), 200, "")
-			want(t, s.curl(t, "POST", in, "CREATE TABLE t (n Int32) ENGINE = MergeTree ORDER BY n"), 200, "")
-			want(t, s.curl(t, "POST", in, "INSERT INTO t VALUES ("+n+")"), 200, "")
-			want(t, s.curl(t, "POST", in, "SELECT n FROM t"), 200, n+"\n")
-			want(t, s.curl(t, "POST", nil, "DROP DATABASE passing SYNC"), 200, "")
-			wantException(t, s.curl(t, "POST", in, "SELECT 1"), 404, 81)
-		}
-	})
-
 	t.Run("exceptions", func(t *testing.T) {
 		wantException(t, s.curl(t, "POST", nil, "SELECT * FROM nowhere"), 404, 60)
 		wantException(t, s.curl(t, "POST", nil, "SELEC"), 400, 62)

@@ -123,13 +123,6 @@ func hasWord(text string, words ...string) bool {
 	return false
 }
 
-// onlyRows reports whether a statement reads or writes rows, and changes neither a table nor its connection.
-func onlyRows(text string) bool {
-	scan := scanner{text: text}
-	first := scan.next()
-	return first.is("SELECT") || first.is("WITH") || first.is("INSERT") || first.is("EXPLAIN")
-}
-
 // token is a word, a quoted piece or a single other character; its text is "" at the end.
 type token struct {
 	text  string
