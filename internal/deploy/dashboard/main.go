@@ -55,7 +55,7 @@ func rows() []row {
 			{"Detection latency", "From the end of an exchange to the commit of its alert.", "timeseries", "s", 8, quantiles("tocsin_detection_latency_seconds"), 0},
 			{"Lag, by partition", "The distance of each partition from ClickHouse's clock.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_watermark_lag_seconds{job=~\"$job\"})", "partition {{partition}}"},
-				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "time since the oldest commit"},
+				{"max(tocsin_commit_age_seconds{job=~\"$job\"})", "age of the last commit"},
 				{"max(tocsin_evaluation_lag_seconds{job=~\"$job\"})", "slowest rule"},
 			}, 0},
 			{"Backlog, by partition", "Start times in the past that must still be evaluated.", "timeseries", "s", 8, []query{
