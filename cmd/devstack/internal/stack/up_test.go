@@ -157,7 +157,7 @@ func pressInSlack(t *testing.T, d *devstack, page string) {
 		{"U0ANN", "tocsin_assign", "", "Tocsin has no user with your e-mail address, ann@tocsin.localhost"},
 		{"U0ANN", "tocsin_acknowledge", "", "The alert was already acknowledged by demo@tocsin.localhost."},
 	} {
-		if told := press(pressed.user, pressed.action, pressed.value); !strings.Contains(told, pressed.told) || pressed.told == "" && told != "{\"told\":[]}\n" {
+		if told := press(pressed.user, pressed.action, pressed.value); !strings.Contains(told, pressed.told) || pressed.told == "" && told != "{\"ephemerals\":[]}\n" {
 			t.Errorf("%s by %q is answered %s", pressed.action, pressed.user, told)
 		}
 	}
