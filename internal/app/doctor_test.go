@@ -105,7 +105,7 @@ func TestDoctorFindsAHealthyReplicaHealthy(t *testing.T) {
 		t.Errorf("not healthy:\n%s", lines)
 	}
 	want(t, lines, "OK settings: valid", "OK postgres: version ", "OK schema: version ", "OK pooler: none", "OK clickhouse: version ", "OK source: table exchanges fits",
-		"OK clocks: compared with Postgres", "OK keys: the secrets of all 1 webhooks can be decrypted", "OK wake-up bus: postgres", "OK egress: "+strings.TrimSuffix(p.receiver, "/s3cret"))
+		"OK clocks: offset from Postgres's clock", "OK keys: the secrets of all 1 webhooks can be decrypted", "OK wake-up bus: postgres", "OK egress: "+strings.TrimSuffix(p.receiver, "/s3cret"))
 }
 
 func TestDoctorNamesWhatIsWrongAndItsRemedy(t *testing.T) {

@@ -75,7 +75,7 @@ rules:
 			t.Errorf("%s says %v", path, refused.body)
 		}
 	}
-	if out, code := f.command("reconcile", "--confirm", "0s"); code != 1 || !strings.Contains(out, "\nFine ") || !strings.Contains(out, `rule \"Broken\" (`+id) {
+	if out, code := f.command("reconcile", "--confirm", "0s"); code != 1 || !strings.Contains(out, "  Fine ") || !strings.Contains(out, `rule \"Broken\" (`+id) {
 		t.Errorf("reconcile ends with %d and says %s", code, out)
 	}
 	// A document without it can be applied, and one that prunes by label does not touch it.
