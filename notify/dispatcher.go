@@ -151,7 +151,7 @@ const (
 	// linger is how long free slots and outcomes are collected. If the process is killed in that
 	// time, the messages of the collected outcomes are sent again.
 	linger = 2 * time.Millisecond
-	// lastClaim is how long a claim may still take when the dispatcher is told to stop.
+	// lastClaim is how long a claim under way may still take when the dispatcher shuts down.
 	lastClaim = 5 * time.Second
 	// A renewal also shows that the process is alive. A process that renewed within the last third
 	// of DeadAfter is not taken for dead for the rest of it.
@@ -229,8 +229,9 @@ func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// Run delivers until ctx ends. Then it waits for a claim under way, at most [lastClaim], and for the
-// attempts under way, each of which is bounded by its webhook's timeout. A failed pass is logged, and the next one does its work.
+// Run delivers until ctx ends. Then it waits for a claim under way, at most five seconds, and for the
+// attempts under way, each of which is bounded by its webhook's timeout. A failed pass is logged, and
+// the next one does its work.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
 	d.running.Store(true)
@@ -288,7 +289,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	var dealt room
 	hints, began := d.takeHints(), d.Clock()
 	// A claim that ends later than that takes leases that have expired. One that is cut short while
-	// it commits leaves attempts whose outcome nobody knows, so one that has begun may end.
+	// it commits leaves attempts of unknown outcome, so one that has begun may end.
 	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Lease)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastClaim, cancel) })()

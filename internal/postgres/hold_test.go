@@ -187,7 +187,8 @@ func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
 }
 
 // TestALockedPartitionCostsNoOther has a transaction of somebody else that keeps one checkpoint locked: the leases of the
-// replica's other partitions are renewed, and it still holds all.
+// replica's other partitions are renewed, and it still holds all. If another replica comes, the others of its share are
+// handed over.
 func TestALockedPartitionCostsNoOther(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -201,13 +202,22 @@ func TestALockedPartitionCostsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
-	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 3 for update`); err != nil {
+	if _, err := other.Exec(t.Context(), `select from checkpoint where partition = 7 for update`); err != nil {
 		t.Fatal(err)
 	}
 	f.want("a holds all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
-	if renewed := one[string](t, f.conn, `select string_agg(partition::text, ' ' order by partition) from checkpoint where lease_until > now() + interval '10 s'`); renewed != "0 1 2 4 5 6 7" {
-		t.Errorf("the leases of %s are renewed; want those of all but 3", renewed)
+	if renewed := one[string](t, f.conn, `select string_agg(partition::text, ' ' order by partition) from checkpoint where lease_until > now() + interval '10 s'`); renewed != "0 1 2 3 4 5 6" {
+		t.Errorf("the leases of %s are renewed; want those of all but 7", renewed)
 	}
+	f.beat("b")
+	f.hold("b")
+	f.want("a gives up a half", f.hold("a"), 0, 1, 2, 3)
+	f.want("b takes what is free", f.hold("b"), 4, 5, 6)
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.want("a gives up the last", f.hold("a"), 0, 1, 2, 3)
+	f.want("b has its share", f.hold("b"), 4, 5, 6, 7)
 }
 
 // TestNoShareIsKeptForWhoEnds has a replica that has released its partitions and still sends

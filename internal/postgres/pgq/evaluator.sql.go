@@ -268,8 +268,7 @@ const checkpointRelease = `-- name: CheckpointRelease :exec
 with mine as (
     select partition from checkpoint
     where partition = any($1::integer[]) and owner = $2::text
-    order by partition
-    for update
+    for update skip locked
 ), ended as (
     update replica set evaluated_at = null where replica_id = $2::text and $3::boolean
 )
@@ -285,7 +284,9 @@ type CheckpointReleaseParams struct {
 	Ends       bool
 }
 
-// Releases partitions, and gives up the share of a replica that does not evaluate any more.
+// Releases partitions, and gives up the share of a replica that does not evaluate any more. A
+// checkpoint that another transaction has locked is left for the next time; a replica that stops
+// releases it when it leaves.
 func (q *Queries) CheckpointRelease(ctx context.Context, arg CheckpointReleaseParams) error {
 	_, err := q.db.Exec(ctx, checkpointRelease, arg.Partitions, arg.Replica, arg.Ends)
 	return err

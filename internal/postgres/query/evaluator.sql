@@ -70,12 +70,13 @@ select partition from checkpoint
 where partition = any(@partitions::integer[]) and owner = @replica::text;
 
 -- name: CheckpointRelease :exec
--- Releases partitions, and gives up the share of a replica that does not evaluate any more.
+-- Releases partitions, and gives up the share of a replica that does not evaluate any more. A
+-- checkpoint that another transaction has locked is left for the next time; a replica that stops
+-- releases it when it leaves.
 with mine as (
     select partition from checkpoint
     where partition = any(@partitions::integer[]) and owner = @replica::text
-    order by partition
-    for update
+    for update skip locked
 ), ended as (
     update replica set evaluated_at = null where replica_id = @replica::text and @ends::boolean
 )
