@@ -190,7 +190,7 @@ func TestReceiverThatCannotBeAsked(t *testing.T) {
 	w.deliverAll()
 	w.wantStates("after it", raised, "open", "open")
 	w.wantColumn("sent again", `select count(*)::text from retry`, "1")
-	if got := strings.Count(logged.String(), "let Tocsin read it"); got != 1 {
+	if got := strings.Count(logged.String(), "allow Tocsin to read it"); got != 1 {
 		t.Errorf("complained %d times: %s", got, logged.String())
 	}
 }

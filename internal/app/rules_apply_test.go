@@ -287,14 +287,14 @@ func TestABodyMayBeLarge(t *testing.T) {
 		return map[string]any{"name": fmt.Sprint(i), "fireMode": "PER_EXCHANGE", "severity": "INFO", "messageTemplate": strings.Repeat("x", size)}
 	}
 	var list []any
-	for i := range 400 {
+	for i := range 130 {
 		list = append(list, rule(i, 9000))
 	}
 	done := f.admin.must(http.StatusOK, http.MethodPost, "/rules/apply", map[string]any{"rules": list})
 	if told, _ := done.body["rules"].([]any); len(told) != len(list) {
 		t.Errorf("%d rules of %d", len(told), len(list))
 	}
-	for i := range 1500 {
+	for i := range 1800 {
 		list = append(list, rule(1000+i, 9000))
 	}
 	f.admin.must(http.StatusRequestEntityTooLarge, http.MethodPost, "/rules/apply", map[string]any{"rules": list})

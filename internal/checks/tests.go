@@ -35,7 +35,7 @@ const slowestShown = 10
 const slowPackage = 90 * time.Second
 
 // repeatable is how many failed tests deserve a second try; more are not an accident.
-const repeatable = 3
+const repeatable = 6
 
 // failures are the failed tests, and whether each of them may have failed because it was too slow.
 type failures struct {

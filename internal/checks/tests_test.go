@@ -80,7 +80,8 @@ func TestFewFailedTestsAreTriedAgain(t *testing.T) {
 			"a ^(TestOne)$\nb ^(TestTwo)$\n",
 		},
 		{"two of one package", fail("a", "TestOne", "") + fail("a", "TestTwo", "") + fail("a", "", ""), "a ^(TestOne|TestTwo)$\n"},
-		{"four", fail("a", "TestOne", "") + fail("a", "TestTwo", "") + fail("a", "TestThree", "") + fail("b", "TestFour", ""), ""},
+		{"seven", fail("a", "TestOne", "") + fail("a", "TestTwo", "") + fail("a", "TestThree", "") + fail("a", "TestFour", "") +
+			fail("a", "TestFive", "") + fail("a", "TestSix", "") + fail("b", "TestSeven", ""), ""},
 		{"a data race", fail("a", "TestOne", "WARNING: DATA RACE\n") + fail("a", "", ""), ""},
 		{"a panic", fail("a", "TestOne", "panic: nil\n") + fail("a", "", ""), ""},
 		{"a package that ended early", fail("a", "TestOne", "") + fail("b", "", "exit status 2\n"), ""},

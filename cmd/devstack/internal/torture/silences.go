@@ -107,6 +107,7 @@ func (o *operator) keepSilence(ctx context.Context) error {
 	if !at(0.7) {
 		return ctx.Err()
 	}
+	o.awaitSuppressed(ctx)
 	from = time.Now().UnixNano()
 	if _, err := o.call(ctx, http.MethodPost, "/silences/"+made.ID+"/end", "", nil); err != nil {
 		return fmt.Errorf("end silence: %w", err)
@@ -114,6 +115,23 @@ func (o *operator) keepSilence(ctx context.Context) error {
 	o.noteSilence(func(h *hours) { h.ended = span{from, time.Now().UnixNano()} })
 	o.w.tell("operator: end of the silence")
 	return nil
+}
+
+// A silence lasts until it has suppressed so many messages, or until so many times the length of the run are over.
+const (
+	enoughSuppressed = 50
+	longestSilence   = 6
+)
+
+// awaitSuppressed waits until the silence has suppressed enough to mean something: a busy machine may hardly have evaluated
+// anything by then.
+func (o *operator) awaitSuppressed(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, longestSilence*o.w.options.Length-o.w.elapsed())
+	defer cancel()
+	o.w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (enough bool, err error) {
+		err = conn.QueryRow(ctx, "SELECT count(*) >= $1 FROM settlement WHERE status = $2", enoughSuppressed, aSuppression).Scan(&enough)
+		return enough, err
+	})
 }
 
 func (o *operator) noteSilence(note func(*hours)) {

@@ -289,8 +289,14 @@ func (w *world) corrupt(t *testing.T, before *Report, name, sql string, want []f
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(t.Context(), sql); err != nil {
+		changed, err := tx.Exec(t.Context(), sql)
+		if err != nil {
 			return err
+		}
+		// A busy machine may not have evaluated the group whose alert this would take away.
+		if changed.RowsAffected() == 0 && before.Unevaluated > 0 && slices.Contains(want, missed) {
+			t.Logf("%s: there is none, and no passes prove that there has to be", name)
+			return tx.Rollback(t.Context())
 		}
 		report, err := w.check(t.Context(), tx)
 		if err != nil {
