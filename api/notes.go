@@ -18,7 +18,7 @@ import (
 // maxNoteRunes bounds a note, as in the API's description.
 const maxNoteRunes = 4000
 
-// NoteSubject is what notes are about: an issue, or a rule over a window and one of its groups.
+// NoteSubject is what notes are about: an issue, or a window rule and one of its groups.
 type NoteSubject struct {
 	// Issue is empty if RuleID is set.
 	Issue IssueKey

@@ -35,7 +35,7 @@ func (w *watcher) Evaluate(_ context.Context, r evaluator.WindowRequest) evaluat
 	return o
 }
 
-// TestWatchIsStored has rules over a window watch the source where one is about absence: at
+// TestWatchIsStored has window rules watch the source where one is about absence: at
 // each evaluation of it, and every ten seconds between. The next process goes on from there.
 func TestWatchIsStored(t *testing.T) {
 	s := newScene(t, time.Hour)

@@ -16,7 +16,7 @@ import (
 	"tocsin/rules"
 )
 
-// Windows evaluates rules over a window: package evaluator/window implements it. It
+// Windows evaluates window rules: package evaluator/window implements it. It
 // reads the source and writes nothing.
 type Windows interface {
 	// Evaluate returns what becomes of the alerts of some rules at a watermark. It ends

@@ -174,7 +174,7 @@ func TestReplayIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused("a rule over a window", fault.Conflict, func(r *api.ReplayRequest) { r.RuleID = windowed.ID })
+	refused("a window rule", fault.Conflict, func(r *api.ReplayRequest) { r.RuleID = windowed.ID })
 	w.exec(`update rule_state set swept_before_ns = $1 where rule_id = $2`, r.FromNS+1, rule.ID)
 	refused("the time of which retention deleted alerts", fault.Invalid, func(*api.ReplayRequest) {})
 	if floor, err := w.db.Rules().ReplayFloor(t.Context(), tenant, rule.ID); err != nil || floor.UnixNano() != r.FromNS+1 {

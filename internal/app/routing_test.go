@@ -176,7 +176,7 @@ func TestTheRoutingPolicyIsTested(t *testing.T) {
 			"NO_ROUTE sap=NOT_MATCHED scope.applications erp=NOT_MATCHED scope.routes noise=NOT_MATCHED filter.errorMessageContains",
 		},
 		"a rule that names webhooks": {map[string]any{"ruleId": rule}, "WEBHOOKS erp team via "},
-		"a draft of a rule over a window": {
+		"a draft of a window rule": {
 			map[string]any{"rule": window, "exchange": map[string]any{"route": "order-in", "application": "sap-1", "errorMessage": "retry"}},
 			"ROUTED sap=NOT_MATCHED scope.applications erp=TAKEN noise=NOT_REACHED erp team via erp",
 		},

@@ -136,7 +136,7 @@ func longCustomer() string { return strings.Repeat("c", rules.MaxGroupBytes+1) }
 // customers are the values of an attribute; without the first one it is not there.
 func customers() []string { return []string{"", "7", "8", longCustomer()} }
 
-// expect makes a rule over a window one that raises where fewer exchanges are seen.
+// expect makes a window rule one that raises where fewer exchanges are seen.
 func expect(d *rules.Definition) {
 	d.FireMode, d.Filter = rules.AbsentInWindow, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}}
 	switch d.GroupBy { //nolint:exhaustive // of all together nothing is listed
@@ -147,7 +147,7 @@ func expect(d *rules.Definition) {
 	}
 }
 
-// measure makes a rule over a window one on a share or on a percentile, of as many exchanges at
+// measure makes a window rule one on a share or on a percentile, of as many exchanges at
 // least as it counted.
 func measure(d *rules.Definition, mode rules.FireMode) {
 	d.FireMode, d.MinVolume, d.Threshold = mode, d.Threshold, 0

@@ -1,11 +1,11 @@
-// Each kind of rule over a window, written as a new user would, in a real browser against the real binary. Exchanges then
+// Each kind of window rule, written as a new user would, in a real browser against the real binary. Exchanges then
 // give it a reason, and a neighbour of the same rule none.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { visible } from "./look.mjs";
 import { createStage, rowOf } from "./stage.mjs";
 
-describe("rules over a window", { timeout: 480_000 }, () => {
+describe("window rules", { timeout: 480_000 }, () => {
   let stage;
 
   before(async () => {

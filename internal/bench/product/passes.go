@@ -48,7 +48,7 @@ func (w *World) Crowd(ctx context.Context, n int) error {
 	return w.Exec(ctx, "vacuum analyze")
 }
 
-// Windows stores n enabled rules over a window for each of some tenants: as many of each mode, over
+// Windows stores n enabled window rules for each of some tenants: as many of each mode, over
 // one minute and over five, grouped by route, application, environment and attribute. They look
 // at applications that nobody writes. No pass was made before.
 func (w *World) Windows(ctx context.Context, tenants []string, n int) error {
@@ -56,7 +56,7 @@ func (w *World) Windows(ctx context.Context, tenants []string, n int) error {
 			insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
 			                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds,
 			                  threshold, window_seconds, measure, absence, group_by, group_attribute)
-			select gen_random_uuid(), t.name, 'rule over a window ' || n, true, m.mode, 'WARNING',
+			select gen_random_uuid(), t.name, 'window rule ' || n, true, m.mode, 'WARNING',
 			       jsonb_build_object('applications', jsonb_build_array('unseen-' || n % 500)), m.filter::jsonb, '', '', '[]', 1, 0, 0, 0,
 			       m.threshold, (array[60, 300])[n / 4 % 2 + 1], m.measure::jsonb, m.absence::jsonb, g.field, g.attribute
 			from unnest($1::text[]) t (name) cross join generate_series(0, $2::int - 1) n

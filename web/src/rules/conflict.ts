@@ -100,7 +100,7 @@ export function differences(
     const [before, theirs, mine] = [at(stored.base, field), at(stored.theirs, field), at(stored.mine, field)];
     if (alike(theirs, mine)) return [];
     const say = (value: unknown, { fireMode }: RuleDefinition) => {
-      // Every rule over a window counts in some way, which the API leaves out if it is the usual one.
+      // Every window rule counts in some way, which the API leaves out if it is the usual one.
       if (field === "groupBy" && fireMode !== "PER_EXCHANGE") return wordOf(field, String(value ?? ""));
       if (read) return read(value);
       return plain(field, field === "webhookIds" ? named(value, names) : value);

@@ -15,7 +15,7 @@ export function comparison(found: Reconciliation, fireMode: Rule["fireMode"] = "
   return fireMode === "PER_EXCHANGE" ? ofExchanges(found) : ofWindows(found);
 }
 
-/** Of a rule over a window: its alerts say what they counted, which is measured again. */
+/** Of a window rule: its alerts say what they counted, which is measured again. */
 function ofWindows({ matching, alerted, missing, missingSample, unexpected, ...found }: Reconciliation): string {
   const { different = 0, late = 0, lateBySeconds = 0, findings = [] } = found;
   const parts = [`${number(alerted)} of ${number(matching)} threshold crossings have an alert`];

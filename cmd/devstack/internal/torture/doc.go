@@ -27,7 +27,7 @@
 //     he began to wait; this much must be there at the end, the rest may.
 //   - In all other cases it must have none.
 //
-// There is a rule over a window of each mode: a count by environment, a share by an attribute, a percentile by application,
+// There is a window rule of each mode: a count by environment, a share by an attribute, a percentile by application,
 // an absence by route. Each group has one alert while exchanges come, an absence when nothing comes. What an alert says that
 // it counted must be what a server could show of what was written, for some instant at which the window can have ended: not
 // fewer than were visible by then, and not more than were visible when the alert fired.

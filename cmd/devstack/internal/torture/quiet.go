@@ -19,7 +19,7 @@ const quiet = "quiet"
 
 func (f Form) hasQuietHours() bool { return f == Plain || f == Receivers }
 
-// toQuiet binds the rules over windows, and whatever notifies the webhook b, to the one with quiet hours, too.
+// toQuiet binds the window rules, and whatever notifies the webhook b, to the one with quiet hours, too.
 func (p *plan) toQuiet() {
 	p.bind([]string{quiet}, func(r *rule) bool { return r.counts() || slices.Contains(r.hooks, "b") })
 }

@@ -36,7 +36,7 @@ const (
 	mailDomain  = "example.com"
 )
 
-// toServices binds the rules over windows, and whatever notifies the webhook a, to the services, too.
+// toServices binds the window rules, and whatever notifies the webhook a, to the services, too.
 func (p *plan) toServices() {
 	p.bind(services(), func(r *rule) bool { return r.counts() || slices.Contains(r.hooks, "a") })
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// checkWindows compares the alerts of rules over a window with what was written.
+// checkWindows compares the alerts of window rules with what was written.
 func (w *world) checkWindows(report *Report, t *tables) {
 	passes := t.passes()
 	for _, l := range w.truth.lives {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// passesNeeded is how many passes, apart, prove that a rule over a window was evaluated between the first and the last.
+// passesNeeded is how many passes, apart, prove that a window rule was evaluated between the first and the last.
 const passesNeeded = 3
 
 // passes returns when passes committed, in order: each wrote the first messages of alerts about exchanges.
