@@ -18,12 +18,13 @@ import (
 	"tocsin/cmd/devstack/internal/proc"
 )
 
-// Short settings, so that what takes a minute in production takes seconds here.
+// Short settings, so that what takes a minute in production takes seconds here. A lease is long enough to be renewed on a
+// machine that is several times as slow as usual, and shorter than a call may take.
 const (
 	replicas       = 3
-	claimFor       = 3 * time.Second
-	lease          = 2 * time.Second
-	webhookTimeout = 3 * time.Second
+	claimFor       = 4 * time.Second
+	lease          = 4 * time.Second
+	webhookTimeout = 5 * time.Second
 	// encryptionKey is base64 of 32 zero bytes.
 	encryptionKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 )

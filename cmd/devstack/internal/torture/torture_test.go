@@ -191,8 +191,8 @@ func (w *world) bites(t *testing.T, before *Report) {
 		"a duration never fired": {`DELETE FROM alert WHERE group_key = 'Lager/Süd'`, []finding{missed, wrongMessage}},
 		"an absence never fired": {`DELETE FROM alert WHERE group_key = 'nowhere'`, []finding{missed, wrongMessage}},
 		"an absence resolves":    {`UPDATE alert SET state = 'RESOLVED' WHERE group_key = 'nowhere'`, []finding{altered, notificationMissing}},
-		"an absence that is none": {
-			`UPDATE alert SET fired_at = (SELECT min(fired_at) - interval '5 seconds' FROM alert WHERE group_key = 'nowhere') WHERE group_key = 'order.sync'`,
+		"an absence before there was a rule": {
+			`UPDATE alert SET fired_at = (SELECT min(fired_at) - interval '10 minutes' FROM alert WHERE group_key = 'nowhere') WHERE group_key = 'order.sync'`,
 			[]finding{miscounted},
 		},
 		"a count is too high": {`UPDATE alert SET title = (title::int + 1000)::text WHERE group_key = 'production'`, []finding{miscounted}},
