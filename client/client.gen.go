@@ -1049,7 +1049,7 @@ type Alert struct {
 	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool `json:"health"`
 
-	// HeldUntil For a rule over a window: until when nothing is raised for the group, as chosen by the person who resolved it.
+	// HeldUntil For a window rule: until when nothing is raised for the group, as chosen by the person who resolved it.
 	// In the answer for one alert.
 	HeldUntil *time.Time         `json:"heldUntil,omitempty"`
 	ID        openapi_types.UUID `json:"id"`
@@ -1235,7 +1235,7 @@ type AlertGroupPage struct {
 
 // AlertMatch A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
 // and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+// of a window rule is about many exchanges: a condition on its environment, application, route or error type
 // holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
 // if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
 // for such an alert.
@@ -1313,7 +1313,7 @@ type AlertSelection struct {
 	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
 	Filter *AlertFilter `json:"filter,omitempty"`
 
-	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of rules over a window, whatever their
+	// HoldUntil For resolve: until when nothing is raised for the groups of alerts of window rules, whatever their
 	// values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
 	// until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
 	HoldUntil *time.Time           `json:"holdUntil,omitempty"`
@@ -1866,7 +1866,7 @@ type Issue struct {
 	Trend []int64 `json:"trend"`
 }
 
-// IssueNote What somebody wrote about an issue, or about a rule over a window and one of its groups.
+// IssueNote What somebody wrote about an issue, or about a window rule and one of its groups.
 type IssueNote struct {
 	// Author The e-mail address of a user, or `token` and the name of a token.
 	Author    string             `json:"author"`
@@ -2368,10 +2368,10 @@ type Reconciliation struct {
 	// Alerted Those of them that have their alert.
 	Alerted int64 `json:"alerted"`
 
-	// Different Alerts of a rule over a window whose count differs from the table.
+	// Different Alerts of a window rule whose count differs from the table.
 	Different *int64 `json:"different,omitempty"`
 
-	// Findings What was found about the alerts of a rule over a window, the first few of each kind.
+	// Findings What was found about the alerts of a window rule, the first few of each kind.
 	Findings *[]ReconciliationFinding `json:"findings,omitempty"`
 
 	// From Exchanges that ended at or after it were compared, …
@@ -2406,7 +2406,7 @@ type Reconciliation struct {
 	// Unchecked What cannot be checked: see the findings.
 	Unchecked *int64 `json:"unchecked,omitempty"`
 
-	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a rule over a window,
+	// Unexpected Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule,
 	// alerts that fired, are open or were resolved without a reason.
 	Unexpected int64 `json:"unexpected"`
 }
@@ -2672,7 +2672,7 @@ type RoutingTestExchange struct {
 // RoutingTestExchangeStatus defines model for RoutingTestExchange.Status.
 type RoutingTestExchangeStatus string
 
-// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
+// RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
 // the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
 type RoutingTestRequest struct {
 	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
@@ -2941,7 +2941,7 @@ type RuleDefinition struct {
 	// Note What people who handle its alerts should know.
 	Note string `json:"note,omitempty"`
 
-	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
+	// NotifyOnResolve Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no
 	// longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
 	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
 
@@ -3072,7 +3072,7 @@ type RuleHealth struct {
 	// Cursor `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
 	// those
 	// that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
-	// before the first evaluation, while the rule is disabled, and for rules over a window.
+	// before the first evaluation, while the rule is disabled, and for window rules.
 	Cursor *string `json:"cursor,omitempty"`
 
 	// Failing Whether the rule cannot be evaluated. It is then skipped, and retried from time to time.
@@ -3383,7 +3383,7 @@ type Silence struct {
 
 	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
 	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
 	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
 	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
 	// for such an alert.
@@ -3424,7 +3424,7 @@ type SilenceDefinition struct {
 
 	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
 	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
 	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
 	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
 	// for such an alert.
@@ -3482,7 +3482,7 @@ type SilencePreviewRequest struct {
 
 	// Match A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
 	// and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-	// of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+	// of a window rule is about many exchanges: a condition on its environment, application, route or error type
 	// holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
 	// if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
 	// for such an alert.
@@ -4294,7 +4294,7 @@ type ListAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
-	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
+	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -4355,7 +4355,7 @@ type GroupAlertsParams struct {
 	// Unread Only alerts that the caller has not read.
 	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
-	// PerExchange Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself.
+	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
@@ -5050,7 +5050,7 @@ type ClientInterface interface {
 
 	// ListAlertNotes List the notes of an alert, newest first
 	//
-	// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+	// For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
 	// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
 	//
 	// Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
@@ -5059,7 +5059,7 @@ type ClientInterface interface {
 	// CreateAlertNoteWithBody Write a note on what an alert is about
 	//
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
 	//
@@ -5071,7 +5071,7 @@ type ClientInterface interface {
 	// CreateAlertNote Write a note on what an alert is about
 	//
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
 	//
@@ -5569,7 +5569,7 @@ type ClientInterface interface {
 	//
 	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
 	// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-	// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+	// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
 	// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 	//
 	// Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
@@ -5590,8 +5590,8 @@ type ClientInterface interface {
 	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes any type of body and a specified content type.
@@ -5607,8 +5607,8 @@ type ClientInterface interface {
 	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes a body of the `application/json` content type.
@@ -6591,7 +6591,7 @@ func (c *Client) AssignAlert(ctx context.Context, id ID, body AssignAlertJSONReq
 
 // ListAlertNotes List the notes of an alert, newest first
 //
-// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+// For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
 // group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
 //
 // Corresponds with GET /alerts/{id}/notes (the `ListAlertNotes` operationId).
@@ -6610,7 +6610,7 @@ func (c *Client) ListAlertNotes(ctx context.Context, id ID, params *ListAlertNot
 // CreateAlertNoteWithBody Write a note on what an alert is about
 //
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 // 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 // Delete a note with `DELETE /alerts/issue/notes/{id}`.
 //
@@ -6632,7 +6632,7 @@ func (c *Client) CreateAlertNoteWithBody(ctx context.Context, id ID, contentType
 // CreateAlertNote Write a note on what an alert is about
 //
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 // 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 // Delete a note with `DELETE /alerts/issue/notes/{id}`.
 //
@@ -7690,7 +7690,7 @@ func (c *Client) PreviewRuleEdit(ctx context.Context, id ID, body PreviewRuleEdi
 //
 // Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
 // margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
 // alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 //
 // Corresponds with POST /rules/{id}/reconcile (the `ReconcileRule` operationId).
@@ -7731,8 +7731,8 @@ func (c *Client) ListReplays(ctx context.Context, id ID, reqEditors ...RequestEd
 // the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 // regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 // disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes any type of body and a specified content type.
@@ -7758,8 +7758,8 @@ func (c *Client) StartReplayWithBody(ctx context.Context, id ID, contentType str
 // the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 // regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 // disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes a body of the `application/json` content type.
@@ -14705,7 +14705,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListAlertNotesWithResponse List the notes of an alert, newest first
 	//
-	// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+	// For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
 	// group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -14716,7 +14716,7 @@ type ClientWithResponsesInterface interface {
 	// CreateAlertNoteWithBodyWithResponse Write a note on what an alert is about
 	//
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
 	//
@@ -14728,7 +14728,7 @@ type ClientWithResponsesInterface interface {
 	// CreateAlertNoteWithResponse Write a note on what an alert is about
 	//
 	// The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+	// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 	// 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 	// Delete a note with `DELETE /alerts/issue/notes/{id}`.
 	//
@@ -15288,7 +15288,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
 	// margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-	// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+	// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
 	// alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -15313,8 +15313,8 @@ type ClientWithResponsesInterface interface {
 	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -15330,8 +15330,8 @@ type ClientWithResponsesInterface interface {
 	// the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 	// regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 	// disabled or
-	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-	// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+	// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+	// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 	// that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -21678,7 +21678,7 @@ func (c *ClientWithResponses) AssignAlertWithResponse(ctx context.Context, id ID
 
 // ListAlertNotesWithResponse List the notes of an alert, newest first
 //
-// For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+// For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
 // group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -21695,7 +21695,7 @@ func (c *ClientWithResponses) ListAlertNotesWithResponse(ctx context.Context, id
 // CreateAlertNoteWithBodyWithResponse Write a note on what an alert is about
 //
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 // 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 // Delete a note with `DELETE /alerts/issue/notes/{id}`.
 //
@@ -21713,7 +21713,7 @@ func (c *ClientWithResponses) CreateAlertNoteWithBodyWithResponse(ctx context.Co
 // CreateAlertNoteWithResponse Write a note on what an alert is about
 //
 // The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+// note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
 // 409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
 // Delete a note with `DELETE /alerts/issue/notes/{id}`.
 //
@@ -22609,7 +22609,7 @@ func (c *ClientWithResponses) PreviewRuleEditWithResponse(ctx context.Context, i
 //
 // Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
 // margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-// just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+// just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
 // alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -22646,8 +22646,8 @@ func (c *ClientWithResponses) ListReplaysWithResponse(ctx context.Context, id ID
 // the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 // regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 // disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -22669,8 +22669,8 @@ func (c *ClientWithResponses) StartReplayWithBodyWithResponse(ctx context.Contex
 // the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
 // regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
 // disabled or
-// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-// window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+// deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+// and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
 // that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

@@ -241,7 +241,8 @@ func (s *step) differJSON(field string, is, want any) {
 	}
 }
 
-// exportedSilences returns the recurring silences in the form of a file. The others are over soon.
+// exportedSilences returns the recurring silences in the form of a file. The others are over soon. One that is yet to start
+// for the first time is exported with its start, without which it would start at once where the file is applied.
 func exportedSilences(ctx context.Context, server *api.ClientWithResponses) ([]any, error) {
 	stored, err := silencesOf(ctx, server, false)
 	if err != nil {
@@ -251,12 +252,20 @@ func exportedSilences(ctx context.Context, server *api.ClientWithResponses) ([]a
 	if err != nil {
 		return nil, err
 	}
+	now, err := clockOf(ctx, server)
+	if err != nil {
+		return nil, err
+	}
 	list := []any{}
 	for i := range stored {
 		if stored[i].Recurrence == nil {
 			continue
 		}
-		text, err := json.Marshal(entryOf(&stored[i], known))
+		e := entryOf(&stored[i], known)
+		if stored[i].StartsAt.After(now) {
+			e.StartsAt = &stored[i].StartsAt
+		}
+		text, err := json.Marshal(e)
 		if err != nil {
 			return nil, fmt.Errorf("encode silence: %w", err)
 		}

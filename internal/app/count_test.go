@@ -102,6 +102,34 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
 }
 
+// TestTheEndReachesWhoeverWasTold gives a rule another webhook, or the routing policy, while its alert fires: the end of the
+// alert is for the webhook that was notified of it, and not for one that has heard nothing.
+func TestTheEndReachesWhoeverWasTold(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(d *rules.Definition, other uuid.UUID){
+		"another webhook": func(d *rules.Definition, other uuid.UUID) { d.WebhookIDs = webhooks(other) },
+		"the policy":      func(d *rules.Definition, _ uuid.UUID) { d.UseRoutingPolicy, d.WebhookIDs = true, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rule := w.counting(rules.Definition{NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
+			w.failIn("r", "a", "b", "c")
+			w.pass()
+			w.wantColumn("at the threshold", counts, "FIRING  3 c")
+			d := rule.Definition
+			edit(&d, w.webhook("others"))
+			if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: d}); err != nil {
+				t.Fatal(err)
+			}
+			w.empty()
+			w.pass()
+			w.wantColumn("below again", counts, "RESOLVED  0 c")
+			w.wantColumn("who is told", `select n.reason || ' ' || h.name from notification n join webhook h using (webhook_id) order by 1`, "FIRED ops", "RESOLVED ops")
+		})
+	}
+}
+
 // TestServerThatLagsResolvesNoCount lets the source show none of the exchanges that an alert is
 // about.
 func TestServerThatLagsResolvesNoCount(t *testing.T) {

@@ -58,6 +58,16 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 		}
 	}
 	f.does(0, []string{"1 unchanged, 0 not in the files"}, "diff", "-f", out)
+	if strings.Contains(string(exported), "startsAt") {
+		t.Errorf("exported with a start that is past: %s", exported)
+	}
+	f.exec(`update silence set starts_at = starts_at + interval '40 days'`)
+	f.does(0, nil, "export", "--kind", "silences", "-f", out)
+	if exported, err = os.ReadFile(out); err != nil || !strings.Contains(string(exported), "startsAt: ") {
+		t.Errorf("exported without the start that is to come: %s, %v", exported, err)
+	}
+	f.does(0, []string{"1 unchanged, 0 not in the files"}, "diff", "-f", out)
+	f.exec(`update silence set starts_at = starts_at - interval '40 days'`)
 
 	f.write("silences.yaml", strings.NewReplacer("480", "60", "Re-indexing", "Vacuum").Replace(silencesInFile))
 	f.does(0, []string{"~ silence Nightly batch", "reason: Re-indexing → Vacuum", "recurrence: ", "1 updated"}, "apply", "-f", path)

@@ -45,6 +45,8 @@ func settings() clickhouse.Settings {
 		"max_parallel_replicas":         1,
 		"distributed_group_by_no_merge": 0,
 		"load_balancing":                "in_order",
+		// A replica that answers slowly is waited for, instead of asking another one beside it.
+		"use_hedged_requests": 0,
 	}
 }
 

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -106,6 +107,7 @@ func TestCommitStoresProgress(t *testing.T) {
 // ones.
 func TestRefusedCommits(t *testing.T) {
 	t.Parallel()
+	const tooLong = "a statement that takes too long for the role"
 	for name, c := range map[string]struct {
 		before  string
 		poison  func(*alerts.Instance)
@@ -120,6 +122,8 @@ func TestRefusedCommits(t *testing.T) {
 			create trigger no before insert on alert for each row execute function no()`, func(*alerts.Instance) {}, false},
 		"a full disk": {`create function no() returns trigger language plpgsql as $$ begin raise disk_full; end $$;
 			create trigger no before insert on alert for each row execute function no()`, func(*alerts.Instance) {}, false},
+		tooLong: {`create function no() returns trigger language plpgsql as $$ begin raise query_canceled; end $$;
+			create trigger no before insert on alert for each row execute function no()`, func(*alerts.Instance) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,6 +136,9 @@ func TestRefusedCommits(t *testing.T) {
 			_, err := p.store.Commit(t.Context(), page)
 			if err == nil || errors.Is(err, evaluator.ErrRefused) != c.refused {
 				t.Errorf("Commit = %v, refused %t", err, c.refused)
+			}
+			if errors.Is(err, context.DeadlineExceeded) != (name == tooLong) {
+				t.Errorf("Commit = %v: a smaller batch is of use %t", err, name == tooLong)
 			}
 			if n := one[int](t, p.conn, `select count(*)::int + (select revision from checkpoint where partition = 0)::int from alert`); n != 0 {
 				t.Errorf("%d rows were written", n)

@@ -206,13 +206,15 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 		return written{}, err
 	}
 	if len(cleared) > 0 {
-		// Webhooks that the escalation notified are notified of the end as well, if the rule wants
-		// that.
-		woken, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: cleared, Reasons: []string{string(notify.ReasonEscalated)}})
+		// Each webhook that was notified that the alert fired, or by its escalation, is notified of the end as well, if the rule wants
+		// that: also when the rule names others by now.
+		told, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{
+			AlertIds: cleared, Reasons: []string{string(notify.ReasonFired), string(notify.ReasonEscalated)},
+		})
 		if err != nil {
-			return written{}, fmt.Errorf("find who was notified of the escalation: %w", err)
+			return written{}, fmt.Errorf("find who was notified of the alerts: %w", err)
 		}
-		for _, w := range woken {
+		for _, w := range told {
 			chosen = append(chosen, following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved})
 		}
 	}

@@ -316,6 +316,45 @@ func TestAStepThatWasLateIsResumed(t *testing.T) {
 	}
 }
 
+// TestAStepVoidSinceASweepBeganIsResumed acknowledges an alert by mistake while a replica that looks for due steps waits for
+// it: the step is void by the acknowledgement although the replica's transaction began before, and its undo resumes it.
+func TestAStepVoidSinceASweepBeganIsResumed(t *testing.T) {
+	t.Parallel()
+	ctx, e := t.Context(), newEscalating(t)
+	e.exec(t, `update alert set fired_at = now() - interval '8 minutes'`)
+	e.exec(t, `update alert_escalation set due_at = now() - interval '3 minutes'`)
+	tx, err := e.conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `select from alert for update`); err != nil {
+		t.Fatal(err)
+	}
+	swept := make(chan error, 1)
+	go func() {
+		_, err := e.db.Outbox().Escalate(ctx, nil)
+		swept <- err
+	}()
+	e.waits(t)
+	id := uuid.New()
+	if _, err := tx.Exec(ctx, `with acted as (
+			insert into alert_action (tenant_id, action_id, actor, action, change, at) values ($1, $2, 'ada@x', 'acknowledge', nextval('alert_change'), clock_timestamp())
+			returning change, at)
+		update alert set state = 'ACKNOWLEDGED', acknowledged_at = acted.at, acknowledged_by = 'ada@x', change = acted.change from acted`, tenant, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-swept; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.db.Inbox().Undo(ctx, tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
+		t.Fatal(err)
+	}
+	e.want("when it is undone", 0, 1, 0, 0)
+}
+
 // TestAnUndoResumesWhatItMadeVoid has one step void by a snooze that ends by itself, and the next
 // one by an acknowledgement: undoing that resumes only the second step.
 func TestAnUndoResumesWhatItMadeVoid(t *testing.T) {

@@ -71,11 +71,15 @@ func beginCommit(batch *evaluator.Batch) string {
 	return begin
 }
 
-// classified separates errors about the content of the batch from errors that may pass.
+// classified separates errors about the content of the batch from errors that may pass, and names those that a smaller
+// batch may avoid.
 func classified(err error) error {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || len(said.Code) < 2 {
 		return err
+	}
+	if said.Code == "57014" { // canceled by a statement_timeout of the role or the database
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	switch said.Code[:2] {
 	case "22", // data: a text with a zero byte, a number out of range

@@ -121,6 +121,28 @@ func TestQuietHoursHoldWhatIsNotCritical(t *testing.T) {
 	}
 }
 
+// TestTheEndOfQuietHoursKeepsTheUndo acknowledges an alert by mistake shortly before quiet hours end, and undoes that after
+// its message was released.
+func TestTheEndOfQuietHoursKeepsTheUndo(t *testing.T) {
+	t.Parallel()
+	n := newQuiet(t, rules.Warning)
+	id := uuid.New()
+	act := api.BulkAction{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
+	if _, err := n.db.Inbox().ActOnMany(t.Context(), tenant, act); err != nil {
+		t.Fatal(err)
+	}
+	n.exec(t, `update alert set acknowledged_at = $1`, n.ends)
+	if sent := n.end(0); sent == 0 {
+		t.Error("no message about the alert is released")
+	}
+	if _, err := n.db.Inbox().Undo(t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
+		t.Fatal(err)
+	}
+	if state := one[string](t, n.conn, `select state from alert`); state != "FIRING" {
+		t.Errorf("undone after the end of the quiet hours, the alert is %s", state)
+	}
+}
+
 func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 	t.Parallel()
 	long := func(n *quiet) { // what has happened can no longer be undone at the end

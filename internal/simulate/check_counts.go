@@ -244,15 +244,20 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 	}
 	webhooks := w.routedTo(a, known, d)
 	for at := range got {
-		if (want[at.reason] > 0 || known.cleared && at.reason == notify.ReasonResolved) && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
+		if want[at.reason] > 0 && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
 			w.violate("P2", "alert %s notifies webhook %s, which neither its rule nor its route names", short(a.ID), short(at.webhook))
+		}
+		if known.cleared && at.reason == notify.ReasonResolved && !known.heard[at.webhook] {
+			w.violate("P2", "alert %s notifies webhook %s of its end, which has not heard of it", short(a.ID), short(at.webhook))
+		}
+	}
+	for webhook, heard := range known.heard {
+		if n := got[place{webhook, notify.ReasonResolved}]; heard && d.NotifyOnResolve && n != 1 {
+			w.violate("P2", "alert %s, which is %s, has %d notifications of its end for webhook %s, which has heard of it", short(a.ID), a.State, n, short(webhook))
 		}
 	}
 	for _, webhook := range webhooks {
-		if want[notify.ReasonResolved] = 0; known.heard[webhook] && d.NotifyOnResolve {
-			want[notify.ReasonResolved] = 1
-		}
-		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved} {
+		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder} {
 			if n := got[place{webhook, reason}]; n != want[reason] {
 				w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, reason, short(webhook), want[reason])
 			}

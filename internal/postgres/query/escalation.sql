@@ -68,13 +68,14 @@ where e.alert_id = i.alert_id and a.state = 'FIRING' and e.due_at is not null
 -- name: EscalationMove :exec
 -- Moves alerts that the transaction has locked to their next steps. 0 means that there is none; the
 -- row remains for an undo. If steps are overdue, each gets its own time before the next one, at
--- most five minutes. The void steps since the last step that was taken are kept.
+-- most five minutes. The void steps since the last step that was taken are kept, with the time at which the transaction
+-- had the locks: what made a step void may have been done while it waited for them.
 update alert_escalation e
 set after_minutes = case when i.after_minutes = 0 then e.after_minutes else i.after_minutes end,
     due_at = case when i.after_minutes > 0 then greatest(coalesce(e.counts_from, a.fired_at) + i.after_minutes * interval '1 minute',
         coalesce(sqlc.narg(now)::timestamptz, now()) + least(i.after_minutes - e.after_minutes, 5) * interval '1 minute') end,
     void_minutes = case when i.void then e.void_minutes || e.after_minutes else '{}' end,
-    void_at = case when i.void then e.void_at || coalesce(sqlc.narg(now)::timestamptz, now()) else '{}' end
+    void_at = case when i.void then e.void_at || coalesce(sqlc.narg(now)::timestamptz, clock_timestamp()) else '{}' end
 from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@after_minutes::integer[]) as after_minutes, unnest(@voids::boolean[]) as void) i
 join alert a using (alert_id)
 where e.alert_id = i.alert_id;

@@ -102,7 +102,7 @@ export interface paths {
         };
         /**
          * List the notes of an alert, newest first
-         * @description For an alert about one exchange, the notes on its issue. For an alert of a rule over a window, the notes on its rule and
+         * @description For an alert about one exchange, the notes on its issue. For an alert of a window rule, the notes on its rule and
          *     group, which all alerts of that rule about that group have in common. An alert about Tocsin itself has none.
          */
         get: operations["listAlertNotes"];
@@ -110,7 +110,7 @@ export interface paths {
         /**
          * Write a note on what an alert is about
          * @description The note is on the alert's issue, or on its rule and group, as in the list. It stays when retention deletes the alert. A
-         *     note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted rule over a window take no notes:
+         *     note on a rule is deleted with the rule. An alert about Tocsin itself and one of a deleted window rule take no notes:
          *     409. A client that sends its own `noteId` may repeat the call when the answer was lost; the id of another note is a conflict.
          *     Delete a note with `DELETE /alerts/issue/notes/{id}`.
          */
@@ -1157,7 +1157,7 @@ export interface paths {
          * Compare a rule's alerts with the exchanges that match
          * @description Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, except for a
          *     margin in which exchanges may still be found, and asks Postgres whether each has its alert. Exchanges that have
-         *     just become visible may be shown as missing; ask again. For a rule over a window, it measures the windows of its
+         *     just become visible may be shown as missing; ask again. For a window rule, it measures the windows of its
          *     alerts again, and looks for times in which the threshold was certainly reached and no alert was open.
          */
         post: operations["reconcileRule"];
@@ -1190,8 +1190,8 @@ export interface paths {
          *     the rule would raise by itself keep their messages, whatever `messages` says. A replay runs in the time that
          *     regular evaluation leaves free. It stops when the scope or filter of the rule changes, and when the rule is
          *     disabled or
-         *     deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for rules over a
-         *     window, and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
+         *     deleted. It is a conflict while a replay of the rule is running, while the rule is disabled, for window rules,
+         *     and with digests if a webhook of the rule, or one that the routing policy may choose, is for a receiver
          *     that knows alerts by a key. A range is refused if it begins before the time whose alerts retention has deleted.
          */
         post: operations["startReplay"];
@@ -2039,7 +2039,7 @@ export interface components {
             health: boolean;
             /**
              * Format: date-time
-             * @description For a rule over a window: until when nothing is raised for the group, as chosen by the person who resolved it.
+             * @description For a window rule: until when nothing is raised for the group, as chosen by the person who resolved it.
              *     In the answer for one alert.
              */
             heldUntil?: string;
@@ -2240,7 +2240,7 @@ export interface components {
         /**
          * @description A condition on alerts. All parts must hold; an absent part is no restriction, and at least one is needed. Scope
          *     and filter are about the exchange as the alert shows it; a filter without statuses accepts every status. An alert
-         *     of a rule over a window is about many exchanges: a condition on its environment, application, route or error type
+         *     of a window rule is about many exchanges: a condition on its environment, application, route or error type
          *     holds if the rule counts by that field, or names values without wildcards that all meet it; one on an attribute,
          *     if the rule counts by that attribute and the group has a value. Any other condition on the exchange never holds
          *     for such an alert.
@@ -2338,7 +2338,7 @@ export interface components {
             filter?: components["schemas"]["AlertFilter"];
             /**
              * Format: date-time
-             * @description For resolve: until when nothing is raised for the groups of alerts of rules over a window, whatever their
+             * @description For resolve: until when nothing is raised for the groups of alerts of window rules, whatever their
              *     values are; then they may fire again. In the future, at most 30 days from now. If absent, each group is held
              *     until its condition has once not held. Other alerts are about one exchange each, and hold nothing.
              */
@@ -2847,7 +2847,7 @@ export interface components {
             /** @description How many alerts fired in each hour of the last 24, the oldest first. */
             trend: number[];
         };
-        /** @description What somebody wrote about an issue, or about a rule over a window and one of its groups. */
+        /** @description What somebody wrote about an issue, or about a window rule and one of its groups. */
         IssueNote: {
             /** @description The e-mail address of a user, or `token` and the name of a token. */
             author: string;
@@ -3322,10 +3322,10 @@ export interface components {
             alerted: number;
             /**
              * Format: int64
-             * @description Alerts of a rule over a window whose count differs from the table.
+             * @description Alerts of a window rule whose count differs from the table.
              */
             different?: number;
-            /** @description What was found about the alerts of a rule over a window, the first few of each kind. */
+            /** @description What was found about the alerts of a window rule, the first few of each kind. */
             findings?: components["schemas"]["ReconciliationFinding"][];
             /**
              * Format: date-time
@@ -3376,7 +3376,7 @@ export interface components {
             unchecked?: number;
             /**
              * Format: int64
-             * @description Alerts whose exchange no longer matches, because it was deleted or its row changed. For a rule over a window,
+             * @description Alerts whose exchange no longer matches, because it was deleted or its row changed. For a window rule,
              *     alerts that fired, are open or were resolved without a reason.
              */
             unexpected: number;
@@ -3657,7 +3657,7 @@ export interface components {
             status?: "COMPLETED" | "FAILED";
         };
         /**
-         * @description What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a rule over a window is about the group to which
+         * @description What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
          *     the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
          */
         RoutingTestRequest: {
@@ -3909,7 +3909,7 @@ export interface components {
             /** @description What people who handle its alerts should know. */
             note?: string;
             /**
-             * @description Whether a notification is sent when Tocsin resolves an alert: for a rule over a window when its condition no
+             * @description Whether a notification is sent when Tocsin resolves an alert: for a window rule when its condition no
              *     longer holds, for PER_EXCHANGE as `resolution` says. False for PER_EXCHANGE without a resolution.
              * @default false
              */
@@ -4045,7 +4045,7 @@ export interface components {
              * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been evaluated, except
              *     those
              *     that `backfillFrom` still covers. It is the cursor of the rule's partition, unless the rule has separate progress. Absent
-             *     before the first evaluation, while the rule is disabled, and for rules over a window.
+             *     before the first evaluation, while the rule is disabled, and for window rules.
              */
             cursor?: string;
             /** @description Whether the rule cannot be evaluated. It is then skipped, and retried from time to time. */
@@ -5167,7 +5167,7 @@ export interface components {
         OnlyCorrelation: string;
         /** @description The environments of the exchanges. */
         OnlyEnvironment: string[];
-        /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
+        /** @description Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself. */
         OnlyExchanges: boolean;
         /** @description The alerts about this exchange. */
         OnlyExecution: string;
@@ -5240,7 +5240,7 @@ export interface operations {
                  *     that such a team owns.
                  */
                 mine?: components["parameters"]["OnlyMine"];
-                /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
+                /** @description Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
                 /** @description Text in title or message, case ignored. */
                 q?: components["parameters"]["OnlyText"];
@@ -5686,7 +5686,7 @@ export interface operations {
                  *     that such a team owns.
                  */
                 mine?: components["parameters"]["OnlyMine"];
-                /** @description Only alerts about one exchange each, which issues consist of: none of a rule over a window, and none about Tocsin itself. */
+                /** @description Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself. */
                 perExchange?: components["parameters"]["OnlyExchanges"];
                 /** @description Text in title or message, case ignored. */
                 q?: components["parameters"]["OnlyText"];
