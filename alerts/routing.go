@@ -91,6 +91,15 @@ func (r *Routing) Escalation() []EscalationStep {
 	return steps
 }
 
+// WithoutEscalation returns the routing without escalation steps, for an alert that fired before it was routed.
+func (r *Routing) WithoutEscalation() *Routing {
+	without := &Routing{Version: r.Version, Routes: slices.Clone(r.Routes), DefaultWebhookIDs: r.DefaultWebhookIDs}
+	for i := range without.Routes {
+		without.Routes[i].Escalation = nil
+	}
+	return without
+}
+
 // Escalates reports whether the alert has escalation steps. It is false for a nil routing.
 func (r *Routing) Escalates() bool {
 	return r != nil && (len(r.DefaultEscalation) > 0 || slices.ContainsFunc(r.Routes, func(t RouteTaken) bool { return len(t.Escalation) > 0 }))

@@ -217,6 +217,10 @@ func (c *change) notify(it *item, open *evaluator.OpenAlert, reason notify.Reaso
 		webhooks = open.Routing.WebhookIDs()
 	} else {
 		webhooks = evaluator.Recipients(it.Rule, it.Router, &c.Instance)
+		if c.Instance.Routing != nil && reason == notify.ReasonReminder {
+			// Its steps count from the instant at which it fired, when nobody had routed it.
+			c.Instance.Routing = c.Instance.Routing.WithoutEscalation()
+		}
 	}
 	c.Notifications = make([]notify.Notification, len(webhooks))
 	for i, webhook := range webhooks {

@@ -680,6 +680,7 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 	rule.Router, err = routing.Compile(3, routing.Policy{
 		Routes:            []routing.Route{{Name: "new", Match: match.Match{Scope: rules.Scope{Routes: []string{"new", "fires"}}}, WebhookIDs: to(1, 2)}},
 		DefaultWebhookIDs: to(3),
+		DefaultEscalation: []alerts.EscalationStep{{AfterMinutes: 10, WebhookIDs: to(6)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -702,12 +703,15 @@ func TestRoutedAlertsKeepTheirRoute(t *testing.T) {
 		}
 		if a := c.Instance.Routing; a != nil {
 			text += fmt.Sprintf(", %s by version %d", a.Answer(), a.Version)
+			if a.Escalates() {
+				text += ", escalates"
+			}
 		}
 		got = append(got, text)
 	}
 	want := []string{
 		"fire fires to 1 2, ROUTED by version 3", "remind routed to 4", "remind unrouted to 3, DEFAULT by version 3", "clear gone to 5",
-		"raise new to 1 2, ROUTED by version 3", "raise other to 3, DEFAULT by version 3",
+		"raise new to 1 2, ROUTED by version 3", "raise other to 3, DEFAULT by version 3, escalates",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

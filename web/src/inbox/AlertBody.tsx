@@ -99,7 +99,7 @@ function Routing({ routing }: { routing: AlertRouting }) {
       {way}
       {none} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
       {minutes.length > 0 &&
-        ` It escalates ${listed(minutes.map(String))} min after it fired, unless somebody acknowledges it.`}
+        ` Escalation: ${listed(minutes.map(String))} min after an alert fires, unless somebody acknowledges it.`}
     </p>
   );
 }
