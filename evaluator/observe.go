@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"tocsin/cursor"
@@ -196,15 +197,29 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 	return nil
 }
 
+// unreadable is a range of older changes that could not be read, of which at most so much is read at once from now on.
+type unreadable struct {
+	backoff
+	mostNS int64
+}
+
 // readOlder reads the older changes from the oldest on, as far as there is time, and one of
-// them at the least. Those that cannot be read wait for a while.
+// them at the least. A range that cannot be read waits for a while, and is then read in halves: a source that is slow
+// answers about a shorter one, and what cannot be read at all ends up alone.
 func (p *pass) readOlder(ctx context.Context) error {
-	unread, tried := map[int64]*backoff{}, false
+	unread, tried := map[int64]*unreadable{}, false
 	defer func() { p.unread = unread }()
-	for _, s := range p.backlog.Older(p.recentFromNS) {
+	for todo := p.backlog.Older(p.recentFromNS); len(todo) > 0; {
+		s := todo[0]
+		todo = todo[1:]
 		failed := p.unread[s.FromNS]
 		if failed != nil {
 			unread[s.FromNS] = failed
+			if endNS := p.backlog.Bucket(s.FromNS + failed.mostNS); s.FromNS < endNS && endNS < s.ToNS {
+				rest := s
+				s.ToNS, rest.FromNS = endNS, endNS
+				todo = slices.Insert(todo, 0, rest)
+			}
 		}
 		if failed != nil && p.Clock().Before(failed.retryAt) || tried && p.over() {
 			continue
@@ -218,8 +233,12 @@ func (p *pass) readOlder(ctx context.Context) error {
 			continue
 		}
 		if failed == nil {
-			failed = &backoff{}
+			failed = &unreadable{}
 			unread[s.FromNS] = failed
+		}
+		failed.mostNS = (s.ToNS - s.FromNS) / 2
+		if p.backlog.Bucket(s.FromNS+failed.mostNS) > s.FromNS {
+			failed.succeeds() // its half does not wait longer than it did
 		}
 		failed.fails(p.Clock())
 		p.putOff(ctx, "evaluate changed ranges again", err)

@@ -54,7 +54,7 @@ type partition struct {
 	replayed uuid.UUID
 	// unread are the older changes that could not be read, by where they begin; counting is
 	// whether the rows of the look-back cannot be counted.
-	unread   map[int64]*backoff
+	unread   map[int64]*unreadable
 	counting backoff
 	// olderFrom is the part of [pass.older] with which the next pass begins.
 	olderFrom int

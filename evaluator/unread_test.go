@@ -84,6 +84,59 @@ func TestOlderChangesThatCannotBeRead(t *testing.T) {
 	s.wants(2)
 }
 
+// What changed in one older second cannot be read. What changed beside it, in the same range, is evaluated all the same.
+func TestOlderSecondThatCannotBeRead(t *testing.T) {
+	s := newScene(t, time.Hour)
+	bad := s.now - 40*60*second
+	s.scans = func(q evaluator.Scan) error {
+		if q.After.StartTimeNS < bad && bad < q.BeforeNS {
+			return errBroken
+		}
+		return nil
+	}
+	for range 30 {
+		s.tick()
+	}
+	s.fail("tenant-0", "bad", time.Duration(s.now-bad))
+	s.fail("tenant-0", "before", time.Duration(s.now-bad+8*second))
+	s.fail("tenant-0", "after", time.Duration(s.now-bad-8*second))
+	for i := range 60 {
+		s.fail("tenant-0", fmt.Sprint("between", i), time.Duration(s.now-bad+int64(i-30)*second/4+second/8))
+	}
+	for range 120 {
+		s.tick()
+	}
+	s.wants(62 - 4) // four are in the second that cannot be read
+	s.calm()
+	s.scans = nil
+	for range 120 {
+		s.tick()
+	}
+	s.wants(63)
+}
+
+// A source does not answer in time about more than two minutes of older changes.
+func TestOlderChangesAreReadInShorterRanges(t *testing.T) {
+	s := newScene(t, time.Hour)
+	from := s.now - 40*60*second
+	s.scans = func(q evaluator.Scan) error {
+		if q.After.StartTimeNS < from+9*60*second && q.BeforeNS-q.After.StartTimeNS > 121*second {
+			return errBroken
+		}
+		return nil
+	}
+	for range 30 {
+		s.tick()
+	}
+	for i := range int64(120) {
+		s.fail("tenant-0", fmt.Sprint("late", i), time.Duration(s.now-from-4*i*second))
+	}
+	for range 120 {
+		s.tick()
+	}
+	s.wants(120)
+}
+
 // The cursor is at an exchange when the source goes away. When it is back, what is new
 // does not wait for what began meanwhile.
 func TestCursorWithinAnOutage(t *testing.T) {

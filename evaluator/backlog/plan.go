@@ -20,7 +20,7 @@ const (
 	// query costs more than the rows of some seconds.
 	gapBuckets = 5
 	// mostRangeNS bounds the length of one range of older changes: a pass whose interval is over
-	// still ends the range at hand, and a range that cannot be read waits as a whole.
+	// still ends the range at hand.
 	mostRangeNS = 10 * minuteNS
 
 	// How often the rows of the older look-back are counted, and how often its fingerprints are
