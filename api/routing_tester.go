@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,7 +40,10 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 	if err != nil {
 		return nil, err
 	}
-	now := s.Now()
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("test routing: %w", err)
+	}
 	add := func(ids []uuid.UUID, route ...string) {
 		for _, id := range ids {
 			at := slices.IndexFunc(answer.Webhooks, func(w RoutingTestWebhook) bool { return w.ID == id })
@@ -76,7 +80,7 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 		add(decided.DefaultWebhookIDs)
 		answer.Escalation = decided.Escalation()
 	}
-	answer.SuppressedBy, err = s.suppressing(ctx, &subject)
+	answer.SuppressedBy, err = s.suppressing(ctx, &subject, now)
 	return TestRouting200JSONResponse(answer), err
 }
 
@@ -95,8 +99,8 @@ func (s *server) routerOf(ctx context.Context, draft *routing.Policy) (*routing.
 	return router, nil
 }
 
-// suppressing returns the silence in force that applies to an alert; nil if none does.
-func (s *server) suppressing(ctx context.Context, subject *match.Subject) (*SuppressedBy, error) {
+// suppressing returns the silence that is in force at an instant and applies to an alert; nil if none does.
+func (s *server) suppressing(ctx context.Context, subject *match.Subject, at time.Time) (*SuppressedBy, error) {
 	open, err := s.Silences.Open(ctx, tenantOf(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("test routing: %w", err)
@@ -107,7 +111,7 @@ func (s *server) suppressing(ctx context.Context, subject *match.Subject) (*Supp
 			inForce = append(inForce, c)
 		}
 	}
-	by := silences.Suppressing(silences.InForce(inForce, s.Now()), subject)
+	by := silences.Suppressing(silences.InForce(inForce, at), subject)
 	if by == nil {
 		return nil, nil //nolint:nilnil // none is
 	}

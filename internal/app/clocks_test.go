@@ -174,6 +174,10 @@ func TestPostgresClockDecidesAboutTimesOfPeople(t *testing.T) {
 				return map[string]any{"name": ends.String(), "match": map[string]any{"severities": []string{"INFO"}}, "endsAt": in(ends)}
 			}
 			operator.must(http.StatusCreated, http.MethodPost, "/silences", silence(30*time.Second))
+			tested := operator.must(http.StatusOK, http.MethodPost, "/routing/test", map[string]any{"severity": "INFO"})
+			if tested.body["suppressedBy"] == nil {
+				t.Error("the test of the routing policy does not know the silence that is in force")
+			}
 			operator.must(http.StatusCreated, http.MethodPost, "/silences", silence(silences.MaxLength-30*time.Second))
 			operator.must(http.StatusBadRequest, http.MethodPost, "/silences", silence(silences.MaxLength+30*time.Second))
 			made := operator.must(http.StatusCreated, http.MethodPost, "/silences", silence(time.Hour))
