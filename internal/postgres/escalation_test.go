@@ -250,7 +250,7 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 		"acknowledged":            {act(alerts.Acknowledge), ``, 1, 1},
 		"resolved":                {act(alerts.Resolve), ``, 1, 1},
 		"snoozed":                 {snooze, ``, 1, 1},
-		"snoozed for long":        {snooze, `update alert_snooze set snoozed_at = now() - interval '11 minutes'`, 0, 0},
+		"snoozed for long":        {snooze, `update alert_snooze set snoozed_since = now() - interval '11 minutes'`, 0, 0},
 		"and resolved by another": {act(alerts.Acknowledge), `update alert set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestWhatIsUndoneEndsNoStep(t *testing.T) {
 			// Five minutes pass.
 			e.exec(t, `update alert set fired_at = fired_at - interval '5 minutes'`)
 			e.exec(t, `update alert_action set at = at - interval '5 minutes'`)
-			e.exec(t, `update alert_snooze set snoozed_at = snoozed_at - interval '5 minutes'`)
+			e.exec(t, `update alert_snooze set snoozed_since = snoozed_since - interval '5 minutes'`)
 			e.exec(t, `update alert_escalation set due_at = now()`)
 			e.want("the second step", 0, 0, 0, 0)
 			if n := countOf(t, e); n != 0 {

@@ -176,7 +176,7 @@ func TestWhatQuietHoursHeldIsSentWhereItIsOfUse(t *testing.T) {
 		"snoozed until later": {func(n *quiet) { _, _ = n.snooze(5 * time.Hour) }, []string{"FIRED DISCARDED"}},
 		"snoozed just before": {func(n *quiet) {
 			_, _ = n.snooze(5 * time.Hour)
-			n.exec(n.t, `update alert_snooze set snoozed_at = $1`, n.ends) // it can still be undone, and then no reminder is sent
+			n.exec(n.t, `update alert_snooze set snoozed_since = $1`, n.ends) // it can still be undone, and then no reminder is sent
 		}, []string{"FIRED due"}},
 		"reminded of twice": {func(n *quiet) {
 			for range 2 {

@@ -59,7 +59,7 @@ func snooze(ctx context.Context, q *pgq.Queries, tenant string, state alerts.Sta
 			return false, nil
 		}
 		if err == nil && cancelled.Undone {
-			err = resumeEscalations(ctx, q, []uuid.UUID{of.AlertID}, cancelled.SnoozedAt)
+			err = resumeEscalations(ctx, q, []uuid.UUID{of.AlertID}, cancelled.SnoozedSince)
 		}
 		return err == nil, err
 	}

@@ -187,7 +187,7 @@ func (w *world) lookedAfterFor(a *model.Alert, message *model.Notification, long
 		}
 	}
 	if known := w.truth.alerts[a.ID]; w.snoozedNow(known) {
-		judge(known.snooze.SnoozedAt)
+		judge(known.snooze.SnoozedSince)
 	}
 	return handled, unsure
 }

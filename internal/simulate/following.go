@@ -170,12 +170,18 @@ func (w *world) undo(last int) {
 }
 
 func (w *world) snooze(id uuid.UUID, d time.Duration) {
-	until := w.pgNow().Add(d)
+	now := w.pgNow()
+	until := now.Add(d)
 	if w.db.Snooze(id, until) != nil {
 		return
 	}
 	row, _ := w.db.Snoozed(id)
-	w.truth.alerts[id].snooze = &row
+	known := w.truth.alerts[id]
+	// The checker's own record, whatever the store says.
+	if row.SnoozedSince = now; known.snooze != nil && known.snooze.Until.After(now) {
+		row.SnoozedSince = known.snooze.SnoozedSince
+	}
+	known.snooze = &row
 	w.note("a person snoozes alert %s until %s", short(id), w.instant(until.UnixNano()))
 }
 
@@ -185,9 +191,12 @@ func (w *world) cancelSnooze(id uuid.UUID) {
 		return
 	}
 	known := w.truth.alerts[id]
+	if known.snooze != nil {
+		was.SnoozedSince = known.snooze.SnoozedSince
+	}
 	known.snooze = nil
-	if w.pgNow().Sub(was.SnoozedAt) < undoable {
-		known.resumedSince = was.SnoozedAt
+	if w.pgNow().Sub(was.SnoozedSince) < undoable {
+		known.resumedSince = was.SnoozedSince
 	}
 	w.note("a person cancels the snooze of alert %s", short(id))
 }

@@ -238,6 +238,16 @@ func snoozeVoid(l *law) {
 	}
 }
 
+// snoozeExtended cancels a snooze that was extended after it had made a step void: the step is taken.
+func snoozeExtended(l *law) {
+	id := l.escalating()
+	l.must(l.Snooze(id, time.Hour))
+	l.escalate("while it is snoozed", 6*time.Minute, 0, 0)
+	l.must(l.Snooze(id, 2*time.Hour))
+	l.must(l.CancelSnooze(id))
+	l.escalate("the step that was void", time.Second, 1, 0)
+}
+
 func snoozeQuiet(l *law) {
 	r := l.windowRule()
 	id := uuid.UUID{1, 6: 0x80, 8: 0x80, 15: 1}

@@ -397,6 +397,7 @@ func laws() map[string]func(l *law) {
 		"a silence suppresses escalations":                                                                 escalationSilenced,
 		"a snooze ends in one reminder":                                                                    snoozeEnds,
 		"a snooze that is no more ends in none":                                                            snoozeVoid,
+		"a snooze that is extended began when it was first set":                                            snoozeExtended,
 		"what is snoozed is not reminded of":                                                               snoozeQuiet,
 		"an alert that is too old is resolved":                                                             resolvedByAge,
 		"an alert is resolved by evidence once":                                                            resolvedByEvidence,

@@ -9,7 +9,7 @@ const asked =
   /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|status of 404/;
 const back = { state: "visible", timeout: 45_000 };
 
-describe("while Tocsin is away", { timeout: 240_000 }, () => {
+describe("while Tocsin is away", { timeout: 960_000 }, () => {
   let stage;
   let world;
 
@@ -111,7 +111,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.waitForFunction(
       () => performance.getEntriesByType("resource").some(({ name }) => name.includes("/AuditPage-")),
       undefined,
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     );
     assert.match(await fetched(), /NewRulePage-/);
     await world.stop();
@@ -144,7 +144,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.waitForFunction(
       () => performance.getEntriesByType("resource").some(({ name }) => name.includes("/AuditPage-")),
       undefined,
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     );
     await go(opened, "Rules");
     await opened.getByRole("row", { name: new RegExp(rule.name) }).waitFor(visible);
@@ -183,7 +183,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
       window.alertBox = document.querySelector("[role=alert]");
     });
     await opened.getByRole("button", { name: "Try again" }).click();
-    await opened.waitForEvent("requestfailed", { timeout: 15_000 });
+    await opened.waitForEvent("requestfailed", { timeout: 45_000 });
     assert.ok(await opened.evaluate(() => window.alertBox.isConnected), "the message is not taken away and put back");
 
     const form = stage.listen(await opened.context().newPage());
@@ -206,7 +206,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     assert.equal(await form.getByLabel("Name").inputValue(), another);
     await world.start();
     await live(form);
-    await form.getByRole("alert").getByText(remedy).waitFor({ state: "hidden", timeout: 15_000 });
+    await form.getByRole("alert").getByText(remedy).waitFor({ state: "hidden", timeout: 45_000 });
     assert.equal(await form.getByLabel("Name").inputValue(), another);
     await form.getByRole("button", { name: "Create the webhook" }).click();
     await form.getByRole("row", { name: new RegExp(another) }).waitFor(visible);
@@ -242,7 +242,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await updated.waitFor(visible);
     await opened.getByRole("navigation", { name: "Tocsin" }).waitFor(visible);
     assert.deepEqual(loads, [`${world.url}/rules`], "once, where it did not help");
-    const reloaded = opened.waitForEvent("load", { timeout: 15_000 });
+    const reloaded = opened.waitForEvent("load", { timeout: 45_000 });
     await opened.getByRole("button", { name: "Reload" }).click();
     await reloaded;
     await updated.waitFor(visible);

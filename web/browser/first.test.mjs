@@ -5,7 +5,7 @@ import { accessibility, visible } from "./look.mjs";
 import { rowOf, rows } from "./stage.mjs";
 import { createWorld } from "./world.mjs";
 
-describe("an empty installation", { timeout: 180_000 }, () => {
+describe("an empty installation", { timeout: 720_000 }, () => {
   let world;
   const complaints = [];
 

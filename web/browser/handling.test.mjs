@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { accessibility, tooWide, visible } from "./look.mjs";
 import { createStage, rowOf, rows } from "./stage.mjs";
 
-describe("handling alerts", { timeout: 300_000 }, () => {
+describe("handling alerts", { timeout: 1_200_000 }, () => {
   let stage;
   let self;
 

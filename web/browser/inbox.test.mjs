@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { accessibility, covered, tooWide, visible } from "./look.mjs";
 import { createStage, rowOf, rows, tab } from "./stage.mjs";
 
-describe("the inbox", { timeout: 300_000 }, () => {
+describe("the inbox", { timeout: 1_200_000 }, () => {
   let stage;
 
   before(async () => {

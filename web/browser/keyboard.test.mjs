@@ -32,7 +32,7 @@ function focused() {
   };
 }
 
-describe("with the keyboard alone", { timeout: 240_000 }, () => {
+describe("with the keyboard alone", { timeout: 960_000 }, () => {
   let stage;
   let page;
   const now = () => page.evaluate(() => window.focused());

@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { visible } from "./look.mjs";
 import { createStage, rowOf } from "./stage.mjs";
 
-describe("window rules", { timeout: 480_000 }, () => {
+describe("window rules", { timeout: 1_920_000 }, () => {
   let stage;
 
   before(async () => {

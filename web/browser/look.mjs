@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-export const visible = { state: "visible", timeout: 15_000 };
+export const visible = { state: "visible", timeout: 45_000 };
 
 /** Waits until a page is idle. A browser that draws no frames may not report that, so the wait ends after 1 s. */
 export async function idle(opened) {

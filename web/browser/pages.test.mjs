@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { accessibility, covered, scrollsAway, tooWide, visible } from "./look.mjs";
 import { createShown, devices, pagesOf } from "./shown.mjs";
 
-describe("every page", { timeout: 540_000 }, () => {
+describe("every page", { timeout: 2_160_000 }, () => {
   let shown;
   let stage;
 

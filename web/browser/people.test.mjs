@@ -11,7 +11,7 @@ const measuredScriptBytes = 223_000;
 /** What a page may grow to: by a tenth, and never to more than 240 kB. */
 const mostScriptBytes = Math.min(Math.round(measuredScriptBytes * 1.1), 240_000);
 
-describe("people and pages", { timeout: 240_000 }, () => {
+describe("people and pages", { timeout: 960_000 }, () => {
   let world;
   let page;
   let rule;

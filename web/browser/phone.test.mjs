@@ -19,7 +19,7 @@ async function tap(locator) {
   await locator.tap();
 }
 
-describe("with a thumb", { timeout: 300_000 }, () => {
+describe("with a thumb", { timeout: 1_200_000 }, () => {
   let stage;
   let self;
 

@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { accessibility, tooWide, visible } from "./look.mjs";
 import { createStage, rowOf } from "./stage.mjs";
 
-describe("rules and webhooks", { timeout: 240_000 }, () => {
+describe("rules and webhooks", { timeout: 960_000 }, () => {
   let stage;
 
   before(async () => {

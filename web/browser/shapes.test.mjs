@@ -6,7 +6,7 @@ import { accessibility, tooWide, visible } from "./look.mjs";
 import { createShown, devices, pagesOf } from "./shown.mjs";
 import { rows } from "./stage.mjs";
 
-describe("every page elsewhere", { timeout: 540_000 }, () => {
+describe("every page elsewhere", { timeout: 2_160_000 }, () => {
   let shown;
   let stage;
 
@@ -79,7 +79,7 @@ describe("every page elsewhere", { timeout: 540_000 }, () => {
     assert.notEqual(on.backgroundColor, on.page);
     await opened.goto(`${stage.world.url}/rules/${shown.rule.id}/edit`);
     const checked = opened.locator(".mantine-Checkbox-input:checked + .mantine-Checkbox-icon").first();
-    await checked.waitFor({ state: "attached", timeout: 15_000 });
+    await checked.waitFor({ state: "attached", timeout: 45_000 });
     const mark = await colours(checked);
     assert.notEqual(mark.color, mark.page);
   });

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { accessibility, tooWide, visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
 
-describe("what takes alerts together", { timeout: 180_000 }, () => {
+describe("what takes alerts together", { timeout: 720_000 }, () => {
   let world;
   let page;
   let rule;

@@ -127,7 +127,7 @@ func (q *Queries) AssignmentSet(ctx context.Context, arg AssignmentSetParams) er
 
 const snoozeCancel = `-- name: SnoozeCancel :one
 delete from alert_snooze where alert_id = $1
-returning snoozed_at, (snoozed_at > now() - $2::interval)::boolean as undone
+returning snoozed_since, (snoozed_since > now() - $2::interval)::boolean as undone
 `
 
 type SnoozeCancelParams struct {
@@ -136,15 +136,15 @@ type SnoozeCancelParams struct {
 }
 
 type SnoozeCancelRow struct {
-	SnoozedAt time.Time
-	Undone    bool
+	SnoozedSince time.Time
+	Undone       bool
 }
 
-// Cancels a snooze. Returns no row if there is none. undone says that the snooze was set recently.
+// Cancels a snooze. Returns no row if there is none. undone says that the alert was snoozed recently.
 func (q *Queries) SnoozeCancel(ctx context.Context, arg SnoozeCancelParams) (SnoozeCancelRow, error) {
 	row := q.db.QueryRow(ctx, snoozeCancel, arg.AlertID, arg.UndoWithin)
 	var i SnoozeCancelRow
-	err := row.Scan(&i.SnoozedAt, &i.Undone)
+	err := row.Scan(&i.SnoozedSince, &i.Undone)
 	return i, err
 }
 
@@ -217,7 +217,9 @@ const snoozeSet = `-- name: SnoozeSet :execrows
 insert into alert_snooze (alert_id, tenant_id, until, snoozed_by)
 select $1::uuid, $2::text, $3::timestamptz, $4::text
 where $3::timestamptz > now() and $3::timestamptz <= now() + $5::interval
-on conflict (alert_id) do update set until = excluded.until, snoozed_by = excluded.snoozed_by, snoozed_at = now()
+on conflict (alert_id) do update
+set until = excluded.until, snoozed_by = excluded.snoozed_by, snoozed_at = now(),
+    snoozed_since = case when alert_snooze.until > now() then alert_snooze.snoozed_since else now() end
 `
 
 type SnoozeSetParams struct {
@@ -228,7 +230,8 @@ type SnoozeSetParams struct {
 	Longest   time.Duration
 }
 
-// Snoozes an alert that the transaction has locked until an instant in the future.
+// Snoozes an alert that the transaction has locked until an instant in the future. One that is snoozed already has been
+// so since the first time.
 func (q *Queries) SnoozeSet(ctx context.Context, arg SnoozeSetParams) (int64, error) {
 	result, err := q.db.Exec(ctx, snoozeSet,
 		arg.AlertID,

@@ -116,11 +116,12 @@ type AlertRead struct {
 }
 
 type AlertSnooze struct {
-	AlertID   uuid.UUID
-	TenantID  string
-	Until     time.Time
-	SnoozedBy string
-	SnoozedAt time.Time
+	AlertID      uuid.UUID
+	TenantID     string
+	Until        time.Time
+	SnoozedBy    string
+	SnoozedAt    time.Time
+	SnoozedSince time.Time
 }
 
 type Announcement struct {

@@ -25,16 +25,19 @@ order by email collate "C"
 limit @most;
 
 -- name: SnoozeSet :execrows
--- Snoozes an alert that the transaction has locked until an instant in the future.
+-- Snoozes an alert that the transaction has locked until an instant in the future. One that is snoozed already has been
+-- so since the first time.
 insert into alert_snooze (alert_id, tenant_id, until, snoozed_by)
 select @alert_id::uuid, @tenant_id::text, @until::timestamptz, @snoozed_by::text
 where @until::timestamptz > now() and @until::timestamptz <= now() + @longest::interval
-on conflict (alert_id) do update set until = excluded.until, snoozed_by = excluded.snoozed_by, snoozed_at = now();
+on conflict (alert_id) do update
+set until = excluded.until, snoozed_by = excluded.snoozed_by, snoozed_at = now(),
+    snoozed_since = case when alert_snooze.until > now() then alert_snooze.snoozed_since else now() end;
 
 -- name: SnoozeCancel :one
--- Cancels a snooze. Returns no row if there is none. undone says that the snooze was set recently.
+-- Cancels a snooze. Returns no row if there is none. undone says that the alert was snoozed recently.
 delete from alert_snooze where alert_id = @alert_id
-returning snoozed_at, (snoozed_at > now() - @undo_within::interval)::boolean as undone;
+returning snoozed_since, (snoozed_since > now() - @undo_within::interval)::boolean as undone;
 
 -- name: SnoozeDue :many
 -- Returns alerts whose snooze is over, those that have waited longest first, that come after one.

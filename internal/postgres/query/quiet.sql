@@ -75,7 +75,7 @@ select o.notification_id, n.alert_id::uuid as alert_id, n.reason,
             and not (k.notified and n.reason = 'SNOOZE_ENDED' and a.acknowledged_at < n.created_at)
         or a.state = 'RESOLVED' and a.resolved_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval
         or exists (select from alert_snooze z where z.alert_id = a.alert_id and z.until > coalesce(sqlc.narg(now)::timestamptz, now())
-                   and z.snoozed_at < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval)
+                   and z.snoozed_since < coalesce(sqlc.narg(now)::timestamptz, now()) - @undo_within::interval)
        )::boolean as handled,
        k.notified::boolean as notified
 from notification n

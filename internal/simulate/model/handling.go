@@ -11,7 +11,7 @@ import (
 )
 
 // Snooze is the row of a snooze.
-type Snooze struct{ Until, SnoozedAt time.Time }
+type Snooze struct{ Until, SnoozedAt, SnoozedSince time.Time }
 
 // Action is the row of something that a person did with alerts.
 type Action struct {
@@ -123,7 +123,11 @@ func (db *Postgres) Snooze(id uuid.UUID, until time.Time) error {
 		if !there || a.State.Snoozable() != nil || !until.After(now) || until.After(now.Add(longestSnooze)) {
 			return ErrConflict
 		}
-		db.snoozes.put(id, Snooze{until.Truncate(time.Microsecond), now})
+		since := now
+		if was, there := db.snoozes.get(id); there && was.Until.After(now) {
+			since = was.SnoozedSince
+		}
+		db.snoozes.put(id, Snooze{until.Truncate(time.Microsecond), now, since})
 		db.putAlert(a)
 		return nil
 	})
@@ -138,8 +142,8 @@ func (db *Postgres) CancelSnooze(id uuid.UUID) (was Snooze, cancelled bool) {
 		}
 		now := db.now()
 		db.snoozes.remove(id)
-		if was.SnoozedAt.After(now.Add(-undoWithin)) {
-			db.resumeEscalation(id, was.SnoozedAt, now)
+		if was.SnoozedSince.After(now.Add(-undoWithin)) {
+			db.resumeEscalation(id, was.SnoozedSince, now)
 		}
 		db.putAlert(db.alerts.rows[id])
 		return nil

@@ -127,7 +127,7 @@ func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
 	since, looked := a.LookedAfter()
 	z, snoozed := db.snoozes.get(a.ID)
 	looked = looked && since.Before(now.Add(-undoWithin))
-	snoozed = snoozed && z.Until.After(now) && z.SnoozedAt.Before(now.Add(-undoWithin))
+	snoozed = snoozed && z.Until.After(now) && z.SnoozedSince.Before(now.Add(-undoWithin))
 	notified := db.notified(a.ID, q.Webhook)
 	held := make([]notify.QuietMessage, len(q.rows))
 	for i := range q.rows {
