@@ -135,7 +135,7 @@ func (c *caller) signIn(email, password string) *caller {
 
 // patient makes a request again as long as a busy machine has no time for it, or for the ones before.
 func (c *caller) patient(method, path string, body any) said {
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Second) {
+	for deadline := time.Now().Add(waitLimit); ; <-time.After(time.Second) {
 		answered := c.do(method, path, body)
 		if s := answered.status; s != http.StatusServiceUnavailable && s != http.StatusTooManyRequests || time.Now().After(deadline) {
 			return answered

@@ -125,7 +125,7 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Proven < 30 || report.Replayed < 60 {
 		t.Errorf("evidence resolved %d alerts, and replayed rules raised %d: too few to mean something", report.Proven, report.Replayed)
 	}
-	w.bites(t, report)
+	w.bites(t)
 }
 
 // TestForms runs the forms that need nothing but the engines, small.
@@ -153,8 +153,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// bites changes what came out and holds the checker to noticing. The report is that of before.
-func (w *world) bites(t *testing.T, before *Report) {
+// bites changes what came out and holds the checker to noticing.
+func (w *world) bites(t *testing.T) {
 	t.Helper()
 	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) WHERE execution_id IS NOT NULL
 		AND alert.rule_id NOT IN (SELECT rule_id FROM rule WHERE resolution <> '{}')
@@ -275,14 +275,14 @@ func (w *world) bites(t *testing.T, before *Report) {
 			0, '', '', '{}' FROM rule WHERE name = 'all failures'`, []finding{altered, notificationMissing}},
 	} {
 		// One after the other: each changes tables until it is rolled back.
-		if err := w.corrupt(t, before, name, corruption.sql, corruption.want); err != nil {
+		if err := w.corrupt(t, name, corruption.sql, corruption.want); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 // corrupt changes what came out, asks the checker, and changes it back.
-func (w *world) corrupt(t *testing.T, before *Report, name, sql string, want []finding) error {
+func (w *world) corrupt(t *testing.T, name, sql string, want []finding) error {
 	t.Helper()
 	return w.postgres.query(t.Context(), func(conn *pgx.Conn) error {
 		tx, err := conn.Begin(t.Context())
