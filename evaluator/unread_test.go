@@ -57,16 +57,21 @@ func TestOneHourThatCannotBeLookedAt(t *testing.T) {
 	s.wants(3)
 }
 
-// What changed in some older minutes cannot be read. What changed elsewhere is evaluated.
-func TestOlderChangesThatCannotBeRead(t *testing.T) {
-	s := newScene(t, time.Hour)
-	bad := s.now - 40*60*second
+// cannotRead has the source fail on each scan of a range with an instant in it.
+func (s *scene) cannotRead(atNS int64) {
 	s.scans = func(q evaluator.Scan) error {
-		if q.After.StartTimeNS < bad && bad < q.BeforeNS {
+		if q.After.StartTimeNS < atNS && atNS < q.BeforeNS {
 			return errBroken
 		}
 		return nil
 	}
+}
+
+// What changed in some older minutes cannot be read. What changed elsewhere is evaluated.
+func TestOlderChangesThatCannotBeRead(t *testing.T) {
+	s := newScene(t, time.Hour)
+	bad := s.now - 40*60*second
+	s.cannotRead(bad)
 	for range 30 {
 		s.tick()
 	}
@@ -88,12 +93,7 @@ func TestOlderChangesThatCannotBeRead(t *testing.T) {
 func TestOlderSecondThatCannotBeRead(t *testing.T) {
 	s := newScene(t, time.Hour)
 	bad := s.now - 40*60*second
-	s.scans = func(q evaluator.Scan) error {
-		if q.After.StartTimeNS < bad && bad < q.BeforeNS {
-			return errBroken
-		}
-		return nil
-	}
+	s.cannotRead(bad)
 	for range 30 {
 		s.tick()
 	}

@@ -102,9 +102,9 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
 }
 
-// TestTheEndReachesWhoeverWasTold gives a rule another webhook, or the routing policy, while its alert fires: the end of the
+// TestTheEndReachesEachNotifiedWebhook gives a rule another webhook, or the routing policy, while its alert fires: the end of the
 // alert is for the webhook that was notified of it, and not for one that has heard nothing.
-func TestTheEndReachesWhoeverWasTold(t *testing.T) {
+func TestTheEndReachesEachNotifiedWebhook(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(d *rules.Definition, other uuid.UUID){
 		"another webhook": func(d *rules.Definition, other uuid.UUID) { d.WebhookIDs = webhooks(other) },
@@ -125,7 +125,7 @@ func TestTheEndReachesWhoeverWasTold(t *testing.T) {
 			w.empty()
 			w.pass()
 			w.wantColumn("below again", counts, "RESOLVED  0 c")
-			w.wantColumn("who is told", `select n.reason || ' ' || h.name from notification n join webhook h using (webhook_id) order by 1`, "FIRED ops", "RESOLVED ops")
+			w.wantColumn("who is notified", `select n.reason || ' ' || h.name from notification n join webhook h using (webhook_id) order by 1`, "FIRED ops", "RESOLVED ops")
 		})
 	}
 }

@@ -247,8 +247,8 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 		if want[at.reason] > 0 && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
 			w.violate("P2", "alert %s notifies webhook %s, which neither its rule nor its route names", short(a.ID), short(at.webhook))
 		}
-		if known.cleared && at.reason == notify.ReasonResolved && !known.heard[at.webhook] {
-			w.violate("P2", "alert %s notifies webhook %s of its end, which has not heard of it", short(a.ID), short(at.webhook))
+		if at.reason == notify.ReasonResolved && (!known.heard[at.webhook] || !d.NotifyOnResolve) {
+			w.violate("P2", "alert %s notifies webhook %s of its end, which has not heard of it, or whose rule sends none", short(a.ID), short(at.webhook))
 		}
 	}
 	for webhook, heard := range known.heard {
