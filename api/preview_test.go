@@ -35,7 +35,9 @@ type pastMemory struct {
 	alertedNS *int64
 	key       string
 	compared  [2]preview.Request
-	err       error
+	// within is the time that a preview of a replay had.
+	within time.Duration
+	err    error
 }
 
 func (m *pastMemory) Difference(_ context.Context, before, after preview.Request) (preview.Difference, error) {
@@ -51,6 +53,9 @@ func (m *pastMemory) Difference(_ context.Context, before, after preview.Request
 
 func (m *pastMemory) Replay(ctx context.Context, r preview.ReplayRequest) (preview.Replayed, error) {
 	m.compared[0] = r.Request
+	if until, bounded := ctx.Deadline(); bounded {
+		m.within = time.Until(until)
+	}
 	without, err := r.Unalerted(ctx, []string{"a", "b", "c"})
 	return preview.Replayed{
 		Result:   preview.Result{FromNS: r.FromNS, ToNS: r.ToNS, CoveredFromNS: r.FromNS, Alerts: 3},

@@ -65,6 +65,10 @@ func TestReplays(t *testing.T) {
 	if told.Existing != 1 || told.Preview.Alerts != 3 || told.Preview.From.Nanosecond() != 1 || b.past.compared[0].RuleID != rule.ID {
 		t.Errorf("preview %+v of %+v", told, b.past.compared[0])
 	}
+	// A call has 15 s. This one reads many days, and then looks each exchange up.
+	if b.past.within <= 15*time.Second || b.past.within > time.Minute {
+		t.Errorf("the preview of a replay has %v", b.past.within)
+	}
 	below := b.do("POST", path+"/preview", `{"from":"2026-01-01T12:00:00Z","to":"2026-02-02T00:00:00Z"}`).problem(400, "invalid")
 	if len(below.Errors) != 1 || below.Errors[0].Field != "from" || !strings.Contains(below.Errors[0].Message, "before 2026-01-01T12:00:00.123456789Z") {
 		t.Errorf("below the floor: %+v", below.Errors)
