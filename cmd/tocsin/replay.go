@@ -89,7 +89,7 @@ func (r *replay) rule(ctx context.Context, server *api.ClientWithResponses) (uui
 	if id, err := uuid.Parse(r.Rule); err == nil && names.names[id] != "" {
 		return id, nil
 	}
-	return uuid.Nil, fmt.Errorf("there is no rule with the name or the id %q", r.Rule)
+	return uuid.Nil, fmt.Errorf("there is no rule with the name or the id %q; tocsin export --kind rules shows the names", r.Rule)
 }
 
 // span returns the requested range.

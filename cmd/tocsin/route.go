@@ -185,7 +185,7 @@ func (r *routeTest) request(ctx context.Context, server *api.ClientWithResponses
 		}
 		id, there := known.ids[r.Rule]
 		if !there {
-			return nil, fmt.Errorf("there is no rule named %q", r.Rule)
+			return nil, fmt.Errorf("--rule: there is no rule named %q; tocsin export --kind rules shows the names", r.Rule)
 		}
 		b.RuleID = &id
 	}

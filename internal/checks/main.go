@@ -5,6 +5,7 @@
 //   - no text refers to places outside the repository;
 //   - texts use the usual words;
 //   - links between pages are not broken;
+//   - blocks of commands in pages are run by a test, or marked as examples;
 //   - screenshots are not much older than the web application;
 //   - the README and the continuous integration run the same tests;
 //   - the chart accepts the existing settings;
@@ -71,6 +72,7 @@ func run(ctx context.Context, args []string) error {
 		func() ([]string, error) { return checkTexts(tree, tracked) },
 		func() ([]string, error) { return checkWords(tree, tracked) },
 		func() ([]string, error) { return checkLinks(tree, tracked) },
+		func() ([]string, error) { return checkCommands(tree, tracked) },
 		func() ([]string, error) { return checkScreenshots(ctx, git, tracked) },
 		func() ([]string, error) { return checkTestCommand(tree) },
 		func() ([]string, error) { return checkChartSettings(tree) },

@@ -95,7 +95,8 @@ func (m *Delivery) withUnknown(o *outbox) {
 	}
 }
 
-func stands(o *outbox, d *dispatcher) bool { return o.Status == waiting && o.Token == d.Token }
+// holds reports whether a dispatcher holds the lease of the message: its token is the latest.
+func holds(o *outbox, d *dispatcher) bool { return o.Status == waiting && o.Token == d.Token }
 
 // Next takes each possible step.
 func (m *Delivery) Next(w *DeliveryState, emit func(Step, *DeliveryState)) {
@@ -193,7 +194,7 @@ func (m *Delivery) work(w *DeliveryState, r int, emit func(Step, *DeliveryState)
 			}
 		}
 	}
-	if (d.Stage == calling || d.Stage == answered) && stands(&w.DB, d) && !w.DB.Lease {
+	if (d.Stage == calling || d.Stage == answered) && holds(&w.DB, d) && !w.DB.Lease {
 		next = *w
 		next.DB.Lease = true
 		emit(step("renew"), &next)
@@ -225,7 +226,7 @@ func (m *Delivery) claim(w *DeliveryState, r int, known bool) {
 func (m *Delivery) settle(w *DeliveryState, r int, known bool) bool {
 	o, d := &w.DB, &w.Dispatchers[r]
 	switch {
-	case stands(o, d) || o.Status == waiting && !m.has("settle-token"):
+	case holds(o, d) || o.Status == waiting && !m.has("settle-token"):
 		if d.Outcome == bad {
 			o.Counted++
 		}
@@ -271,7 +272,7 @@ func (m *Delivery) Broken(w *DeliveryState) string {
 	}
 	for r := range w.Dispatchers {
 		d := &w.Dispatchers[r]
-		if d.Stage >= claimed && d.Stage <= answered && !d.Lapsed && !d.Taken && !stands(o, d) && o.Status != delivered {
+		if d.Stage >= claimed && d.Stage <= answered && !d.Lapsed && !d.Taken && !holds(o, d) && o.Status != delivered {
 			return "claimStands"
 		}
 	}

@@ -65,11 +65,11 @@ interface Stored {
 /** Values that are stored together, split into the fields of the page. */
 function unpacked(row: object): object {
   const { about, measure, absence, groupAttribute, resolution, ...rest } = row as Stored;
-  const { labels, ...told } = about ?? {};
+  const { labels, ...described } = about ?? {};
   const { calendar, ...expected } = absence ?? {};
   return {
     ...rest,
-    ...told,
+    ...described,
     ...measure,
     ...expected,
     ...(about && { labels: labelTexts(labels) }),
