@@ -286,7 +286,7 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	}
 }
 
-// longerForMany is how many times longer a call about many alerts, rules or exchanges may take.
+// longerForMany is how many times longer a call about many alerts, messages, rules or exchanges may take.
 const longerForMany = 3
 
 // limitTime bounds the duration of a call, except for streams.
@@ -297,8 +297,9 @@ func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHan
 		return next
 	case "TestWebhook", "TestRule":
 		limit = max(limit, 2*testTimeout)
-	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts", "ApplyRules", "PreviewReplay":
-		// These calls may concern all alerts or rules, or all exchanges of many days.
+	case "AcknowledgeAlerts", "ResolveAlerts", "AssignAlerts", "UndoAlertAction", "ReadAlerts", "ApplyRules",
+		"RetryNotifications", "DiscardNotifications", "PreviewReplay", "ReconcileRule":
+		// These calls may concern all alerts, messages or rules, or all exchanges of many days.
 		limit *= longerForMany
 	}
 	return func(c echo.Context, request any) (any, error) {

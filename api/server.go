@@ -142,7 +142,8 @@ type Options struct {
 	// it, and not with that of this process: it also decides later.
 	Clock func(ctx context.Context) (time.Time, error)
 
-	// RequestTimeout bounds every call except streams; 15 s by default.
+	// RequestTimeout bounds every call except streams; 15 s by default. Calls about many alerts, messages, rules or
+	// exchanges have three times as long.
 	RequestTimeout time.Duration
 	// InboxInterval is the time between two looks at an inbox; 1 s by default.
 	InboxInterval time.Duration
