@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
-# What the targets accept, as in `make test-go PKG=./evaluator/... RUN=TestTies`.
+# What the targets accept, as in `make test-go PKG=./evaluator/... RUN=TestFailover`.
 PKG     ?= ./...
 RUN     ?=
 BENCH   ?= .
@@ -32,7 +32,7 @@ web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo '  make run ARGS="--reset"; make test-go PKG=./evaluator/... RUN=TestTies; make bench-go BENCH=Commit'
+	@echo '  make run ARGS="--reset"; make test-go PKG=./evaluator/... RUN=TestFailover; make bench-go BENCH=Commit'
 
 .PHONY: run
 run: build ## Build everything, start databases, Tocsin and demo traffic, and print the address

@@ -26,3 +26,26 @@ func TestCommandsAreMarked(t *testing.T) {
 		})
 	}
 }
+
+func TestNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ page, want string }{
+		"a part of a name": {page: "`make test-go RUN=TestFirst`, `make bench-go BENCH=Drain`"},
+		"a whole name":     {page: "`TestFirstThing` holds this."},
+		"none":             {page: "Text.\n`make test-go RUN=TestSecond`", want: "page.md:2 names the test TestSecond"},
+		"no benchmark":     {page: "`make bench-go BENCH=Storm`", want: "page.md:1 names the test Storm"},
+		"named in prose":   {page: "`TestThird` holds this.", want: "page.md:1 names the test TestThird"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := checkNamedTests(fstest.MapFS{
+				"page.md":   {Data: []byte(test.page)},
+				"a_test.go": {Data: []byte("package a\n\nfunc TestFirstThing(t *testing.T) {}\n\nfunc BenchmarkDrain(b *testing.B) {}\n")},
+			}, []string{"page.md", "a_test.go", "deleted.md"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFinding(t, found, test.want)
+		})
+	}
+}

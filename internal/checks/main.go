@@ -6,6 +6,7 @@
 //   - texts use the usual words;
 //   - links between pages are not broken;
 //   - blocks of commands in pages are run by a test, or marked as examples;
+//   - tests and benchmarks that pages name exist;
 //   - screenshots are not much older than the web application;
 //   - the README and the continuous integration run the same tests;
 //   - the chart accepts the existing settings;
@@ -73,6 +74,7 @@ func run(ctx context.Context, args []string) error {
 		func() ([]string, error) { return checkWords(tree, tracked) },
 		func() ([]string, error) { return checkLinks(tree, tracked) },
 		func() ([]string, error) { return checkCommands(tree, tracked) },
+		func() ([]string, error) { return checkNamedTests(tree, tracked) },
 		func() ([]string, error) { return checkScreenshots(ctx, git, tracked) },
 		func() ([]string, error) { return checkTestCommand(tree) },
 		func() ([]string, error) { return checkChartSettings(tree) },
