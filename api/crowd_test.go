@@ -56,7 +56,7 @@ func TestAThousandPages(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 0}}
 	t.Cleanup(client.CloseIdleConnections)
 	before, goroutines := inUse(), runtime.NumGoroutine()
-	var told, ended sync.WaitGroup
+	var waiting, ended sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make([]chan string, pages)
 	for i := range pages {
@@ -88,7 +88,7 @@ func TestAThousandPages(t *testing.T) {
 	}
 	await := func(id string) {
 		for i := range pages {
-			told.Go(func() {
+			waiting.Go(func() {
 				for got := range seen[i] {
 					if got == id {
 						return
@@ -97,7 +97,7 @@ func TestAThousandPages(t *testing.T) {
 				t.Errorf("page %d was never notified of %s", i, id)
 			})
 		}
-		told.Wait()
+		waiting.Wait()
 	}
 	await("0")
 	opened := inUse()

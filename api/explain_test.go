@@ -50,12 +50,12 @@ func TestExplainExchange(t *testing.T) {
 	if err := json.Unmarshal(b.do("GET", "/api/v1/exchanges/explain?executionId=x&hours=48", "").want(200).Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var verdicts []string
 	for _, r := range got.Rules {
-		told = append(told, strings.TrimSpace(r.RuleName+" "+r.Verdict+" "+strings.Join(r.Unmet, ",")))
+		verdicts = append(verdicts, strings.TrimSpace(r.RuleName+" "+r.Verdict+" "+strings.Join(r.Unmet, ",")))
 	}
-	if want := []string{"b ALERTED", "d DISABLED", "a NOT_MATCHED scope.applications", "c NOT_MATCHED scope.applications"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
+	if want := []string{"b ALERTED", "d DISABLED", "a NOT_MATCHED scope.applications", "c NOT_MATCHED scope.applications"}; !slices.Equal(verdicts, want) {
+		t.Errorf("verdicts %q, want %q", verdicts, want)
 	}
 	if got.Rules[0].AlertID != alert.String() || got.Rules[0].AlertState != "RESOLVED" || fmt.Sprint(got.Counts) != "[{ALERTED 1} {DISABLED 1} {NOT_MATCHED 2}]" {
 		t.Errorf("alert %s, %s; counts %v", got.Rules[0].AlertID, got.Rules[0].AlertState, got.Counts)

@@ -61,9 +61,9 @@ func TestReplays(t *testing.T) {
 	rule := into[api.Rule](b.do("POST", "/api/v1/rules", ruleBody).want(201))
 	path := "/api/v1/rules/" + rule.ID.String() + "/replays"
 	const span = `"from":"2026-02-01T00:00:00.000000001Z","to":"2026-02-02T00:00:00Z"`
-	told := into[api.RuleReplayPreview](b.do("POST", path+"/preview", "{"+span+"}").want(200))
-	if told.Existing != 1 || told.Preview.Alerts != 3 || told.Preview.From.Nanosecond() != 1 || b.past.compared[0].RuleID != rule.ID {
-		t.Errorf("preview %+v of %+v", told, b.past.compared[0])
+	previewed := into[api.RuleReplayPreview](b.do("POST", path+"/preview", "{"+span+"}").want(200))
+	if previewed.Existing != 1 || previewed.Preview.Alerts != 3 || previewed.Preview.From.Nanosecond() != 1 || b.past.compared[0].RuleID != rule.ID {
+		t.Errorf("preview %+v of %+v", previewed, b.past.compared[0])
 	}
 	// A call has 15 s. This one reads many days, and then looks each exchange up.
 	if b.past.within <= 15*time.Second || b.past.within > time.Minute {

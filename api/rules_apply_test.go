@@ -71,9 +71,9 @@ func TestWebhooksAreBoundByName(t *testing.T) {
 	if len(made.Warnings) != 1 || made.Warnings[0].Field != "webhooks[0]" || made.Warnings[0].Code != "disabled" {
 		t.Errorf("warnings: %v", made.Warnings)
 	}
-	told := into[api.RulesApplied](b.do("POST", "/api/v1/rules/apply", `{"rules":[`+strings.Replace(rule, `"off",`, "", 1)+`]}`).want(200))
+	applied := into[api.RulesApplied](b.do("POST", "/api/v1/rules/apply", `{"rules":[`+strings.Replace(rule, `"off",`, "", 1)+`]}`).want(200))
 	want := []api.RuleFieldChange{{Field: "webhooks", Before: []any{"off", "ops"}, After: []any{"ops"}}}
-	if diff := cmp.Diff(want, told.Rules[0].Changes); diff != "" {
+	if diff := cmp.Diff(want, applied.Rules[0].Changes); diff != "" {
 		t.Errorf("changes (-want +got)\n%s", diff)
 	}
 	if got := strings.TrimSpace(b.do("GET", "/api/v1/rules/export", "").want(200).Body.String()); got != `{"rules":[{"fireMode":"PER_EXCHANGE","name":"n","severity":"INFO","webhooks":["ops"]}]}` {

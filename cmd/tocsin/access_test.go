@@ -16,8 +16,8 @@ func TestALinkWithoutAnAddressIsExplained(t *testing.T) {
 		if want := public + "/sign-in#secret\n"; out.String() != want {
 			t.Errorf("printed %q, want %q", out.String(), want)
 		}
-		if told := person.String(); (told == "") != (says == "") || !strings.Contains(told, says) || strings.Contains(told, "secret") {
-			t.Errorf("%q: the message is %q, want %q", public, told, says)
+		if message := person.String(); (message == "") != (says == "") || !strings.Contains(message, says) || strings.Contains(message, "secret") {
+			t.Errorf("%q: the message is %q, want %q", public, message, says)
 		}
 	}
 }

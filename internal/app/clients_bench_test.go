@@ -218,12 +218,12 @@ func BenchmarkTwoHundredClients(b *testing.B) {
 func (w *world) holdLoad(b *testing.B, l *load) {
 	b.Helper()
 	slices.Sort(l.acked)
-	if stands := w.column(`select alert_id::text from alert where state = 'ACKNOWLEDGED' order by alert_id::text collate "C"`); !slices.Equal(stands, l.acked) {
-		b.Errorf("%d alerts are acknowledged, %d were said to be", len(stands), len(l.acked))
+	if stored := w.column(`select alert_id::text from alert where state = 'ACKNOWLEDGED' order by alert_id::text collate "C"`); !slices.Equal(stored, l.acked) {
+		b.Errorf("%d alerts are acknowledged, %d were said to be", len(stored), len(l.acked))
 	}
 	slices.Sort(l.made)
-	if stands := w.column(`select name from rule where name like 'made %' order by name collate "C"`); !slices.Equal(stands, l.made) {
-		b.Errorf("%d rules exist, %d were reported as created", len(stands), len(l.made))
+	if stored := w.column(`select name from rule where name like 'made %' order by name collate "C"`); !slices.Equal(stored, l.made) {
+		b.Errorf("%d rules exist, %d were reported as created", len(stored), len(l.made))
 	}
 	edits := map[string]int{}
 	for version, wins := range l.wins {

@@ -62,7 +62,7 @@ func (w *world) storm(webhook uuid.UUID, n int) {
 
 // counted are the messages of each kind that the receiver got: their number, and how many
 // notifications they contain by their own account.
-type counted struct{ singles, digests, told int }
+type counted struct{ singles, digests, notifications int }
 
 // judging makes the receiver one that accepts what Slack would, and counts.
 func (w *world) judging() func() counted {
@@ -77,7 +77,7 @@ func (w *world) judging() func() counted {
 		before, found := strings.CutSuffix(between(string(body), "`  ·  ", " in one message"), " notifications")
 		if !found {
 			got.singles++
-			got.told++
+			got.notifications++
 			return
 		}
 		n, err := strconv.Atoi(strings.ReplaceAll(before, ",", ""))
@@ -85,7 +85,7 @@ func (w *world) judging() func() counted {
 			w.t.Errorf("a digest says %q", before)
 		}
 		got.digests++
-		got.told += n
+		got.notifications += n
 	}
 	return func() counted {
 		mu.Lock()
@@ -316,8 +316,8 @@ func TestStormBecomesDigests(t *testing.T) {
 		again, _ := strconv.Atoi(size)
 		want += again
 	}
-	if sum := got(); sum.told > want || sum.told < n {
-		t.Errorf("%d notifications sent of %d, with repeats at most %d", sum.told, n, want)
+	if sum := got(); sum.notifications > want || sum.notifications < n {
+		t.Errorf("%d notifications sent of %d, with repeats at most %d", sum.notifications, n, want)
 	}
 }
 
@@ -336,8 +336,8 @@ func BenchmarkStorm(b *testing.B) {
 		b.StopTimer()
 		w.wantWhole()
 		sum := got()
-		if sum.told != n {
-			b.Errorf("%d notifications sent of %d", sum.told, n)
+		if sum.notifications != n {
+			b.Errorf("%d notifications sent of %d", sum.notifications, n)
 		}
 		b.ReportMetric(float64(sum.digests+sum.singles), "messages")
 		b.StartTimer()
@@ -419,7 +419,7 @@ func TestOutageNotifiesOperatorsOnce(t *testing.T) {
 		}
 		return err
 	})
-	if sum := got(); sum != (counted{digests: 1, told: rules}) {
+	if sum := got(); sum != (counted{digests: 1, notifications: rules}) {
 		t.Errorf("after the outage: %+v, want one message about all", sum)
 	}
 	w.accept()
@@ -431,7 +431,7 @@ func TestOutageNotifiesOperatorsOnce(t *testing.T) {
 		})
 		return nil
 	})
-	if sum := got(); sum != (counted{digests: 2, told: 2 * rules}) {
+	if sum := got(); sum != (counted{digests: 2, notifications: 2 * rules}) {
 		t.Errorf("after its end: %+v, want one more", sum)
 	}
 	w.wantWhole()

@@ -25,8 +25,8 @@ import (
 	"tocsin/rules"
 )
 
-// told is what a receiver was sent about an event.
-type told struct {
+// received is what a receiver was sent about an event.
+type received struct {
 	Type      string `json:"type"`
 	Timestamp string `json:"timestamp"`
 	Data      struct {
@@ -43,16 +43,16 @@ type listener struct {
 	url string
 
 	mu   sync.Mutex
-	got  map[string][]told
-	down func(path string, t told) bool
+	got  map[string][]received
+	down func(path string, t received) bool
 }
 
 func newListener(tb testing.TB) *listener {
 	tb.Helper()
-	l := &listener{got: map[string][]told{}}
+	l := &listener{got: map[string][]received{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var t told
+		var t received
 		if err != nil || json.Unmarshal(body, &t) != nil {
 			http.Error(w, "not JSON", http.StatusBadRequest)
 			return
@@ -70,7 +70,7 @@ func newListener(tb testing.TB) *listener {
 	return l
 }
 
-func (l *listener) fails(down func(path string, t told) bool) {
+func (l *listener) fails(down func(path string, t received) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = down
@@ -258,7 +258,7 @@ func TestEventsWaitForEarlierMessages(t *testing.T) {
 	hook := w.chooses(l, "all", nil, notify.Events()...)
 	w.armed(w.rule(hook), w.ch.Now(t)-int64(time.Minute))
 	alert := w.raise("a")[0]
-	l.fails(func(string, told) bool { return true })
+	l.fails(func(string, received) bool { return true })
 	w.deliverAll()
 	w.doTo(alert, alerts.Acknowledge)
 	w.doTo(alert, alerts.Resolve)
@@ -271,7 +271,7 @@ func TestEventsWaitForEarlierMessages(t *testing.T) {
 	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("retried what waits: %v", err)
 	}
-	l.fails(func(_ string, t told) bool { return t.Type == "alert.acknowledged" })
+	l.fails(func(_ string, t received) bool { return t.Type == "alert.acknowledged" })
 	w.hasten()
 	w.deliverAll()
 	w.wantColumn("the second fails", waiting, "RESOLVED")
@@ -319,7 +319,7 @@ func TestEventsFollowWhateverEndsTheOneBefore(t *testing.T) {
 			hook := w.chooses(l, "all", nil, notify.Events()...)
 			w.armed(w.rule(hook), w.ch.Now(t)-int64(time.Minute))
 			alert := w.raise("a")[0]
-			l.fails(func(string, told) bool { return true })
+			l.fails(func(string, received) bool { return true })
 			w.deliverAll()
 			w.doTo(alert, alerts.Acknowledge)
 			w.doTo(alert, alerts.Resolve)
@@ -345,7 +345,7 @@ func TestEventsWaitForDigestsAndGrowOld(t *testing.T) {
 	for _, alert := range raised[:2] {
 		w.doTo(alert, alerts.Acknowledge)
 	}
-	l.fails(func(string, told) bool { return true })
+	l.fails(func(string, received) bool { return true })
 	w.deliverAll()
 	w.wantColumn("two wait for the digest", `select n.reason from outbox o join notification n on n.notification_id = o.after_id`, "DIGEST", "DIGEST")
 	w.doTo(raised[2], alerts.Resolve)
@@ -461,7 +461,7 @@ func TestEventsArriveInOrderUnderRetries(t *testing.T) {
 	}
 	raised := w.raise(ids...)
 	failed := map[string]int{}
-	l.fails(func(_ string, t told) bool {
+	l.fails(func(_ string, t received) bool {
 		failed[t.Data.Alert.ID+t.Type]++
 		return failed[t.Data.Alert.ID+t.Type]%2 == 1
 	})

@@ -420,16 +420,16 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 			t.Errorf("%s: %d %v", op.ID, got.status, got.body)
 			continue
 		}
-		told := s.column(`select operation || ' by ' || actor from audit where audit_id > $1::text::bigint and actor <> 'tocsin'`, before) // a snooze may end meanwhile
+		audited := s.column(`select operation || ' by ' || actor from audit where audit_id > $1::text::bigint and actor <> 'tocsin'`, before) // a snooze may end meanwhile
 		if !op.mutates() {
-			if len(told) > 0 {
-				t.Errorf("%s changes nothing, and the audit log tells %q", op.ID, told)
+			if len(audited) > 0 {
+				t.Errorf("%s changes nothing, and the audit log tells %q", op.ID, audited)
 			}
 			continue
 		}
 		want := op.ID + " by " + call.actor
-		if !slices.Contains(told, want) {
-			t.Errorf("the audit log tells %q, want %q", told, want)
+		if !slices.Contains(audited, want) {
+			t.Errorf("the audit log tells %q, want %q", audited, want)
 		}
 	}
 	for _, secret := range []string{"secret-path", "somebody's password", "argon2id", "tcn_", "whsec"} {

@@ -250,8 +250,8 @@ func TestRoundsOfTheReconciliation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := status.Completeness; told == nil || told.Missing != c.missing || told.Rules != c.rules || told.WholeSince == nil {
-			t.Errorf("after pass %d the status tells %+v", i, told)
+		if completeness := status.Completeness; completeness == nil || completeness.Missing != c.missing || completeness.Rules != c.rules || completeness.WholeSince == nil {
+			t.Errorf("after pass %d the status tells %+v", i, completeness)
 		}
 		since = got.ReconciledSince
 	}

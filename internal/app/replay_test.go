@@ -74,7 +74,7 @@ func TestReplayIsWhatItsPreviewShows(t *testing.T) {
 		first := w.replayedInTheEnd(e, rule.ID)
 		whole := half
 		whole.ToNS, whole.Messages = now.Add(-27*time.Hour).UnixNano()+int64(i), evaluator.ReplayNone
-		told, err := w.previewer(func(p *preview.Previewer) { p.PageSize = 100 + random.IntN(900) }).Replay(t.Context(), preview.ReplayRequest{
+		previewed, err := w.previewer(func(p *preview.Previewer) { p.PageSize = 100 + random.IntN(900) }).Replay(t.Context(), preview.ReplayRequest{
 			Request: preview.Request{TenantID: tenant, Definition: rule.Definition, RuleID: rule.ID, Version: rule.Version},
 			FromNS:  whole.FromNS, ToNS: whole.ToNS,
 			Unalerted: func(ctx context.Context, keys []string) ([]string, error) {
@@ -84,7 +84,7 @@ func TestReplayIsWhatItsPreviewShows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range told.Newest {
+		for _, a := range previewed.Newest {
 			// What the first replay raised is not to be raised.
 			if first := a.Exchange.StartTimeNS; first >= half.FromNS && first < half.ToNS || first < whole.FromNS || first >= whole.ToNS {
 				t.Errorf("rule %d: the preview names %s, which has an alert or is out of the range", i, a.Exchange.ExecutionID)
@@ -96,10 +96,10 @@ func TestReplayIsWhatItsPreviewShows(t *testing.T) {
 		if first.State != api.ReplayDone || second.State != api.ReplayDone || second.AtNS != whole.ToNS {
 			t.Errorf("rule %d: %+v and %+v", i, first, second)
 		}
-		if first.Alerts == 0 || second.Alerts == 0 || second.Matched != told.Alerts || second.Alerts != told.Alerts-told.Existing ||
-			first.Alerts != told.Existing || raised != fmt.Sprint(told.Alerts) || len(told.Newest) != int(min(second.Alerts, 20)) {
+		if first.Alerts == 0 || second.Alerts == 0 || second.Matched != previewed.Alerts || second.Alerts != previewed.Alerts-previewed.Existing ||
+			first.Alerts != previewed.Existing || raised != fmt.Sprint(previewed.Alerts) || len(previewed.Newest) != int(min(second.Alerts, 20)) {
 			t.Errorf("rule %d: the preview shows %d with %d alerts and %d new ones, the replays of %+v and %+v; there are %s alerts",
-				i, told.Alerts, told.Existing, len(told.Newest), first, second, raised)
+				i, previewed.Alerts, previewed.Existing, len(previewed.Newest), first, second, raised)
 		}
 		w.wantColumn("messages of the first", `select count(*)::text from notification where rule_id = '`+rule.ID.String()+`'`, fmt.Sprint(first.Alerts))
 		if i == 0 {

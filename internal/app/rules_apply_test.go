@@ -101,13 +101,13 @@ func TestRulesAsFiles(t *testing.T) {
 	before := f.lastAudit()
 	f.want(1, []string{"+ rule Orders failed", "+ rule Many failed", "would be 2 created"}, "diff", "-f", path)
 	f.want(0, []string{"would be 2 created"}, "apply", "--dry-run", "-f", path)
-	if told := f.column(auditTail, before); len(told) > 0 {
-		t.Errorf("a dry run prints %q", told)
+	if audited := f.column(auditTail, before); len(audited) > 0 {
+		t.Errorf("a dry run prints %q", audited)
 	}
 	f.wantColumn("after a dry run", ruleRows)
 	f.want(0, []string{"+ rule Orders failed", "2 created, 0 updated, 0 deleted; 0 unchanged, 0 not in the files"}, "apply", "-f", path)
-	if told := f.column(auditTail, before); !slices.Contains(told, "applyRules created Orders failed") && !slices.Contains(told, "applyRules create Orders failed") {
-		t.Errorf("the audit log tells %q", told)
+	if audited := f.column(auditTail, before); !slices.Contains(audited, "applyRules created Orders failed") && !slices.Contains(audited, "applyRules create Orders failed") {
+		t.Errorf("the audit log contains %q", audited)
 	}
 	f.fail(f.ch.Now(t), "a")
 	f.until("the rules are evaluated", func() bool {
@@ -291,8 +291,8 @@ func TestABodyMayBeLarge(t *testing.T) {
 		list = append(list, rule(i, 9000))
 	}
 	done := f.admin.must(http.StatusOK, http.MethodPost, "/rules/apply", map[string]any{"rules": list})
-	if told, _ := done.body["rules"].([]any); len(told) != len(list) {
-		t.Errorf("%d rules of %d", len(told), len(list))
+	if reported, _ := done.body["rules"].([]any); len(reported) != len(list) {
+		t.Errorf("%d rules of %d", len(reported), len(list))
 	}
 	for i := range 1800 {
 		list = append(list, rule(1000+i, 9000))

@@ -29,15 +29,15 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 	w := newWorld(t)
 	secrets := []string{"PATHsecret0123456789", "QUERYsecret0123456789", "PASSWORDsecret012345", "HEADERsecret0123456789", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}
 	w.receiver.respond(func(answer http.ResponseWriter, r *http.Request) {
-		told := r.URL.String() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + r.Header.Get("Webhook-Signature") + " " + secrets[4]
-		answer.Header().Set("X-Echo", told)
+		echoed := r.URL.String() + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Key") + " " + r.Header.Get("Webhook-Signature") + " " + secrets[4]
+		answer.Header().Set("X-Echo", echoed)
 		answer.Header().Set("Location", "http://"+r.Host+r.URL.String())
 		if strings.Contains(r.URL.Path, "redirects") {
 			answer.WriteHeader(http.StatusFound)
 		} else {
 			answer.WriteHeader(http.StatusBadGateway)
 		}
-		_, _ = io.WriteString(answer, told)
+		_, _ = io.WriteString(answer, echoed)
 	})
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = nil
@@ -73,13 +73,13 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 		if err != nil {
 			return
 		}
-		told := r.URL.String() + " " + string(body)
+		echoed := r.URL.String() + " " + string(body)
 		for name, values := range r.Header {
-			told += "\n" + name + ": " + strings.Join(values, " ")
+			echoed += "\n" + name + ": " + strings.Join(values, " ")
 		}
 		answer.Header().Set("X-Echo", r.URL.String()+" "+r.Header.Get("Authorization"))
 		answer.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(answer, told)
+		_, _ = io.WriteString(answer, echoed)
 	}))
 	t.Cleanup(trusted.Close)
 	authority := filepath.Join(t.TempDir(), "ca.pem")

@@ -51,7 +51,7 @@ type choice struct {
 }
 
 // press presses a button as a Slack user, and returns the status and the text that only they see.
-func (h *handled) press(c choice) (status int, told string) {
+func (h *handled) press(c choice) (status int, shown string) {
 	h.t.Helper()
 	pressed := map[string]any{"action_id": "tocsin_" + c.action, "value": c.value}
 	if c.action == "snooze" {
@@ -68,18 +68,18 @@ func (h *handled) press(c choice) (status int, told string) {
 		h.t.Fatal(err)
 	}
 	status, _ = answer(h.test, signed(h.test, h.target, url.Values{"payload": {string(payload)}}.Encode(), signingSecret, time.Now()))
-	return status, h.slack.lastTold()
+	return status, h.slack.lastShown()
 }
 
 // wantTold presses, and checks the text that only the user sees; "" is none.
 func (h *handled) wantTold(c choice, want string) {
 	h.t.Helper()
-	status, told := h.press(c)
+	status, shown := h.press(c)
 	if want != "" {
 		want = c.user + ": " + want
 	}
-	if status != http.StatusOK || told != want {
-		h.t.Errorf("%s by %s: %d, told %q, want %q", c.action, c.user, status, told, want)
+	if status != http.StatusOK || shown != want {
+		h.t.Errorf("%s by %s: %d, shown %q, want %q", c.action, c.user, status, shown, want)
 	}
 }
 
@@ -161,8 +161,8 @@ func TestAlertsAreSnoozedInSlack(t *testing.T) {
 		"no time": {value: h.alert, at: at}, "no alert": {value: "x 1h", at: at},
 	} {
 		wrong.user, wrong.action = "U1", "snooze"
-		if status, told := h.press(wrong); status != http.StatusBadRequest || told != "" {
-			t.Errorf("%s: %d, told %q", name, status, told)
+		if status, shown := h.press(wrong); status != http.StatusBadRequest || shown != "" {
+			t.Errorf("%s: %d, shown %q", name, status, shown)
 		}
 	}
 	h.wantTold(choice{user: "U1", action: "snooze", value: h.alert + " 2000h", at: at}, "The snooze is not valid: until: Must be in the future, at most 30 days ahead.")

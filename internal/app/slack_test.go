@@ -44,8 +44,8 @@ type workspace struct {
 	calls []string
 	// people are the e-mail addresses of members by their ids; nil means that the app sees none.
 	people map[string]string
-	// told is what was shown to one user only, as "U1: text".
-	told []string
+	// ephemerals is what was shown to one user only, as "U1: text".
+	ephemerals []string
 	// before may answer in place of Slack; it returns whether it did.
 	before func(method string, w http.ResponseWriter, r *http.Request) bool
 }
@@ -135,7 +135,7 @@ func (s *workspace) judge(method string, r *http.Request, body []byte) map[strin
 	case m.Channel != "C0123456":
 		return refuse("channel_not_found")
 	case method == "chat.postEphemeral":
-		s.told = append(s.told, m.User+": "+m.Text)
+		s.ephemerals = append(s.ephemerals, m.User+": "+m.Text)
 		return map[string]any{"ok": true, "message_ts": "1.1"}
 	}
 	if method == "chat.postMessage" {
@@ -161,13 +161,13 @@ func (s *workspace) member(body []byte) map[string]any {
 	return map[string]any{"ok": true, "user": map[string]any{"team_id": "T1", "profile": map[string]any{"email": email}}}
 }
 
-// lastTold returns what was shown to single users since the last call.
-func (s *workspace) lastTold() string {
+// lastShown returns what was shown to single users since the last call.
+func (s *workspace) lastShown() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	told := strings.Join(s.told, " | ")
-	s.told = nil
-	return told
+	shown := strings.Join(s.ephemerals, " | ")
+	s.ephemerals = nil
+	return shown
 }
 
 // shown returns the messages as they are.
@@ -697,8 +697,8 @@ func TestPressedInSlack(t *testing.T) {
 		}
 	}
 	w.wantColumn("when", `select acknowledged_at::text from alert`, at)
-	if told := w.slack.lastTold(); told != "U1: The alert was already acknowledged by ann. | U1: The alert was already acknowledged by ann." {
-		t.Errorf("told %q", told)
+	if shown := w.slack.lastShown(); shown != "U1: The alert was already acknowledged by ann. | U1: The alert was already acknowledged by ann." {
+		t.Errorf("shown %q", shown)
 	}
 	if status, _ := answer(t, press(t, target, "tocsin_resolve", alert, message.TS)); status != http.StatusOK {
 		t.Errorf("resolve: %d", status)
@@ -708,8 +708,8 @@ func TestPressedInSlack(t *testing.T) {
 	if status, _ := answer(t, press(t, target, "tocsin_acknowledge", alert, message.TS)); status != http.StatusOK {
 		t.Errorf("late press: %d", status)
 	}
-	if told := w.slack.lastTold(); told != "U1: The alert is resolved; a resolved alert cannot be acknowledged." {
-		t.Errorf("told %q", told)
+	if shown := w.slack.lastShown(); shown != "U1: The alert is resolved; a resolved alert cannot be acknowledged." {
+		t.Errorf("shown %q", shown)
 	}
 	w.wantColumn("state", `select state || ' ' || resolved_by from alert`, "RESOLVED slack:ann")
 	w.until("nothing is open", func() bool { return len(w.column(openUpdates)) == 0 })
@@ -769,12 +769,12 @@ func TestPressesThatAreRefused(t *testing.T) {
 			if status != c.want {
 				t.Errorf("%d %s, want %d", status, body, c.want)
 			}
-			told := ""
+			shown := ""
 			if name == "another tenant's" || name == "a deleted alert's" {
-				told = "U1: This alert no longer exists in Tocsin."
+				shown = "U1: This alert no longer exists in Tocsin."
 			}
-			if got := w.slack.lastTold(); got != told {
-				t.Errorf("told %q, want %q", got, told)
+			if got := w.slack.lastShown(); got != shown {
+				t.Errorf("shown %q, want %q", got, shown)
 			}
 			if c.want == http.StatusUnauthorized && strings.Contains(body, "detail") {
 				t.Errorf("the answer tells why: %s", body)

@@ -129,15 +129,15 @@ func namesAreConventional(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var notified []string
 	for _, line := range regexp.MustCompile(`(?m)^# TYPE (\w+) \w+$`).FindAllStringSubmatch(string(text), -1) {
-		told = append(told, line[1])
+		notified = append(notified, line[1])
 		if strings.HasPrefix(line[1], "tocsin_") && !slices.Contains(Metrics(), line[1]) {
 			t.Errorf("internal/deploy/metrics.go does not list %s", line[1])
 		}
 	}
 	for _, name := range Metrics() {
-		if !slices.Contains(told, name) {
+		if !slices.Contains(notified, name) {
 			t.Errorf("a replica does not tell %s", name)
 		}
 	}

@@ -61,14 +61,14 @@ func TestAnotherProgramUsesTheClient(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	watching := example(ctx, "watch")
-	told, err := watching.StdoutPipe()
+	output, err := watching.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := watching.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(told)
+	lines := bufio.NewScanner(output)
 	hears := func(text string) {
 		t.Helper()
 		for lines.Scan() {

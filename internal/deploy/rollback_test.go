@@ -120,17 +120,17 @@ func TestABackupIsTheWayBackWhereTheSchemaIsNot(t *testing.T) {
 		t.Errorf("%d alerts are acknowledged, want those of before the backup", n)
 	}
 	u.toldOnce(0, 500)
-	u.told(500, 800, 2)
+	u.delivered(500, 800, 2)
 	u.toldOnce(800, 1000)
 }
 
 func (u *update) toldOnce(from, to int) {
 	u.t.Helper()
-	u.told(from, to, 1)
+	u.delivered(from, to, 1)
 }
 
-// told checks that each exchange of a range was sent the given number of times.
-func (u *update) told(from, to, times int) {
+// delivered checks that each exchange of a range was sent the given number of times.
+func (u *update) delivered(from, to, times int) {
 	u.t.Helper()
 	u.got.mutex.Lock()
 	defer u.got.mutex.Unlock()

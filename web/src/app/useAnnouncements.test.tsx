@@ -45,13 +45,13 @@ function Listening() {
 
 test("the last alert of a burst is announced, too, though nothing comes after it", () => {
   vi.useFakeTimers();
-  const told: string[] = [];
+  const announced: string[] = [];
   vi.stubGlobal(
     "Notification",
     class {
       static permission = "granted";
       constructor(_title: string, { body }: { body: string }) {
-        told.push(body);
+        announced.push(body);
       }
     },
   );
@@ -71,7 +71,7 @@ test("the last alert of a burst is announced, too, though nothing comes after it
   );
   fires(1);
   fires(2);
-  expect(told).toEqual(["1 new alert, 1 alert firing"]);
+  expect(announced).toEqual(["1 new alert, 1 alert firing"]);
   act(() => void vi.advanceTimersByTime(quietMs));
-  expect(told).toEqual(["1 new alert, 1 alert firing", "1 new alert, 2 alerts firing"]);
+  expect(announced).toEqual(["1 new alert, 1 alert firing", "1 new alert, 2 alerts firing"]);
 });

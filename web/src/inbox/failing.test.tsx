@@ -10,9 +10,9 @@ test("tells why there is nothing to show, however many events come meanwhile", a
   open("/inbox?fold=none");
   const telling = setInterval(() => streams.at(-1)?.tell(countsOf([anAlert(1)])), 100);
   try {
-    const told = await screen.findByText("An unexpected error.", {}, { timeout: 20_000 });
+    const shown = await screen.findByText("An unexpected error.", {}, { timeout: 20_000 });
     await new Promise((resolve) => setTimeout(resolve, 2_500));
-    expect(told).toBeVisible();
+    expect(shown).toBeVisible();
   } finally {
     clearInterval(telling);
   }

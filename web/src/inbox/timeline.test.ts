@@ -5,7 +5,7 @@ import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdict
 
 const at = (second: number) => `2026-11-21T10:00:${String(second).padStart(2, "0")}Z`;
 
-function told(change: Partial<Notification>): Notification {
+function notification(change: Partial<Notification>): Notification {
   return {
     id: "n1",
     alertId: "a",
@@ -24,7 +24,7 @@ const kinds = (line: readonly Happening[]) => line.map((h) => h.kind);
 
 test("deeds and deliveries share one line, oldest first", () => {
   const alert = { ...anAlert(0), firedAt: at(0), acknowledgedAt: at(5), acknowledgedBy: "ada", resolvedAt: at(9) };
-  const delivered = told({
+  const delivered = notification({
     settledAt: at(7),
     attempts: [
       { number: 1, startedAt: at(1), verdict: "RETRY", finishedAt: at(2) },
@@ -37,7 +37,7 @@ test("deeds and deliveries share one line, oldest first", () => {
 test("a snooze is shown where it was decided, after an acknowledgement", () => {
   const alert = { ...anAlert(0), firedAt: at(0), acknowledgedAt: at(5), acknowledgedBy: "ada" };
   const snoozed = { ...alert, snoozedAt: at(6), snoozedBy: "bo", snoozedUntil: "2026-11-21T14:00:00Z" };
-  expect(kinds(timeline(snoozed, [told({ status: "EXHAUSTED", settledAt: at(7), attempts: [] })]))).toEqual([
+  expect(kinds(timeline(snoozed, [notification({ status: "EXHAUSTED", settledAt: at(7), attempts: [] })]))).toEqual([
     "fired",
     "acknowledged",
     "snoozed",
@@ -54,7 +54,7 @@ test("a snooze is shown where it was decided, after an acknowledgement", () => {
 
 test("a refusal is shown by its attempt alone", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
-  const refused = told({
+  const refused = notification({
     status: "FAILED",
     settledAt: at(2),
     attempts: [{ number: 1, startedAt: at(1), finishedAt: at(2), verdict: "REFUSED" }],
@@ -64,9 +64,9 @@ test("a refusal is shown by its attempt alone", () => {
 
 test("an end without a deciding attempt is shown; what is still to come is last", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
-  const exhausted = told({ id: "n1", status: "EXHAUSTED", settledAt: at(20), attempts: [] });
+  const exhausted = notification({ id: "n1", status: "EXHAUSTED", settledAt: at(20), attempts: [] });
   // The dispatcher's clock may be behind the one that recorded when it fired.
-  const retrying = told({ id: "n2", status: "RETRYING", nextAttemptAt: "2026-11-21T09:59:59Z", attempts: [] });
+  const retrying = notification({ id: "n2", status: "RETRYING", nextAttemptAt: "2026-11-21T09:59:59Z", attempts: [] });
   expect(kinds(timeline(alert, [exhausted, retrying]))).toEqual(["fired", "settled", "next"]);
 });
 
@@ -104,14 +104,14 @@ test("request and response are shown as text, with masks", () => {
 test("reminders appear once, however many webhooks are notified", () => {
   const alert = { ...anAlert(0), firedAt: at(0), resolvedAt: at(30) };
   const reminder = (id: string, second: number) =>
-    told({
+    notification({
       id,
       reason: "REMINDER",
       createdAt: at(second),
       settledAt: at(second + 2),
       attempts: [{ number: 1, startedAt: at(second + 1), finishedAt: at(second + 2), verdict: "DELIVERED" }],
     });
-  const end = told({ id: "n9", reason: "RESOLVED", createdAt: at(30), nextAttemptAt: at(31) });
+  const end = notification({ id: "n9", reason: "RESOLVED", createdAt: at(30), nextAttemptAt: at(31) });
   expect(kinds(timeline(alert, [reminder("n1", 10), reminder("n2", 10), reminder("n3", 20), end]))).toEqual([
     "fired",
     "reminded",
@@ -126,7 +126,7 @@ test("reminders appear once, however many webhooks are notified", () => {
 });
 
 test("the end of a snooze appears once, however many webhooks are notified", () => {
-  const ended = (id: string, second: number) => told({ id, reason: "SNOOZE_ENDED", createdAt: at(second) });
+  const ended = (id: string, second: number) => notification({ id, reason: "SNOOZE_ENDED", createdAt: at(second) });
   const alert = { ...anAlert(0), firedAt: at(0) };
   expect(kinds(timeline(alert, [ended("n1", 10), ended("n2", 10), ended("n3", 40)]))).toEqual([
     "fired",
@@ -141,6 +141,6 @@ test("a pending alert has not fired", () => {
 });
 
 test("what a digest tells says so", () => {
-  expect(digestWord(told({}))).toBe("");
-  expect(digestWord(told({ digestId: "d", digestSize: 5000 }))).toBe("in a digest of 5,000");
+  expect(digestWord(notification({}))).toBe("");
+  expect(digestWord(notification({ digestId: "d", digestSize: 5000 }))).toBe("in a digest of 5,000");
 });

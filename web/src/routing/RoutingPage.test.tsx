@@ -17,7 +17,7 @@ const policy = {
   updatedBy: "ada@example.com",
 };
 
-const told = {
+const tested = {
   answer: "ROUTED",
   policyVersion: 3,
   routes: [
@@ -36,7 +36,7 @@ function answers(stored: Record<string, unknown> = policy) {
     http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
     http.post(api("/routing/test"), async ({ request }) => {
       asked.push((await request.json()) as Record<string, unknown>);
-      return HttpResponse.json(told);
+      return HttpResponse.json(tested);
     }),
     http.put(api("/routing"), async ({ request }) => {
       const body = (await request.json()) as Record<string, unknown>;
@@ -116,12 +116,12 @@ test("the tester says who is notified and why, by the changes that are not saved
 
 test("the tester names a silence only if somebody would be notified", async () => {
   const suppressedBy = { id: "0192f0c1-0000-7000-8000-0000000000c1", name: "Upgrade", createdBy: "ada@example.com" };
-  let answer: Record<string, unknown> = { ...told, suppressedBy };
+  let answer: Record<string, unknown> = { ...tested, suppressedBy };
   answers();
   server.use(http.post(api("/routing/test"), () => HttpResponse.json(answer)));
   const { user } = open("/routing");
   expect(await screen.findByText(/the silence “Upgrade” suppresses the messages/)).toBeVisible();
-  answer = { ...told, webhooks: [], suppressedBy };
+  answer = { ...tested, webhooks: [], suppressedBy };
   await user.type(screen.getByRole("textbox", { name: "Application" }), "sap");
   expect(await screen.findByText("Nobody")).toBeVisible();
   expect(screen.queryByText(/suppresses the messages/)).toBeNull();

@@ -141,11 +141,11 @@ test("a number is shown with its time, also while there is none for another time
     }),
   );
   const { user } = open(address);
-  const told = await screen.findByText("In the last 24 h this would have raised 412 alerts.");
+  const shown = await screen.findByText("In the last 24 h this would have raised 412 alerts.");
   await user.selectOptions(screen.getByRole("combobox", { name: "Time range of the preview" }), "last hour");
   expect(await screen.findByText(/The source takes too long\./)).toBeVisible();
   expect(refused).toEqual([1]);
-  expect(told).toHaveTextContent("In the last 24 h this would have raised 412 alerts.");
+  expect(shown).toHaveTextContent("In the last 24 h this would have raised 412 alerts.");
 });
 
 test("a test message tells what came of it at each webhook", async () => {

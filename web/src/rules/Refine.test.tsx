@@ -66,12 +66,12 @@ test("labels, team and note are written in the editor, and shown on its alerts",
   await user.type(screen.getByLabelText("Runbook"), "https://wiki.example/orders");
   await user.click(screen.getByRole("button", { name: "Save the rule" }));
   await waitFor(() => expect(saved).toBeDefined());
-  const told = { owner: "integration", runbookUrl: "https://wiki.example/orders", note: "Ask ERP first." };
-  expect(saved?.definition).toMatchObject({ ...told, labels: { service: "desk" } });
+  const about = { owner: "integration", runbookUrl: "https://wiki.example/orders", note: "Ask ERP first." };
+  expect(saved?.definition).toMatchObject({ ...about, labels: { service: "desk" } });
   unmount();
-  world.alerts = [{ ...alert, ...told, labels: { service: "desk" } }];
+  world.alerts = [{ ...alert, ...about, labels: { service: "desk" } }];
   open(`/inbox/${alert.id}`);
-  expect(await screen.findByRole("link", { name: /Open the runbook/ })).toHaveAttribute("href", told.runbookUrl);
+  expect(await screen.findByRole("link", { name: /Open the runbook/ })).toHaveAttribute("href", about.runbookUrl);
   expect(screen.getByText("Ask ERP first.")).toBeVisible();
   expect(screen.getByText("desk")).toBeVisible();
 });

@@ -133,15 +133,15 @@ test("ranges and figures", () => {
   expect(rangeOf("2026-11-20T00:00", "2026-11-20T00:00")).toBeUndefined();
   expect(rangeOf("", "2026-11-20T00:00")).toBeUndefined();
   expect(evaluated(aReplay({ state: "DONE" }))).toBe(1);
-  const told = { existing: 0, preview: { ...noPreview, alerts: 1, truncated: true } };
-  expect(replayWords(told, "DIGEST", 2)).toMatch(
+  const previewed = { existing: 0, preview: { ...noPreview, alerts: 1, truncated: true } };
+  expect(replayWords(previewed, "DIGEST", 2)).toMatch(
     /^1 exchange matches, 0 of them.*1 alert\. 2 digests will be sent at its end\. Only exchanges that started since/,
   );
   const many = { existing: 3, preview: { ...noPreview, alerts: 5003 } };
   expect(replayWords(many, "DIGEST", 1)).toContain(" 1 digest will be sent at its end.");
   expect(replayWords({ ...many, existing: 2 }, "DIGEST", 2)).toContain("Up to 4 digests will be sent at its end.");
   expect(replayWords({ ...many, existing: 5003 }, "DIGEST", 2)).toContain("0 digests");
-  expect(replayWords(told, "NONE", 2)).toContain("No messages are sent, except for");
-  expect(replayWords(told, "DIGEST", undefined)).toContain("to the webhooks that the routing policy chooses.");
-  expect(replayWords(told, "EACH", undefined)).toContain("to the webhooks that the routing policy chooses.");
+  expect(replayWords(previewed, "NONE", 2)).toContain("No messages are sent, except for");
+  expect(replayWords(previewed, "DIGEST", undefined)).toContain("to the webhooks that the routing policy chooses.");
+  expect(replayWords(previewed, "EACH", undefined)).toContain("to the webhooks that the routing policy chooses.");
 });

@@ -58,8 +58,8 @@ test("a rule's page tells what it does, how it is doing, and who changed it; edi
 
 test("a rule's page shows whom it belongs to, and what to do", async () => {
   const about = { owner: "integration", runbookUrl: "https://wiki.example/orders", note: "Ask ERP first." };
-  const told = { ...rule, ...about, labels: { tier: "gold", service: "desk" } };
-  server.use(http.get(api("/rules/:id"), () => HttpResponse.json(told)));
+  const described = { ...rule, ...about, labels: { tier: "gold", service: "desk" } };
+  server.use(http.get(api("/rules/:id"), () => HttpResponse.json(described)));
   open(address);
   const definition = within(await screen.findByRole("region", { name: "Definition" }));
   expect(definition.getByText("integration")).toBeVisible();

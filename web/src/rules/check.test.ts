@@ -9,11 +9,11 @@ import { check } from "./check";
  */
 const ofTheAPI = new Set(["unknown_field", "null", "type", "regexp", "template", "not_found"]);
 
-const told = (errors: readonly FieldError[]) => errors.map((e) => `${e.field} ${e.code}: ${e.message}`).sort();
+const texts = (errors: readonly FieldError[]) => errors.map((e) => `${e.field} ${e.code}: ${e.message}`).sort();
 
 test.each(cases)("$name", ({ rule, errors }) => {
   // A form cannot contain what the API cannot even parse.
   if (errors.some(({ code }) => code === "type" || code === "null")) return;
   const known = errors.filter(({ code }) => !ofTheAPI.has(code));
-  expect(told(check(rule as Partial<RuleDefinition>))).toEqual(told(known));
+  expect(texts(check(rule as Partial<RuleDefinition>))).toEqual(texts(known));
 });

@@ -150,15 +150,15 @@ func pressInSlack(t *testing.T, d *devstack, page string) {
 		}
 		return string(content)
 	}
-	for _, pressed := range []struct{ user, action, value, told string }{
+	for _, pressed := range []struct{ user, action, value, shown string }{
 		{"", "tocsin_acknowledge", "", ""},
 		{"", "tocsin_assign", "", ""},
 		{"", "tocsin_snooze", alert + " 1h", ""},
 		{"U0ANN", "tocsin_assign", "", "Tocsin has no user with your e-mail address, ann@tocsin.localhost"},
 		{"U0ANN", "tocsin_acknowledge", "", "The alert was already acknowledged by demo@tocsin.localhost."},
 	} {
-		if told := press(pressed.user, pressed.action, pressed.value); !strings.Contains(told, pressed.told) || pressed.told == "" && told != "{\"ephemerals\":[]}\n" {
-			t.Errorf("%s by %q is answered %s", pressed.action, pressed.user, told)
+		if shown := press(pressed.user, pressed.action, pressed.value); !strings.Contains(shown, pressed.shown) || pressed.shown == "" && shown != "{\"ephemerals\":[]}\n" {
+			t.Errorf("%s by %q is answered %s", pressed.action, pressed.user, shown)
 		}
 	}
 	is := read(t, page, "/alerts/"+alert)
