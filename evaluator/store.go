@@ -210,7 +210,8 @@ type Batch struct {
 	// Notifications are written for those instances that are new, those that a silence in
 	// force suppresses as settled.
 	Notifications []notify.Notification
-	// Changes are made to the alerts of window rules.
+	// Changes are made to the alerts of window rules. The store adds the notifications of their ends: it knows which webhooks
+	// were notified of an alert.
 	Changes []Change
 	// Backfills are written as they are, and deleted where they are done.
 	Backfills []Backfill

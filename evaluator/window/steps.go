@@ -200,10 +200,7 @@ func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
 		c.notify(it, g.open, notify.ReasonFired, 0)
 	case alerts.Remind:
 		c.notify(it, g.open, notify.ReasonReminder, reminders)
-	case alerts.Clear:
-		if it.NotifyOnResolve {
-			c.notify(it, g.open, notify.ReasonResolved, 0)
-		}
+	case alerts.Clear: // the store knows which webhooks were notified of the alert, and so of its end
 	case alerts.Stay, alerts.Wait, alerts.Drop, alerts.Release:
 	}
 	return c

@@ -206,15 +206,13 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 		return written{}, err
 	}
 	if len(cleared) > 0 {
-		// Each webhook that was notified that the alert fired, or by its escalation, is notified of the end as well, if the rule wants
-		// that: also when the rule names others by now.
-		told, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{
-			AlertIds: cleared, Reasons: []string{string(notify.ReasonFired), string(notify.ReasonEscalated)},
-		})
+		// Each webhook that was notified of the alert is notified of its end, if the rule wants that: also when the rule names
+		// others by now.
+		notified, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: cleared, Reasons: firstReasons()})
 		if err != nil {
 			return written{}, fmt.Errorf("find who was notified of the alerts: %w", err)
 		}
-		for _, w := range told {
+		for _, w := range notified {
 			chosen = append(chosen, following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved})
 		}
 	}

@@ -189,7 +189,7 @@ func (s *Outbox) escalate(ctx context.Context, ids []uuid.UUID, now *time.Time) 
 		if len(list) == 0 {
 			return nil
 		}
-		return q.AlertTouchMany(ctx, alertsOf(list))
+		return q.AlertMessaged(ctx, pgq.AlertMessagedParams{AlertIds: alertsOf(list), UndoWithin: undoWithin})
 	})
 	if err != nil {
 		return Escalation{}, err

@@ -212,7 +212,7 @@ func (s *Outbox) release(ctx context.Context, webhook uuid.UUID, alertIDs []uuid
 		if len(rows) == 0 {
 			return nil
 		}
-		return q.QuietTouch(ctx, pgq.QuietTouchParams{AlertIds: alertIDs, UndoWithin: undoWithin})
+		return q.AlertMessaged(ctx, pgq.AlertMessagedParams{AlertIds: alertIDs, UndoWithin: undoWithin})
 	})
 	if err != nil {
 		return 0, err

@@ -179,5 +179,5 @@ func (s *Resolution) targets(ctx context.Context, q *pgq.Queries, tenant string,
 
 // firstReasons returns the reasons for which a webhook first hears of an alert.
 func firstReasons() []string {
-	return []string{string(notify.ReasonFired), string(notify.ReasonEscalated)}
+	return []string{string(notify.ReasonFired), string(notify.ReasonReminder), string(notify.ReasonEscalated)}
 }

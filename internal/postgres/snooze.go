@@ -134,7 +134,10 @@ func (s *Outbox) remind(ctx context.Context, of pgq.SnoozeDueRow, now *time.Time
 		if done, err = writeFollowing(ctx, q, "", list); err != nil {
 			return err
 		}
-		return q.AlertReminded(ctx, of.AlertID)
+		if err := q.AlertReminded(ctx, of.AlertID); err != nil {
+			return err
+		}
+		return q.AlertMessaged(ctx, pgq.AlertMessagedParams{AlertIds: []uuid.UUID{of.AlertID}, UndoWithin: undoWithin})
 	})
 	return done, err
 }

@@ -135,6 +135,27 @@ func TestASnoozeEndsInOneReminder(t *testing.T) {
 	}
 }
 
+// TestTheEndOfASnoozeKeepsTheUndo acknowledges a snoozed alert by mistake, and undoes that after the reminder.
+func TestTheEndOfASnoozeKeepsTheUndo(t *testing.T) {
+	t.Parallel()
+	n := newNapping(t)
+	n.snoozed()
+	id := uuid.New()
+	act := api.BulkAction{ID: id, Action: alerts.Acknowledge, Actor: "ada@x", Filter: alerts.Filter{IDs: []uuid.UUID{n.alert}}}
+	if _, err := n.db.Inbox().ActOnMany(t.Context(), tenant, act); err != nil {
+		t.Fatal(err)
+	}
+	if sent, _ := n.remind(t.Context(), over); sent != 1 {
+		t.Errorf("%d reminders", sent)
+	}
+	if _, err := n.db.Inbox().Undo(t.Context(), tenant, api.Undo{ActionID: id, Actor: "ada@x"}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := n.db.Inbox().Get(t.Context(), tenant, n.alert); err != nil || a.State != alerts.Firing {
+		t.Errorf("undone after the reminder: %+v, %v", a, err)
+	}
+}
+
 func TestAReminderIsVoidWhereNobodyWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

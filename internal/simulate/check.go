@@ -43,7 +43,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	known := t.alerts[id]
 	if !there {
 		if known != nil && t.inFailover {
-			known.routed, known.stepOf, known.snooze, known.notifiedAt, known.ends = nil, nil, nil, time.Time{}, nil // where it comes back, it is routed again
+			known.routed, known.stepOf, known.snooze, known.notifiedAt, known.ends, known.notified = nil, nil, nil, time.Time{}, nil, nil // where it comes back, it is routed again
 		}
 		if known != nil && known.exists {
 			known.exists = false
@@ -154,7 +154,7 @@ func (w *world) checkNotified(a *model.Alert, known *alertTruth) {
 			w.checkNotificationID(n)
 		}
 	}
-	for _, webhook := range w.routedTo(a, known, &entry.def) {
+	for _, webhook := range w.routedTo(a, known, &entry.def, true) {
 		if known.isQuiet && count[webhook] > 0 {
 			w.violate("P2", "alert %s has notifications for webhook %s, and only replays without messages raise it", short(a.ID), short(webhook))
 		} else if count[webhook] != 1 && (!known.mayBeQuiet || count[webhook] != 0) {

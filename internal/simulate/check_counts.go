@@ -3,6 +3,7 @@ package simulate
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -196,8 +197,11 @@ func (t *truth) follow(c *evaluator.Change) {
 	}
 	known.state, known.dropped = string(to), c.Step == alerts.Drop
 	known.cleared = known.cleared || c.Step == alerts.Clear
-	if c.Step == alerts.Remind {
-		known.reminders++
+	switch c.Step { //nolint:exhaustive // the others do not say that it fires
+	case alerts.Raise, alerts.Fire:
+		known.due = append(known.due, notify.ReasonFired)
+	case alerts.Remind:
+		known.reminders, known.due = known.reminders+1, append(known.due, notify.ReasonReminder)
 	}
 }
 
@@ -224,28 +228,21 @@ func (w *world) checkWindow(a *model.Alert, known *alertTruth) {
 }
 
 func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.Definition) {
-	want := map[notify.Reason]int{}
-	if a.State != alerts.Pending {
-		want[notify.ReasonFired], want[notify.ReasonReminder] = 1, a.Reminders
-	}
 	switch {
 	case !known.cleared:
 		known.heard = nil
 	case known.heard == nil:
 		known.heard = w.heard(a.ID)
 	}
-	type place struct {
-		webhook uuid.UUID
-		reason  notify.Reason
-	}
 	got := map[place]int{}
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		got[place{n.WebhookID, n.Reason}]++
 	}
-	webhooks := w.routedTo(a, known, d)
-	for at := range got {
-		if want[at.reason] > 0 && !slices.Contains(webhooks, at.webhook) { // other reasons are for operators
-			w.violate("P2", "alert %s notifies webhook %s, which neither its rule nor its route names", short(a.ID), short(at.webhook))
+	webhooks := w.routedTo(a, known, d, len(known.due) > 0)
+	known.tell(webhooks, got, w.truth.inFailover)
+	for at, n := range got {
+		if want := known.notified[at]; n != want && (at.reason == notify.ReasonFired || at.reason == notify.ReasonReminder) { // other reasons are for operators
+			w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, at.reason, short(at.webhook), want)
 		}
 		if at.reason == notify.ReasonResolved && (!known.heard[at.webhook] || !d.NotifyOnResolve) {
 			w.violate("P2", "alert %s notifies webhook %s of its end, which has not heard of it, or whose rule sends none", short(a.ID), short(at.webhook))
@@ -256,15 +253,38 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 			w.violate("P2", "alert %s, which is %s, has %d notifications of its end for webhook %s, which has heard of it", short(a.ID), a.State, n, short(webhook))
 		}
 	}
-	for _, webhook := range webhooks {
-		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder} {
-			if n := got[place{webhook, reason}]; n != want[reason] {
-				w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, reason, short(webhook), want[reason])
-			}
+	for at, want := range known.notified {
+		if want > 0 && got[at] == 0 {
+			w.violate("P2", "alert %s, which is %s, has no notification %s for webhook %s, want %d", short(a.ID), a.State, at.reason, short(at.webhook), want)
 		}
 	}
 	if !w.truth.inFailover && a.Reminders != known.reminders {
 		w.violate("P2", "alert %s reminded %d times, want %d", short(a.ID), a.Reminders, known.reminders)
+	}
+}
+
+// place is a kind of message for a webhook.
+type place struct {
+	webhook uuid.UUID
+	reason  notify.Reason
+}
+
+// tell notes which messages the steps of an alert owe to the webhooks that its rule or its route names now. What a failover
+// left is what it left.
+func (a *alertTruth) tell(webhooks []uuid.UUID, got map[place]int, inFailover bool) {
+	if a.notified == nil {
+		a.notified = map[place]int{}
+	}
+	for _, reason := range a.due {
+		for _, webhook := range webhooks {
+			a.notified[place{webhook, reason}]++
+		}
+	}
+	if a.due = nil; inFailover {
+		a.notified = maps.Clone(got)
+		maps.DeleteFunc(a.notified, func(at place, _ int) bool {
+			return at.reason != notify.ReasonFired && at.reason != notify.ReasonReminder
+		})
 	}
 }
 

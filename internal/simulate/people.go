@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,11 +84,7 @@ func (w *world) addRule() {
 		Name: short(id), Enabled: true, FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1,
 		LookBackSeconds: w.conf.lookBacks[w.rand.IntN(len(w.conf.lookBacks))], Scope: w.scope(), Filter: w.filter(),
 	}
-	for _, hook := range w.people.webhooks {
-		if w.db.Webhook(hook).TenantID == tenant && !w.db.Webhook(hook).Operators && w.rand.IntN(3) > 0 {
-			d.WebhookIDs = append(d.WebhookIDs, hook)
-		}
-	}
+	w.drawRecipients(tenant, &d)
 	if w.rand.IntN(3) == 0 {
 		d.FireMode, d.Threshold, d.WindowSeconds = rules.CountInWindow, 2+w.rand.IntN(2), []int{60, 300}[w.rand.IntN(2)]
 		d.GroupBy = []rules.GroupBy{rules.GroupByNothing, rules.GroupByApplication, rules.GroupByAttribute}[w.rand.IntN(3)]
@@ -116,9 +113,6 @@ func (w *world) addRule() {
 		}
 		w.drawResolution(&d)
 	}
-	if w.conf.routed && w.rand.IntN(3) > 0 {
-		d.UseRoutingPolicy, d.WebhookIDs = true, nil
-	}
 	if w.conf.quiet && w.rand.IntN(4) == 0 {
 		d.Severity = rules.Critical
 	}
@@ -128,6 +122,19 @@ func (w *world) addRule() {
 	}
 	w.people.rules = append(w.people.rules, id)
 	w.changedRule("creates", &r, ruleEntry{arms: true})
+}
+
+// drawRecipients draws webhooks of a rule, or has it use the routing policy.
+func (w *world) drawRecipients(tenant string, d *rules.Definition) {
+	d.UseRoutingPolicy, d.WebhookIDs = false, nil
+	for _, hook := range w.people.webhooks {
+		if w.db.Webhook(hook).TenantID == tenant && !w.db.Webhook(hook).Operators && w.rand.IntN(3) > 0 {
+			d.WebhookIDs = append(d.WebhookIDs, hook)
+		}
+	}
+	if w.conf.routed && w.rand.IntN(3) > 0 {
+		d.UseRoutingPolicy, d.WebhookIDs = true, nil
+	}
 }
 
 // longCustomer is a value of which the hash names the group.
@@ -185,7 +192,9 @@ func (w *world) act() {
 		w.check()
 		return
 	}
-	switch w.rand.IntN(13) {
+	switch w.rand.IntN(14) {
+	case 13:
+		w.editRecipients()
 	case 12:
 		w.handleReplay()
 	case 10, 11:
@@ -240,6 +249,24 @@ func (w *world) editRule() {
 	}
 	edits := d.Enabled && fmt.Sprint(was.Scope) != fmt.Sprint(d.Scope)
 	w.changedRule("edits", &r, ruleEntry{edits: edits})
+}
+
+// editRecipients has a rule notify others, most often a window rule whose alert is open.
+func (w *world) editRecipients() {
+	id, was := w.someRule()
+	if open := slices.DeleteFunc(slices.Clone(w.people.rules), func(id uuid.UUID) bool { return len(w.db.Standing(id)) == 0 }); len(open) > 0 {
+		id = open[w.rand.IntN(len(open))]
+		row, _ := w.db.Rule(id)
+		was = row.Rule
+	}
+	if was.ID == uuid.Nil {
+		return // a failover took it away
+	}
+	d := was.Definition
+	w.drawRecipients(was.TenantID, &d)
+	if r, err := w.db.UpdateRule(id, d); err == nil {
+		w.changedRule("has others notified by", &r, ruleEntry{})
+	}
 }
 
 func (w *world) toggleRule() {

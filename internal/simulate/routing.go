@@ -11,6 +11,7 @@ import (
 	"tocsin/alerts/match"
 	"tocsin/alerts/routing"
 	"tocsin/internal/simulate/model"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -73,10 +74,10 @@ func (w *world) editPolicy() {
 
 // routedTo returns the webhooks that have to be notified of an alert of a rule: if the rule uses
 // the policy, those of the policy that was in force when the alert fired.
-func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition) []uuid.UUID {
+func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition, fires bool) []uuid.UUID {
 	if a.Routing == nil {
 		known.routed, known.steps, known.stepOf = nil, nil, nil
-		if d.UseRoutingPolicy && a.State != alerts.Pending {
+		if d.UseRoutingPolicy && fires {
 			w.violate("P2", "alert %s is stored without an answer of the routing policy", short(a.ID))
 		}
 		return d.WebhookIDs
@@ -91,6 +92,9 @@ func (w *world) routedTo(a *model.Alert, known *alertTruth, d *rules.Definition)
 			w.violate("P2", "alert %s is routed by version %d of the policy, and version %d is in force", short(a.ID), a.Routing.Version, p.version)
 		}
 		to, steps := w.route(&p, a, d)
+		if slices.Contains(known.due, notify.ReasonReminder) && !slices.Contains(known.due, notify.ReasonFired) {
+			steps = nil // it fired before anybody routed it
+		}
 		known.routed, known.steps, known.stepOf = append([]uuid.UUID{}, to...), merged(steps), nil
 	}
 	return known.routed

@@ -420,6 +420,9 @@ type alertTruth struct {
 	// it did once it had fired, and how often it reminded.
 	dropped, cleared bool
 	reminders        int
+	// notified is how many messages each webhook must have that it fires, and due are the reasons of steps that were not added.
+	notified map[place]int
+	due  []notify.Reason
 	// heard are the webhooks that had heard of it when it was cleared.
 	heard map[uuid.UUID]bool
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where

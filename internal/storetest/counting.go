@@ -16,6 +16,7 @@ func (l *law) windowRule() rules.Rule {
 	l.Helper()
 	d := definition("counts", l.webhook)
 	d.FireMode, d.Threshold, d.WindowSeconds, d.GroupBy, d.LookBackSeconds = rules.CountInWindow, 2, 60, rules.GroupByApplication, 0
+	d.NotifyOnResolve = true
 	r, err := l.CreateRule(d)
 	l.must(err)
 	l.hold("a")
@@ -77,7 +78,7 @@ func windowSteps(l *law) {
 		made, notified := l.step(&r, step, id, reason)
 		l.equal(what, made, wantMade)
 		want := 0
-		if wantMade && reason != "" {
+		if wantMade && (reason != "" || step == alerts.Clear) {
 			want = 1
 		}
 		l.equal(what+": notified", notified, want)
@@ -99,8 +100,8 @@ func windowSteps(l *law) {
 		l.Errorf("open: %+v", o)
 	}
 	expect("dropped although it fires", alerts.Drop, first, "", false)
-	expect("resolved by the count", alerts.Clear, first, notify.ReasonResolved, true)
-	expect("resolved again", alerts.Clear, first, notify.ReasonResolved, false)
+	expect("resolved by the count", alerts.Clear, first, "", true)
+	expect("resolved again", alerts.Clear, first, "", false)
 	expect("the next one", alerts.Raise, second, notify.ReasonFired, true)
 	l.must(l.Resolve(second))
 	o, there = l.standing(&r, "orders")
@@ -114,6 +115,25 @@ func windowSteps(l *law) {
 	expect("another one after that", alerts.Wait, third, "", true)
 	expect("it is dropped", alerts.Drop, third, "", true)
 	l.equal("state", l.Alert(third), alerts.State(""))
+}
+
+// windowEnd has a rule notify one webhook that an alert fires, and another one by a reminder, and then a third one: the first
+// two are notified of the end.
+func windowEnd(l *law) {
+	r := l.windowRule()
+	id := uuid.UUID{3, 6: 0x80, 8: 0x80, 15: 1}
+	made, _ := l.step(&r, alerts.Raise, id, notify.ReasonFired)
+	l.equal("made", made, true)
+	b := l.batch()
+	b.Changes = []evaluator.Change{l.change(&r, alerts.Remind, id, "orders", notify.ReasonReminder)}
+	n := &b.Changes[0].Notifications[0]
+	n.WebhookID, n.ID = l.operators, notify.ID(id, l.operators, notify.ReasonReminder, 0)
+	l.equal("reminded", l.commit(b).Notifications[l.operators], 1)
+	b = l.batch()
+	b.Changes = []evaluator.Change{l.change(&r, alerts.Clear, id, "orders", "")}
+	done := l.commit(b)
+	l.equal("the first webhook's end", done.Notifications[l.webhook], 1)
+	l.equal("the reminded webhook's end", done.Notifications[l.operators], 1)
 }
 
 // windowGroups checks that groups do not block each other, that resolving steps come first in a
@@ -139,7 +159,7 @@ func windowGroups(l *law) {
 	done = l.commit(b)
 	l.equal("raised in the place of one that is resolved", len(done.Inserted), 1)
 	l.equal("changed", len(done.Changed), 1)
-	l.equal("notified", done.Notifications[l.webhook], 1)
+	l.equal("notified of an alert and of the end of one", done.Notifications[l.webhook], 2)
 	_, err := l.EnableRule(r.ID, false)
 	l.must(err)
 	l.equal("what waited", l.Alert(ids[1]), alerts.State(""))

@@ -175,7 +175,7 @@ func escalationWindow(l *law) {
 	step(alerts.Fire, notify.ReasonFired)
 	l.escalate("before the first step", 4*time.Minute, 0, 0)
 	l.escalate("the first step", 61*time.Second, 1, 0)
-	step(alerts.Clear, notify.ReasonResolved)
+	step(alerts.Clear, "")
 	l.escalate("after its end", time.Hour, 0, 0)
 }
 

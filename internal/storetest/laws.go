@@ -354,6 +354,7 @@ func laws() map[string]func(l *law) {
 		"a person sends a message again":                                                                   deliveryAgain,
 		"a person gives a message up":                                                                      deliveryDiscarded,
 		"each step of a window alert needs its state":                                                      windowSteps,
+		"the end of a window alert reaches each webhook that was notified of it":                           windowEnd,
 		"groups of a window rule are apart":                                                                windowGroups,
 		"a silence suppresses messages while it is in force":                                               silenceInForce,
 		"a silence suppresses what it is about":                                                            silenceMatches,

@@ -172,7 +172,7 @@ func quietWindow(l *law) {
 	l.hold("a")
 	l.endQuiet("after the hours", 0)
 	l.must(l.EditQuietHours(l.webhook, nil))
-	made, notified := l.step(&r, alerts.Clear, id, notify.ReasonResolved)
+	made, notified := l.step(&r, alerts.Clear, id, "")
 	l.equal("it is resolved", made, true)
 	l.equal("notified of the end", notified, 0)
 	l.equal("claimed", len(l.claim("a", 9)), 0)
@@ -202,7 +202,7 @@ func quietEnds(l *law) {
 	end := func(id uuid.UUID) {
 		l.Helper()
 		l.hold("a")
-		made, notified := l.step(&r, alerts.Clear, id, notify.ReasonResolved)
+		made, notified := l.step(&r, alerts.Clear, id, "")
 		l.equal("resolved", made, true)
 		l.equal("notified within the hours", notified, 0)
 	}

@@ -12,15 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const alertTouchMany = `-- name: AlertTouchMany :exec
-update alert set change = nextval('alert_change') where alert_id = any($1::uuid[])
-`
-
-func (q *Queries) AlertTouchMany(ctx context.Context, alertIds []uuid.UUID) error {
-	_, err := q.db.Exec(ctx, alertTouchMany, alertIds)
-	return err
-}
-
 const escalationCount = `-- name: EscalationCount :exec
 update alert_escalation e
 set counts_from = greatest(i.now, a.fired_at), due_at = greatest(i.now, a.fired_at) + e.after_minutes * interval '1 minute'

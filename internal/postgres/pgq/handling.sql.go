@@ -12,8 +12,27 @@ import (
 	"github.com/google/uuid"
 )
 
+const alertMessaged = `-- name: AlertMessaged :exec
+update alert a set change = nextval('alert_change')
+where a.alert_id = any($1::uuid[]) and not exists (
+    select from alert_action u
+    where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - $2::interval)
+`
+
+type AlertMessagedParams struct {
+	AlertIds   []uuid.UUID
+	UndoWithin time.Duration
+}
+
+// Makes open pages notice that Tocsin released or wrote messages about locked alerts. An alert that a person has acted on,
+// and that an undo still finds by the change number of that action, keeps this number.
+func (q *Queries) AlertMessaged(ctx context.Context, arg AlertMessagedParams) error {
+	_, err := q.db.Exec(ctx, alertMessaged, arg.AlertIds, arg.UndoWithin)
+	return err
+}
+
 const alertReminded = `-- name: AlertReminded :exec
-update alert set notified_at = case when notified_at is not null then now() end, change = nextval('alert_change') where alert_id = $1
+update alert set notified_at = now() where alert_id = $1 and notified_at is not null
 `
 
 // The next reminder of a window rule counts from now.
@@ -252,13 +271,13 @@ from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
     where n.alert_id = $1::uuid and n.about is null
-      and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+      and n.reason = any('{FIRED,REMINDER,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
 order by w.webhook_id
 for key share of w
 `
 
-// Returns the webhooks that were notified of an alert when it was raised or escalated. None can be
-// deleted before the transaction ends.
+// Returns the webhooks that were notified that an alert fires. None can be deleted before the
+// transaction ends.
 func (q *Queries) SnoozeTargets(ctx context.Context, alertID uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, snoozeTargets, alertID)
 	if err != nil {

@@ -357,25 +357,6 @@ func (q *Queries) QuietTargets(ctx context.Context, arg QuietTargetsParams) ([]Q
 	return items, nil
 }
 
-const quietTouch = `-- name: QuietTouch :exec
-update alert a set change = nextval('alert_change')
-where a.alert_id = any($1::uuid[]) and not exists (
-    select from alert_action u
-    where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - $2::interval)
-`
-
-type QuietTouchParams struct {
-	AlertIds   []uuid.UUID
-	UndoWithin time.Duration
-}
-
-// Makes open pages notice that messages about locked alerts were released. An alert that a person has acted on, and that
-// an undo still finds by the change number of that action, keeps this number.
-func (q *Queries) QuietTouch(ctx context.Context, arg QuietTouchParams) error {
-	_, err := q.db.Exec(ctx, quietTouch, arg.AlertIds, arg.UndoWithin)
-	return err
-}
-
 const quietWaiting = `-- name: QuietWaiting :many
 select w.webhook_id, w.quiet_hours, coalesce($1::timestamptz, now())::timestamptz as now
 from webhook w

@@ -305,8 +305,8 @@ type ResolutionTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Returns whom to notify that some alerts are resolved: each webhook that had a message when one
-// was raised or escalated, if the rule wants that. [NotificationFollow] leaves out those that have not heard
+// Returns whom to notify that some alerts are resolved: each webhook that had a message that one
+// fires, if the rule wants that. [NotificationFollow] leaves out those that have not heard
 // of the alert after all. None can be deleted before the transaction ends.
 func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
 	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)

@@ -93,6 +93,3 @@ select webhook_id from webhook
 where webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null
 order by webhook_id
 for key share;
-
--- name: AlertTouchMany :exec
-update alert set change = nextval('alert_change') where alert_id = any(@alert_ids::uuid[]);

@@ -13,6 +13,14 @@ delete from alert_assignment where alert_id = @alert_id;
 -- Makes open pages notice that something beside the alert has changed.
 update alert set change = nextval('alert_change') where alert_id = @alert_id;
 
+-- name: AlertMessaged :exec
+-- Makes open pages notice that Tocsin released or wrote messages about locked alerts. An alert that a person has acted on,
+-- and that an undo still finds by the change number of that action, keeps this number.
+update alert a set change = nextval('alert_change')
+where a.alert_id = any(@alert_ids::uuid[]) and not exists (
+    select from alert_action u
+    where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - @undo_within::interval);
+
 -- name: AssigneeGet :one
 -- Returns a user who may act on alerts.
 select email from account
@@ -52,17 +60,17 @@ limit @most;
 delete from alert_snooze where alert_id = @alert_id and until <= coalesce(sqlc.narg(now)::timestamptz, now());
 
 -- name: SnoozeTargets :many
--- Returns the webhooks that were notified of an alert when it was raised or escalated. None can be
--- deleted before the transaction ends.
+-- Returns the webhooks that were notified that an alert fires. None can be deleted before the
+-- transaction ends.
 select w.webhook_id
 from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
     where n.alert_id = @alert_id::uuid and n.about is null
-      and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+      and n.reason = any('{FIRED,REMINDER,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
 order by w.webhook_id
 for key share of w;
 
 -- name: AlertReminded :exec
 -- The next reminder of a window rule counts from now.
-update alert set notified_at = case when notified_at is not null then now() end, change = nextval('alert_change') where alert_id = @alert_id;
+update alert set notified_at = now() where alert_id = @alert_id and notified_at is not null;

@@ -129,11 +129,3 @@ select n.alert_id::uuid as alert_id,
            where k.alert_id = n.alert_id and k.webhook_id = n.webhook_id and k.notification_id <> n.notification_id
        ))::boolean as first
 from notification n where n.notification_id = @notification_id;
-
--- name: QuietTouch :exec
--- Makes open pages notice that messages about locked alerts were released. An alert that a person has acted on, and that
--- an undo still finds by the change number of that action, keeps this number.
-update alert a set change = nextval('alert_change')
-where a.alert_id = any(@alert_ids::uuid[]) and not exists (
-    select from alert_action u
-    where u.tenant_id = a.tenant_id and u.change = a.change and u.undone_at is null and u.at > now() - @undo_within::interval);

@@ -79,8 +79,8 @@ order by webhook_id
 for key share;
 
 -- name: ResolutionTargets :many
--- Returns whom to notify that some alerts are resolved: each webhook that had a message when one
--- was raised or escalated, if the rule wants that. [NotificationFollow] leaves out those that have not heard
+-- Returns whom to notify that some alerts are resolved: each webhook that had a message that one
+-- fires, if the rule wants that. [NotificationFollow] leaves out those that have not heard
 -- of the alert after all. None can be deleted before the transaction ends.
 select n.alert_id::uuid as alert_id, n.webhook_id
 from (

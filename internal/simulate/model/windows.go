@@ -115,9 +115,6 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			if n.Reason == notify.ReasonReminder {
 				generation = db.alerts.rows[n.AlertID].Reminders - 1
 			}
-			if heard, _ := db.heard(n.AlertID, n.WebhookID); n.Reason == notify.ReasonResolved && !heard && db.has(EndsHeard) {
-				continue
-			}
 			if err := db.notify(Notification{
 				ID: notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), Generation: generation,
 				AlertID: n.AlertID, RuleID: n.RuleID, WebhookID: n.WebhookID, TenantID: n.TenantID, Reason: n.Reason,
@@ -142,11 +139,8 @@ func (db *Postgres) endTold(c *evaluator.Change, now time.Time, done *evaluator.
 	if c.Step != alerts.Clear || !there || !rule.NotifyOnResolve {
 		return nil
 	}
-	told := slices.DeleteFunc(db.reminded(c.Instance.ID), func(webhook uuid.UUID) bool {
-		return slices.ContainsFunc(c.Notifications, func(n notify.Notification) bool { return n.WebhookID == webhook })
-	})
 	a := db.alerts.rows[c.Instance.ID]
-	return db.follow(&a, told, follower{reason: notify.ReasonResolved}, now, done.Notifications)
+	return db.follow(&a, db.told(c.Instance.ID), follower{reason: notify.ReasonResolved}, now, done.Notifications)
 }
 
 // raiseWindow opens an alert, unless one of its group is open or held.
