@@ -422,7 +422,7 @@ type alertTruth struct {
 	reminders        int
 	// notified is how many messages each webhook must have that it fires, and due are the reasons of steps that were not added.
 	notified map[place]int
-	due  []notify.Reason
+	due      []notify.Reason
 	// heard are the webhooks that had heard of it when it was cleared.
 	heard map[uuid.UUID]bool
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where
