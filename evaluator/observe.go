@@ -132,7 +132,7 @@ func (p *pass) begin() {
 }
 
 // lookOlder takes the looks at the older look-back that are due, as far as there is time.
-// One that fails is taken again later, and holds up nothing else.
+// One that fails is taken again later, in halves, and holds up nothing else.
 func (p *pass) lookOlder(ctx context.Context) {
 	if len(p.rules.narrow.Statuses) == 0 {
 		return // no rule evaluates what is behind the cursor
@@ -180,6 +180,7 @@ func (p *pass) count(ctx context.Context, looks []backlog.Look) RowCounts {
 // rows were counted before: what comes in between, the next count shows.
 func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uint64) error {
 	if p.backlog.Compares(l, server, rows, p.watermarkNS) {
+		began := p.Clock()
 		ctx, cancel := context.WithTimeout(ctx, p.queryTimeout())
 		defer cancel()
 		seen, err := p.Source.Observe(ctx, ObserveQuery{
@@ -189,6 +190,9 @@ func (p *pass) look(ctx context.Context, l backlog.Look, server string, rows uin
 			return err
 		}
 		p.backlog.Compare(l, seen.Server, seen.Fingerprints, p.watermarkNS)
+		if p.Clock().Sub(began) < p.queryTimeout()/4 {
+			p.backlog.Quick(l)
+		}
 		if seen.Server != server {
 			server = "" // the count says nothing about what was compared
 		}

@@ -23,9 +23,9 @@ func (s *scene) calm() {
 	}
 }
 
-// An hour of the look-back cannot be read. Everything else is looked at as if it could, and
-// nobody takes the source for dead.
-func TestOneHourThatCannotBeLookedAt(t *testing.T) {
+// A minute of the look-back cannot be read. Everything else is looked at as if it could, that of the same hour
+// included, and nobody takes the source for dead.
+func TestOneMinuteThatCannotBeLookedAt(t *testing.T) {
 	s := newScene(t, 6*time.Hour)
 	hour := begin - begin%(3600*second) - 2*3600*second
 	failed := 0
@@ -41,20 +41,72 @@ func TestOneHourThatCannotBeLookedAt(t *testing.T) {
 	}
 	s.fail("tenant-0", "late", 3*time.Minute)
 	s.fail("tenant-0", "later", 4*time.Hour)
-	s.fail("tenant-0", "there", time.Duration(s.now-hour-60*second))
+	s.fail("tenant-0", "there", time.Duration(s.now-hour-59*second))
+	s.fail("tenant-0", "beside", time.Duration(s.now-hour-60*second))
 	for range 180 {
 		s.tick()
 	}
-	if failed < 2 || failed > 10 {
+	if failed < 7 || failed > 9 { // an hour and its halves, and then every minute
 		t.Errorf("looked %d times at what cannot be read in four minutes", failed)
 	}
-	s.wants(2)
+	s.wants(3)
 	s.calm()
 	s.observes = nil
 	for range 120 {
 		s.tick()
 	}
-	s.wants(3)
+	s.wants(4)
+}
+
+// A source reads some minutes of start time in a second, so that it does not answer in time about an hour. What became
+// visible late is found all the same, and the look-back comes to an end. When the source is quick again, it is
+// asked about hours again.
+func TestLooksAreTakenAtShorterRanges(t *testing.T) {
+	for _, lookBack := range []time.Duration{time.Hour, 3 * time.Hour} {
+		s := newScene(t, lookBack)
+		speed, longest := 6*60*second, time.Duration(0) // start time in a second
+		s.observes = func(q evaluator.ObserveQuery) error {
+			if q.ToNS <= 1 {
+				return nil
+			}
+			const timeout = 15 * time.Second / 4
+			length := time.Duration(q.ToNS - q.FromNS)
+			took := time.Duration(float64(length) / float64(speed) * float64(time.Second))
+			if s.now += min(took, timeout).Nanoseconds(); took > timeout {
+				return errBroken
+			}
+			longest = max(longest, length)
+			return nil
+		}
+		for range 200 {
+			s.tick()
+		}
+		late := lookBack - 10*time.Minute
+		for i := range 6 {
+			s.fail("tenant-0", fmt.Sprint("late", i), late-time.Duration(i)*7*time.Minute)
+		}
+		clear := 0
+		for range 200 {
+			if s.tick(); s.state.checkpoints[0].Backfill == nil {
+				clear++
+			}
+		}
+		s.wants(6)
+		if clear == 0 {
+			t.Errorf("a look-back of %v never comes to an end", lookBack)
+		}
+		if longest < 10*time.Minute || longest > 23*time.Minute {
+			t.Errorf("of a look-back of %v, %v is looked at at once", lookBack, longest)
+		}
+		speed, longest = 3600*60*second, 0
+		for range 120 {
+			s.tick()
+		}
+		if longest < 58*time.Minute {
+			t.Errorf("of a look-back of %v, %v is looked at at once after the source has recovered", lookBack, longest)
+		}
+		s.calm()
+	}
 }
 
 // cannotRead has the source fail on each scan of a range with an instant in it.

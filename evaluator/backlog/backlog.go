@@ -21,7 +21,7 @@
 //   - for each range of [Backlog.Recent] and later of [Backlog.Older]: [Backlog.Read], [Backlog.Mark] for
 //     what is to be stored, and [Backlog.Conclude] after the commit;
 //   - between them, for each look of [Backlog.Looks] at what is older: [Backlog.Compares],
-//     [Backlog.Compare] and [Backlog.Looked], or [Backlog.LookFailed];
+//     [Backlog.Compare], [Backlog.Quick] and [Backlog.Looked], or [Backlog.LookFailed];
 //   - at the end, [Backlog.Skip].
 //
 // The look-back of each rule is counted from the base. The base is the position of the cursor when
@@ -116,6 +116,8 @@ type lastLook struct {
 	// fingerprints. failedNS is the watermark of an attempt that failed since then; 0 if there is
 	// none.
 	lookedNS, comparedNS, failedNS int64
+	// quick says that the last comparison took little of its time.
+	quick bool
 }
 
 // Backlog is the memory of a process about a partition.
@@ -140,8 +142,10 @@ type Backlog struct {
 	shownFromNS int64
 	// unlooked are the ranges behind the cursor that were not observed yet, in ascending order.
 	unlooked []cursor.Range
-	looks    map[int64]lastLook
-	// skipped are the ranges of looks that were due when the last pass ended, because they failed
+	looks    map[lookKey]lastLook
+	// cuts are where looks are cut, because longer ones failed: whole minutes, in ascending order.
+	cuts []int64
+	// skipped are the ranges of looks that were overdue when the last pass ended, because they failed
 	// or there was no time. What they would show must not be forgotten either.
 	skipped []cursor.Range
 	// raised are the alerts known to exist, with the start times of their exchanges. A change in
@@ -154,7 +158,7 @@ type Backlog struct {
 func New(cursorNS, reachNS int64, mark *Mark) *Backlog {
 	b := &Backlog{
 		baseNS: cursorNS, fromNS: cursorNS - reachNS,
-		judged: map[int64]fingerprint{}, left: map[int64]unjudged{}, looks: map[int64]lastLook{}, raised: map[uuid.UUID]int64{},
+		judged: map[int64]fingerprint{}, left: map[int64]unjudged{}, looks: map[lookKey]lastLook{}, raised: map[uuid.UUID]int64{},
 	}
 	if mark != nil {
 		b.baseNS, b.fromNS = min(b.baseNS, mark.CursorNS), min(b.fromNS, mark.FromNS)
@@ -263,10 +267,11 @@ func (b *Backlog) Advance(watermarkNS int64) {
 		}
 	}
 	for key := range b.looks {
-		if key != fineLook && key+hourNS <= b.fromNS {
+		if key.fromNS != 0 && key.fromNS+hourNS <= b.fromNS {
 			delete(b.looks, key)
 		}
 	}
+	b.cuts = slices.DeleteFunc(b.cuts, func(at int64) bool { return at+hourNS <= b.fromNS })
 	b.unlooked = slices.DeleteFunc(b.unlooked, func(r cursor.Range) bool { return r.ToNS <= b.fromNS })
 	for id, startNS := range b.raised {
 		if startNS < watermarkNS-2*recentNS {

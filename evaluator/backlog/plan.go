@@ -28,9 +28,6 @@ const (
 	// were added. Fine is the last hour, coarse the part before.
 	fineLookEvery, fineCompareEvery     = 10 * time.Second, time.Minute
 	coarseLookEvery, coarseCompareEvery = time.Minute, 15 * time.Minute
-	// fineLook is the key of the look at the fine part. The keys of the looks at earlier hours are
-	// their beginnings.
-	fineLook = int64(-1)
 )
 
 // Stretch is a range of start times to read and to evaluate.
@@ -85,26 +82,36 @@ func (b *Backlog) join(plan []Stretch, fromNS, toNS int64) []Stretch {
 	return append(plan, Stretch{Range: cursor.Range{FromNS: fromNS, ToNS: toNS}, Server: server})
 }
 
-// Look is a look at a range of the older look-back.
+// Look is a look at a range of the older look-back: its last hour, or an hour before. A look that failed
+// is cut in two at a whole minute, and the parts are looks of their own.
 type Look struct {
 	cursor.Range
 	// WidthNS is the width of its buckets.
 	WidthNS      int64
-	key          int64
+	key          lookKey
 	every        time.Duration
 	compareEvery time.Duration
+	// part says that the look was cut.
+	part bool
 }
 
+// lookKey identifies a look from one pass to the next: by the width of its buckets, and by the hour or
+// the cut at which it begins. fromNS is 0 for the fine look that no cut precedes: its beginning moves
+// with the watermark.
+type lookKey struct{ widthNS, fromNS int64 }
+
 // Looks returns the looks to take at a watermark: those that are due, except those that failed
-// shortly before. The fine one comes first, unless it failed. The others are ordered by when they
-// were last taken or tried, longest ago first.
+// shortly before. The fine one comes first, unless it failed or was cut. The others are ordered by when
+// they were last taken or tried, longest ago first.
 func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
-	plan := slices.DeleteFunc(b.due(recentFromNS, watermarkNS), func(l Look) bool {
-		failedNS := b.looks[l.key].failedNS
-		return failedNS != 0 && watermarkNS >= failedNS && watermarkNS-failedNS < l.every.Nanoseconds()
+	b.joinLooks(recentFromNS)
+	plan := slices.DeleteFunc(b.looksTo(recentFromNS), func(l Look) bool {
+		last := b.looks[l.key]
+		failed := last.failedNS != 0 && watermarkNS >= last.failedNS && watermarkNS-last.failedNS < l.every.Nanoseconds()
+		return failed || !b.dueAfter(l, last.lookedNS, l.every, watermarkNS)
 	})
 	last := func(l Look) int64 {
-		if l.key == fineLook && b.looks[l.key].failedNS == 0 {
+		if l.WidthNS == secondNS && !l.part && b.looks[l.key].failedNS == 0 {
 			return math.MinInt64
 		}
 		return max(b.looks[l.key].lookedNS, b.looks[l.key].failedNS)
@@ -113,24 +120,58 @@ func (b *Backlog) Looks(recentFromNS, watermarkNS int64) []Look {
 	return plan
 }
 
-// due returns the looks that are due at a watermark, over the look-back up to the range that every
-// pass compares.
-func (b *Backlog) due(recentFromNS, watermarkNS int64) []Look {
+// looksTo returns all looks, in ascending order: over the look-back up to the range that every pass compares.
+func (b *Backlog) looksTo(recentFromNS int64) []Look {
 	var plan []Look
 	add := func(l Look) {
-		last, known := b.looks[l.key]
-		due := !known || watermarkNS-last.lookedNS >= l.every.Nanoseconds() || watermarkNS < last.lookedNS
-		if l.FromNS < l.ToNS && (due || b.isUnlooked(l.Range)) {
+		for _, at := range b.cuts {
+			if at > l.FromNS && at < l.ToNS {
+				before := l
+				before.ToNS, before.part = at, true
+				plan = append(plan, before)
+				l.FromNS, l.part = at, true
+			}
+			if at <= l.FromNS {
+				l.key.fromNS = max(l.key.fromNS, at)
+			}
+		}
+		if l.FromNS < l.ToNS {
 			plan = append(plan, l)
 		}
 	}
-	fine := cursor.Range{FromNS: max(floor(b.fromNS, minuteNS), b.fineFromNS), ToNS: recentFromNS}
-	add(Look{fine, secondNS, fineLook, fineLookEvery, fineCompareEvery})
 	for hour := floor(b.fromNS, hourNS); hour < b.fineFromNS; hour += hourNS {
 		coarse := cursor.Range{FromNS: hour, ToNS: min(hour+hourNS, b.fineFromNS)}
-		add(Look{coarse, minuteNS, hour, coarseLookEvery, coarseCompareEvery})
+		add(Look{Range: coarse, WidthNS: minuteNS, key: lookKey{minuteNS, hour}, every: coarseLookEvery, compareEvery: coarseCompareEvery})
 	}
+	fine := cursor.Range{FromNS: max(floor(b.fromNS, minuteNS), b.fineFromNS), ToNS: recentFromNS}
+	add(Look{Range: fine, WidthNS: secondNS, key: lookKey{secondNS, 0}, every: fineLookEvery, compareEvery: fineCompareEvery})
 	return plan
+}
+
+// dueAfter reports whether a look is due at a watermark, some time after another one. It is also due if a part of
+// it was not observed yet, or came to it since it was last taken. What comes to the fine look was observed by
+// every pass.
+func (b *Backlog) dueAfter(l Look, lastNS int64, after time.Duration, watermarkNS int64) bool {
+	last, known := b.looks[l.key]
+	return !known || watermarkNS-lastNS >= after.Nanoseconds() || watermarkNS < lastNS ||
+		l.WidthNS == minuteNS && last.of.ToNS < l.ToNS || b.isUnlooked(l.Range)
+}
+
+// joinLooks takes back cuts between two looks that were both answered quickly. The look at both is taken
+// at once, and is joined again only if that is quick as well.
+func (b *Backlog) joinLooks(recentFromNS int64) {
+	if len(b.cuts) == 0 {
+		return
+	}
+	all := b.looksTo(recentFromNS)
+	for i := 1; i < len(all); i++ {
+		one, next := all[i-1], all[i]
+		if cut := slices.Index(b.cuts, next.FromNS); cut >= 0 && one.WidthNS == next.WidthNS && b.looks[one.key].quick && b.looks[next.key].quick {
+			b.cuts = slices.Delete(b.cuts, cut, cut+1)
+			delete(b.looks, one.key)
+			delete(b.looks, next.key)
+		}
+	}
 }
 
 // isUnlooked reports whether a part of a range was not observed yet.
@@ -148,7 +189,14 @@ func (b *Backlog) Compares(l Look, server string, rows uint64, watermarkNS int64
 func (b *Backlog) Compare(l Look, server string, prints []Fingerprint, watermarkNS int64) {
 	b.compare(server, prints, l.Range, watermarkNS)
 	last := b.looks[l.key]
-	last.comparedNS = watermarkNS
+	last.comparedNS, last.quick = watermarkNS, false
+	b.looks[l.key] = last
+}
+
+// Quick notes that a look was compared in so little time that one twice as long can be taken.
+func (b *Backlog) Quick(l Look) {
+	last := b.looks[l.key]
+	last.quick = true
 	b.looks[l.key] = last
 }
 
@@ -160,20 +208,30 @@ func (b *Backlog) Looked(l Look, server string, rows uint64, watermarkNS int64) 
 	b.looks[l.key] = last
 }
 
-// LookFailed notes that a look failed. It stays due, but comes after the others for a while.
+// LookFailed notes that a look failed. From now on its halves are looks of their own: a source that is slow
+// answers about a shorter range, and what cannot be read at all ends up alone. A minute is not cut. It stays
+// due, but comes after the others for a while.
 func (b *Backlog) LookFailed(l Look, watermarkNS int64) {
+	if middle := floor(l.FromNS+(l.ToNS-l.FromNS)/2, minuteNS); middle > l.FromNS {
+		at, _ := slices.BinarySearch(b.cuts, middle)
+		b.cuts = slices.Insert(b.cuts, at, middle)
+		return
+	}
 	last := b.looks[l.key]
-	last.failedNS = watermarkNS
+	last.failedNS, last.quick = watermarkNS, false
 	b.looks[l.key] = last
 }
 
-// Skip notes which looks are due and were not taken by a pass, for whatever reason. Until they are
-// taken, the base of the look-back does not move, so that exchanges that become visible meanwhile
-// at the far end of the look-back are still looked at.
+// Skip notes which looks a pass leaves undone that are overdue: so long after their last comparison that
+// they cover no more than [WaitNS] promises. Until they are taken, the base of the look-back does not
+// move, so that exchanges that become visible meanwhile at the far end of the look-back are still looked
+// at.
 func (b *Backlog) Skip(recentFromNS, watermarkNS int64) {
 	b.skipped = nil
-	for _, l := range b.due(recentFromNS, watermarkNS) {
-		b.skipped = append(b.skipped, l.Range)
+	for _, l := range b.looksTo(recentFromNS) {
+		if b.dueAfter(l, b.looks[l.key].comparedNS, l.every+l.compareEvery, watermarkNS) {
+			b.skipped = append(b.skipped, l.Range)
+		}
 	}
 }
 
