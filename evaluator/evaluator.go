@@ -119,9 +119,10 @@ type Result struct {
 	// more than their share.
 	Failed, Deferred int
 	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
-	// at its end, Backlog how much start time behind the cursor is left to evaluate; both
-	// are measured by each pass that observed, also by one that failed afterwards.
-	Took, Lag, Backlog time.Duration
+	// at its end, Backlog how much start time behind the cursor is left to evaluate, and
+	// BacklogAge for how long something has been; all are measured by each pass that
+	// observed, also by one that failed afterwards.
+	Took, Lag, Backlog, BacklogAge time.Duration
 }
 
 func (r *Result) add(o Result) {
@@ -129,7 +130,7 @@ func (r *Result) add(o Result) {
 	r.Alerts, r.Notifications, r.Late = r.Alerts+o.Alerts, r.Notifications+o.Notifications, r.Late+o.Late
 	r.Suppressed += o.Suppressed
 	r.Failed, r.Deferred, r.Observed, r.Resting = r.Failed+o.Failed, r.Deferred+o.Deferred, r.Observed || o.Observed, r.Resting || o.Resting
-	r.Took, r.Lag, r.Backlog = max(r.Took, o.Took), max(r.Lag, o.Lag), r.Backlog+o.Backlog
+	r.Took, r.Lag, r.Backlog, r.BacklogAge = max(r.Took, o.Took), max(r.Lag, o.Lag), r.Backlog+o.Backlog, max(r.BacklogAge, o.BacklogAge)
 }
 
 // Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger, Clock and

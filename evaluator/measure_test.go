@@ -2,9 +2,12 @@ package evaluator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"tocsin/evaluator"
 	"tocsin/rules"
@@ -63,5 +66,62 @@ func TestFailedPassReportsHowFarBehindItIs(t *testing.T) {
 	s.tick()
 	if r := told[0]; !r.Resting || r.Observed {
 		t.Errorf("after its only rule was disabled a pass returned %+v", r)
+	}
+}
+
+// A second of the past cannot be read, or Postgres refuses for good to commit what it raises. How long it has been left to
+// evaluate is measured, also by a process that begins meanwhile, and rules that catch up do not stand still.
+func TestWhatIsLeftForLongIsMeasured(t *testing.T) {
+	damaged := errors.New("ERROR: invalid page in block 7 (SQLSTATE XX001)")
+	for name, breaks := range map[string]func(s *scene, at int64){
+		"ClickHouse": func(s *scene, at int64) { s.cannotRead(at) },
+		"Postgres": func(s *scene, _ int64) {
+			s.committing = func(b evaluator.Batch) error {
+				for i := range b.Instances {
+					if b.Instances[i].Exchange.ExecutionID == "bad" {
+						return damaged
+					}
+				}
+				return nil
+			}
+		},
+	} {
+		s := newScene(t, time.Hour)
+		told := results{}
+		s.free("")
+		s.e = s.start("b", evaluator.Options{Observer: told})
+		for range 100 {
+			s.tick()
+		}
+		if told[0].BacklogAge != 0 {
+			t.Fatalf("%s: nothing is left, and that for %v", name, told[0].BacklogAge)
+		}
+		at := s.now - 20*60*second
+		breaks(s, at)
+		s.fail("tenant-0", "bad", time.Duration(s.now-at))
+		for i := range 600 {
+			switch i {
+			case 300:
+				s.free("")
+				s.e = s.start("c", evaluator.Options{Observer: told})
+			case 400:
+				s.rule(uuid.UUID{15: 2}, "tenant-0", time.Minute)
+			}
+			s.attempt()
+		}
+		if age := told[0].BacklogAge; age < 580*time.Second || age > 602*time.Second {
+			t.Errorf("%s: after ten minutes something has been left for %v", name, age)
+		}
+		if _, behind := s.state.backfills[uuid.UUID{15: 2}]; behind {
+			t.Errorf("%s: a new rule does not catch up", name)
+		}
+		s.scans, s.committing = nil, nil
+		for range 120 {
+			s.attempt()
+		}
+		s.wants(1)
+		if told[0].BacklogAge != 0 {
+			t.Errorf("%s: after the repair something has been left for %v", name, told[0].BacklogAge)
+		}
 	}
 }

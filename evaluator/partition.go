@@ -167,8 +167,8 @@ func (p *pass) run(ctx context.Context) error {
 }
 
 // older does what can wait, in what is left of the interval. Each part does something at
-// the least, unless another one has used up the time for nothing: then the next pass begins
-// with the part after that.
+// the least, unless another one has failed, or used up the time for nothing: then the next
+// pass begins with the part after that.
 func (p *pass) older(ctx context.Context) error {
 	look := func(ctx context.Context) error { p.lookOlder(ctx); return nil }
 	parts := []func(context.Context) error{look, p.readOlder, p.catchUp, p.replay}
@@ -180,6 +180,7 @@ func (p *pass) older(ctx context.Context) error {
 			return nil
 		}
 		if err := parts[part](ctx); err != nil {
+			p.olderFrom = part + 1 // it may fail each time
 			return err
 		}
 		if p.spent {
@@ -203,6 +204,7 @@ func (p *pass) skipLooks() {
 func (p *pass) measure() {
 	p.result.Lag = time.Duration(max(0, p.watermarkNS-p.cursorNS()))
 	p.result.Backlog = time.Duration(p.backlog.LengthNS())
+	p.result.BacklogAge = time.Duration(p.backlog.AgeNS(p.watermarkNS))
 }
 
 // over reports whether the pass should leave the rest to the next one.

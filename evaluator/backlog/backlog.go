@@ -458,6 +458,14 @@ func (b *Backlog) LengthNS() int64 {
 	return sum
 }
 
+// AgeNS returns how long before a watermark last nothing was left to evaluate or to look at, in nanoseconds; 0 if nothing is.
+func (b *Backlog) AgeNS(watermarkNS int64) int64 {
+	if b.empty() {
+		return 0
+	}
+	return max(0, watermarkNS-b.baseNS)
+}
+
 // Bucket returns the beginning of the bucket of an instant.
 func (b *Backlog) Bucket(ns int64) int64 { return floor(ns, b.widthNS(ns)) }
 

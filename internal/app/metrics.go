@@ -28,6 +28,7 @@ type metrics struct {
 	detected prometheus.Histogram
 	lag      *prometheus.GaugeVec
 	backlog  *prometheus.GaugeVec
+	age      *prometheus.GaugeVec
 	deferred prometheus.Counter
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
@@ -64,6 +65,9 @@ func newMetrics(version string) *metrics {
 		}, []string{"partition"}),
 		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tocsin_backlog_seconds", Help: "Start time behind the cursor of a partition that this replica still has to evaluate.",
+		}, []string{"partition"}),
+		age: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tocsin_backlog_age_seconds", Help: "Time since a partition of this replica last had nothing behind the cursor to evaluate; 0 if it has nothing.",
 		}, []string{"partition"}),
 		deferred: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_tenants_deferred_total", Help: "Tenants that used more than their share of a pass, so that some of their exchanges were deferred to later passes.",
@@ -110,7 +114,7 @@ func newMetrics(version string) *metrics {
 		Name: "tocsin_build_info", Help: "1, with the version of this replica and of its Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.emptySteps, m.unjudged, collectors.NewGoCollector(),
+	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.age, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.emptySteps, m.unjudged, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series exists before its first event.
 	m.raised.WithLabelValues("false")
@@ -134,6 +138,7 @@ func (m *metrics) Passed(partition int, r evaluator.Result) {
 		m.passes.WithLabelValues(name).Observe(r.Took.Seconds())
 		m.lag.WithLabelValues(name).Set(r.Lag.Seconds())
 		m.backlog.WithLabelValues(name).Set(r.Backlog.Seconds())
+		m.age.WithLabelValues(name).Set(r.BacklogAge.Seconds())
 	}
 	if r.Resting {
 		m.GaveUp(partition) // nothing can be late
@@ -150,6 +155,7 @@ func (m *metrics) GaveUp(partition int) {
 	name := strconv.Itoa(partition)
 	m.lag.DeleteLabelValues(name)
 	m.backlog.DeleteLabelValues(name)
+	m.age.DeleteLabelValues(name)
 }
 
 // Committed counts a commit of a partition.

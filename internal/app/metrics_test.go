@@ -74,7 +74,7 @@ func TestMetricsTellWhatIsMissing(t *testing.T) {
 		for _, name := range []string{
 			"tocsin_commit_duration_seconds_count", "tocsin_detection_latency_seconds_count", "tocsin_evaluation_lag_seconds",
 			"tocsin_outbox_oldest_seconds", "tocsin_fenced_total", "tocsin_late_dropped_total",
-			`tocsin_watermark_lag_seconds{partition="` + partition + `"}`, `tocsin_backlog_seconds{partition="` + partition + `"}`,
+			`tocsin_watermark_lag_seconds{partition="` + partition + `"}`, `tocsin_backlog_seconds{partition="` + partition + `"}`, `tocsin_backlog_age_seconds{partition="` + partition + `"}`,
 			`tocsin_pass_duration_seconds_count{partition="` + partition + `"}`,
 		} {
 			if got[name] == "" {
