@@ -57,6 +57,8 @@ func (p *pass) judge(page []rules.Exchange) (f findings, judged int) {
 		if t == nil {
 			continue
 		}
+		// Not guarded: it compares a status and names, by conditions that compiled, and nothing that a
+		// text or an attribute could make panic.
 		for _, number := range t.index.Candidates(e) {
 			r := t.rules[number]
 			if !r.failing && r.reaches(e.StartTimeNS, p.backlog.BaseNS()) {

@@ -13,8 +13,8 @@ import (
 // TestIndexAgreesWithEveryJudge compares the index with a plain loop: every judge that matches an
 // exchange is a candidate.
 func TestIndexAgreesWithEveryJudge(t *testing.T) {
-	name := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "", "a|b"})
-	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b"})
+	name := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "", "a|b", "aa", "\xff"})
+	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b", "", "**", "a*a", "*a*a*", "\xff*"})
 	patterns := rapid.SliceOfN(pattern, 0, 3)
 	without := rapid.OneOf(rapid.Just([]string(nil)), rapid.Just([]string(nil)), rapid.SliceOfN(pattern, 1, 2))
 	statuses := rapid.SampledFrom([][]rules.Status{nil, {rules.Completed}, {rules.Failed, rules.Completed}})
