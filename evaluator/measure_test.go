@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,4 +126,38 @@ func TestWhatIsLeftForLongIsMeasured(t *testing.T) {
 			t.Errorf("%s: after the repair something has been left for %v", name, told[0].BacklogAge)
 		}
 	}
+}
+
+// The process stands still for longer than a minute between its lease and each of its passes. No pass evaluates anything, so the log
+// says why, and what helps: once in five minutes.
+func TestPassThatStoodStillIsLogged(t *testing.T) {
+	s := newScene(t, time.Hour)
+	log := &strings.Builder{}
+	s.e.Logger = slog.New(slog.NewTextHandler(log, nil))
+	for range 5 {
+		s.tick()
+	}
+	if log.Len() > 0 {
+		t.Fatalf("the log of a process that never stood still: %s", log)
+	}
+	s.observes = func(q evaluator.ObserveQuery) error {
+		if q.ToNS == 0 {
+			s.now += 90 * second
+		}
+		return nil
+	}
+	s.fail("tenant-0", "new", 0)
+	for range 4 { // three minutes each: the clock is read again
+		s.tick()
+	}
+	s.wants(0)
+	if n := strings.Count(log.String(), "pass given up"); n != 2 || !strings.Contains(log.String(), "TOCSIN_EVALUATE_WORKERS") || !strings.Contains(log.String(), "partition=0") {
+		t.Errorf("%d lines in twelve minutes: %s", n, log)
+	}
+	s.calm()
+	s.observes = nil
+	for range 5 {
+		s.tick()
+	}
+	s.wants(1)
 }

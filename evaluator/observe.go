@@ -260,15 +260,24 @@ func (p *pass) queryTimeout() time.Duration { return p.LeaseFor / 4 }
 // it, the next pass goes on.
 func (p *pass) putOff(ctx context.Context, what string, err error) {
 	p.spent = p.spent || p.over()
-	if now := p.Clock(); now.Sub(p.saidPutOff[what]) >= saysEvery {
-		if p.saidPutOff == nil {
-			p.saidPutOff = map[string]time.Time{}
-		}
-		p.saidPutOff[what] = now
+	if p.says(what) {
 		p.Logger.WarnContext(ctx, "query postponed; it is retried, and new exchanges are evaluated meanwhile",
 			slog.String("what", what), slog.Int("partition", p.number), slog.Any("error", err))
 	}
 }
 
-// saysEvery is how often the log says that something is put off.
+// saysEvery is how often the log says the same about a partition.
 const saysEvery = 5 * time.Minute
+
+// says reports whether the log is to say something again.
+func (p *partition) says(what string) bool {
+	now := p.Clock()
+	if now.Sub(p.saidAt[what]) < saysEvery {
+		return false
+	}
+	if p.saidAt == nil {
+		p.saidAt = map[string]time.Time{}
+	}
+	p.saidAt[what] = now
+	return true
+}

@@ -58,8 +58,8 @@ type partition struct {
 	counting backoff
 	// olderFrom is the part of [pass.older] with which the next pass begins.
 	olderFrom int
-	// saidPutOff is when the log said last that something is put off.
-	saidPutOff map[string]time.Time
+	// saidAt is when the log said something last.
+	saidAt map[string]time.Time
 }
 
 // adopt takes over a checkpoint that was read. The backlog of another revision is dropped:
@@ -130,6 +130,10 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	recent, err := p.observe(ctx)
 	if errors.Is(err, errStoodStill) {
+		if waited := p.Clock().Sub(p.adoptedAt); p.says(err.Error()) {
+			p.Logger.WarnContext(ctx, "pass given up, because it began long after the lease was confirmed; the process was paused, or has too few workers for its partitions: "+
+				"give it more processor time, raise TOCSIN_EVALUATE_WORKERS, or add a replica", slog.Int("partition", p.number), slog.Duration("waited", waited))
+		}
 		return nil
 	}
 	if err != nil {
