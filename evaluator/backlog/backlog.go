@@ -148,8 +148,9 @@ type Backlog struct {
 	// skipped are the ranges of looks that were overdue when the last pass ended, because they failed
 	// or there was no time. What they would show must not be forgotten either.
 	skipped []cursor.Range
-	// raised are the alerts known to exist, with the start times of their exchanges. A change in
-	// the same second would otherwise render and offer them again.
+	// raised are the alerts known to exist, with the start times of their exchanges. Nothing
+	// depends on them but cost: a change in the same second would otherwise render and offer them
+	// again (BenchmarkChangedSecond).
 	raised map[uuid.UUID]int64
 }
 
