@@ -85,14 +85,14 @@ func TestLooksAreTakenAtShorterRanges(t *testing.T) {
 		for i := range 6 {
 			s.fail("tenant-0", fmt.Sprint("late", i), late-time.Duration(i)*7*time.Minute)
 		}
-		clear := 0
+		over := 0
 		for range 200 {
 			if s.tick(); s.state.checkpoints[0].Backfill == nil {
-				clear++
+				over++
 			}
 		}
 		s.wants(6)
-		if clear == 0 {
+		if over == 0 {
 			t.Errorf("a look-back of %v never comes to an end", lookBack)
 		}
 		if longest < 10*time.Minute || longest > 23*time.Minute {
