@@ -20,7 +20,7 @@ const ByTocsin = "Tocsin"
 
 // Events returns what happens to alerts and a webhook may choose to be notified of. A
 // message about an event is written in the transaction of the change, for each webhook that
-// was notified when the alert was raised.
+// was notified of the alert.
 //
 // That an alert fires or escalates is no choice of the webhook: the rule, the route or the step that names the
 // webhook decides, and each of them promises one message. A webhook that could decline would turn a step into one

@@ -130,6 +130,34 @@ func TestTheEndReachesEachNotifiedWebhook(t *testing.T) {
 	}
 }
 
+// TestWhoHeardByAReminderHearsTheRest gives a rule another webhook while its alert fires. That one is reminded, and from then on it
+// is notified of the events that it chose, and of the end, which does not expire, because the rule wants it.
+func TestWhoHeardByAReminderHearsTheRest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.counting(rules.Definition{NotifyOnResolve: true, ReNotifyMinutes: 1, WebhookIDs: webhooks(w.webhook("ops"))})
+	w.failIn("r", "a", "b", "c")
+	w.pass()
+	d := rule.Definition
+	d.WebhookIDs = webhooks(w.webhook("others"))
+	w.exec(`update webhook set events = '{ACKNOWLEDGED,RESOLVED}' where name = 'others'`)
+	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: d}); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`update alert set notified_at = notified_at - interval '2 min'`)
+	w.failIn("r", "d", "e", "f")
+	w.pass()
+	const who = `select n.reason || ' ' || h.name || case when o.expires_at is null then '' else ' expires' end
+		from notification n join webhook h using (webhook_id) join outbox o using (notification_id) order by 1`
+	w.wantColumn("reminded", who, "FIRED ops", "REMINDER others expires")
+	if _, err := w.db.Inbox().Act(t.Context(), tenant, api.AlertAction{AlertID: uuid.MustParse(w.column(`select alert_id::text from alert where not health`)[0]), Action: alerts.Acknowledge, Actor: "ada@x"}); err != nil {
+		t.Fatal(err)
+	}
+	w.empty()
+	w.pass()
+	w.wantColumn("at the end", who, "ACKNOWLEDGED others expires", "FIRED ops", "REMINDER others expires", "RESOLVED ops", "RESOLVED others")
+}
+
 // TestServerThatLagsResolvesNoCount lets the source show none of the exchanges that an alert is
 // about.
 func TestServerThatLagsResolvesNoCount(t *testing.T) {

@@ -182,8 +182,8 @@ func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed
 	return inserted, changed, nil
 }
 
-// notifySteps writes the notifications of the steps that were made. A webhook is notified that an
-// alert resolved if the rule says so or if the webhook chose that event.
+// notifySteps writes the notifications of the steps that were made. A webhook that was notified of an alert is notified of its end
+// if the rule says so, also when the rule names others by now, or if the webhook chose that event.
 func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (written, error) {
 	stepped := setOf(made)
 	var list []following
@@ -201,25 +201,16 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 			tenants, cleared = append(tenants, c.Instance.TenantID), append(cleared, c.Instance.ID)
 		}
 	}
-	chosen, err := events(ctx, q, notify.ReasonResolved, slices.Compact(slices.Sorted(slices.Values(tenants))), cleared)
-	if err != nil {
-		return written{}, err
-	}
 	if len(cleared) > 0 {
-		// Each webhook that was notified of the alert is notified of its end, if the rule wants that: also when the rule names
-		// others by now.
-		notified, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: cleared, Reasons: firstReasons()})
+		chosen, err := events(ctx, q, notify.ReasonResolved, slices.Compact(slices.Sorted(slices.Values(tenants))), cleared)
 		if err != nil {
-			return written{}, fmt.Errorf("find who was notified of the alerts: %w", err)
+			return written{}, err
 		}
-		for _, w := range notified {
-			chosen = append(chosen, following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved})
+		over, err := ends(ctx, q, cleared, chosen)
+		if err != nil {
+			return written{}, err
 		}
-	}
-	for _, c := range chosen {
-		if !slices.ContainsFunc(list, func(f following) bool { return f.alert == c.alert && f.webhook == c.webhook && f.reason == c.reason }) {
-			list = append(list, c)
-		}
+		list = append(list, over...)
 	}
 	return writeFollowing(ctx, q, "", list)
 }

@@ -32,7 +32,7 @@ type following struct {
 }
 
 // events returns the messages for webhooks that chose an event, about alerts that the transaction
-// has locked and of which the webhooks were notified when they were raised.
+// has locked and of which the webhooks were notified.
 func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants []string, alerts []uuid.UUID) ([]following, error) {
 	if len(alerts) == 0 {
 		return nil, nil
@@ -49,7 +49,7 @@ func events(ctx context.Context, q *pgq.Queries, reason notify.Reason, tenants [
 
 // eventTargets returns which of some webhooks are notified of an event, and of which alerts.
 func eventTargets(ctx context.Context, q *pgq.Queries, reason notify.Reason, alerts, webhooks []uuid.UUID) ([]following, error) {
-	rows, err := q.EventTargets(ctx, pgq.EventTargetsParams{AlertIds: alerts, WebhookIds: webhooks})
+	rows, err := q.EventTargets(ctx, pgq.EventTargetsParams{AlertIds: alerts, WebhookIds: webhooks, Opening: opening()})
 	if err != nil {
 		return nil, fmt.Errorf("find who was notified of the alerts: %w", err)
 	}
@@ -58,6 +58,36 @@ func eventTargets(ctx context.Context, q *pgq.Queries, reason notify.Reason, ale
 		list[i] = following{alert: row.AlertID, webhook: row.WebhookID, reason: reason, event: true}
 	}
 	return list, nil
+}
+
+// ends returns the messages that alerts are resolved. Those that the rules want, for each webhook that was notified of the alert,
+// do not expire; those for webhooks that chose the event do.
+func ends(ctx context.Context, q *pgq.Queries, alerts []uuid.UUID, chosen []following) ([]following, error) {
+	wanted, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: alerts, Opening: opening()})
+	if err != nil {
+		return nil, fmt.Errorf("find who was notified of the alerts: %w", err)
+	}
+	type target struct{ alert, webhook uuid.UUID }
+	listed := map[target]bool{}
+	list := make([]following, len(wanted))
+	for i, w := range wanted {
+		list[i], listed[target{w.AlertID, w.WebhookID}] = following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved}, true
+	}
+	for _, f := range chosen {
+		if !listed[target{f.alert, f.webhook}] {
+			list = append(list, f)
+		}
+	}
+	return list, nil
+}
+
+// opening returns the reasons of messages that say that an alert is open: a webhook with one of them was notified of it.
+func opening() []string {
+	var reasons []string
+	for _, r := range notify.OpeningReasons() {
+		reasons = append(reasons, string(r))
+	}
+	return reasons
 }
 
 // written is how many messages a transaction wrote: those to send, by webhook, and those that

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -153,31 +152,15 @@ func (s *Resolution) resolve(ctx context.Context, r *resolution.Rule, change fun
 // identify alerts by a key: their receivers keep an incident open for each alert until its end
 // arrives.
 func (s *Resolution) targets(ctx context.Context, q *pgq.Queries, tenant string, resolved []uuid.UUID) ([]following, error) {
-	wanted, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
-	if err != nil {
-		return nil, fmt.Errorf("find who was notified of the alerts: %w", err)
-	}
-	type target struct{ alert, webhook uuid.UUID }
-	listed := map[target]bool{}
-	list := make([]following, len(wanted))
-	for i, w := range wanted {
-		list[i], listed[target{w.AlertID, w.WebhookID}] = following{alert: w.AlertID, webhook: w.WebhookID, reason: notify.ReasonResolved}, true
-	}
 	receivers, err := q.ResolutionReceivers(ctx, pgq.ResolutionReceiversParams{TenantID: tenant, Keyed: s.Keyed})
 	if err != nil {
 		return nil, fmt.Errorf("find receivers that chose the end: %w", err)
 	}
-	if len(receivers) == 0 {
-		return list, nil
+	var chosen []following
+	if len(receivers) > 0 {
+		if chosen, err = eventTargets(ctx, q, notify.ReasonResolved, resolved, receivers); err != nil {
+			return nil, err
+		}
 	}
-	chosen, err := eventTargets(ctx, q, notify.ReasonResolved, resolved, receivers)
-	if err != nil {
-		return nil, err
-	}
-	return append(list, slices.DeleteFunc(chosen, func(f following) bool { return listed[target{f.alert, f.webhook}] })...), nil
-}
-
-// firstReasons returns the reasons for which a webhook first hears of an alert.
-func firstReasons() []string {
-	return []string{string(notify.ReasonFired), string(notify.ReasonReminder), string(notify.ReasonEscalated)}
+	return ends(ctx, q, resolved, chosen)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -230,18 +229,13 @@ func endUncounted(ctx context.Context, q *pgq.Queries, tenant string, edit api.R
 	if err := q.AlertEndUncounted(ctx, ended); err != nil {
 		return fmt.Errorf("resolve alerts: %w", err)
 	}
-	targets, err := q.ResolutionTargets(ctx, pgq.ResolutionTargetsParams{AlertIds: resolved, Reasons: firstReasons()})
-	if err != nil {
-		return fmt.Errorf("find who was notified of the alerts: %w", err)
-	}
-	list, err := events(ctx, q, notify.ReasonResolved, []string{tenant}, resolved)
+	chosen, err := events(ctx, q, notify.ReasonResolved, []string{tenant}, resolved)
 	if err != nil {
 		return err
 	}
-	for _, t := range targets {
-		if !slices.ContainsFunc(list, func(f following) bool { return f.alert == t.AlertID && f.webhook == t.WebhookID }) {
-			list = append(list, following{alert: t.AlertID, webhook: t.WebhookID, reason: notify.ReasonResolved})
-		}
+	list, err := ends(ctx, q, resolved, chosen)
+	if err != nil {
+		return err
 	}
 	_, err = writeFollowing(ctx, q, "", list)
 	return err

@@ -123,7 +123,7 @@ func (s *Outbox) remind(ctx context.Context, of pgq.SnoozeDueRow, now *time.Time
 		if err != nil || ended == 0 || alerts.State(state).Snoozable() != nil {
 			return err
 		}
-		webhooks, err := q.SnoozeTargets(ctx, of.AlertID)
+		webhooks, err := q.SnoozeTargets(ctx, pgq.SnoozeTargetsParams{AlertID: of.AlertID, Opening: opening()})
 		if err != nil {
 			return err
 		}

@@ -239,7 +239,7 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 		got[place{n.WebhookID, n.Reason}]++
 	}
 	webhooks := w.routedTo(a, known, d, len(known.due) > 0)
-	known.tell(webhooks, got, w.truth.inFailover)
+	known.expect(webhooks, got, w.truth.inFailover)
 	for at, n := range got {
 		if want := known.notified[at]; n != want && (at.reason == notify.ReasonFired || at.reason == notify.ReasonReminder) { // other reasons are for operators
 			w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, at.reason, short(at.webhook), want)
@@ -269,9 +269,9 @@ type place struct {
 	reason  notify.Reason
 }
 
-// tell notes which messages the steps of an alert owe to the webhooks that its rule or its route names now. What a failover
+// expect notes which messages the steps of an alert owe to the webhooks that its rule or its route names now. What a failover
 // left is what it left.
-func (a *alertTruth) tell(webhooks []uuid.UUID, got map[place]int, inFailover bool) {
+func (a *alertTruth) expect(webhooks []uuid.UUID, got map[place]int, inFailover bool) {
 	if a.notified == nil {
 		a.notified = map[place]int{}
 	}

@@ -287,7 +287,7 @@ func (w *world) checkSnooze(a *model.Alert, known *alertTruth) {
 			if present[n.ID] = set; there && set.Equal(row.SnoozedAt) {
 				w.violate("P2", "message %s reminds of alert %s, of which the snooze is to end still", short(n.ID), short(a.ID))
 			}
-		case notify.ReasonFired, notify.ReasonEscalated:
+		case notify.ReasonFired, notify.ReasonReminder, notify.ReasonEscalated:
 			if !slices.Contains(notified, n.WebhookID) {
 				notified = append(notified, n.WebhookID)
 			}

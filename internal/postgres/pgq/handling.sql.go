@@ -271,15 +271,20 @@ from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
     where n.alert_id = $1::uuid and n.about is null
-      and n.reason = any('{FIRED,REMINDER,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+      and n.reason = any($2::text[]))
 order by w.webhook_id
 for key share of w
 `
 
-// Returns the webhooks that were notified that an alert fires. None can be deleted before the
-// transaction ends.
-func (q *Queries) SnoozeTargets(ctx context.Context, alertID uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, snoozeTargets, alertID)
+type SnoozeTargetsParams struct {
+	AlertID uuid.UUID
+	Opening []string
+}
+
+// Returns the webhooks that had a message that says that an alert is open. None can be deleted before
+// the transaction ends.
+func (q *Queries) SnoozeTargets(ctx context.Context, arg SnoozeTargetsParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, snoozeTargets, arg.AlertID, arg.Opening)
 	if err != nil {
 		return nil, err
 	}

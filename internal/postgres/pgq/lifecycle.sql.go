@@ -16,12 +16,13 @@ const eventTargets = `-- name: EventTargets :many
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any($1::uuid[]) and n.webhook_id = any($2::uuid[]) and n.about is null
-  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[])
+  and n.reason = any($3::text[])
 `
 
 type EventTargetsParams struct {
 	AlertIds   []uuid.UUID
 	WebhookIds []uuid.UUID
+	Opening    []string
 }
 
 type EventTargetsRow struct {
@@ -29,10 +30,10 @@ type EventTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Returns for which of some alerts each of these webhooks had a message when they were raised or
-// escalated. [NotificationFollow] leaves out those that have not heard of the alert after all.
+// Returns for which of some alerts each of these webhooks had a message that says that it is open.
+// [NotificationFollow] leaves out those that have not heard of the alert after all.
 func (q *Queries) EventTargets(ctx context.Context, arg EventTargetsParams) ([]EventTargetsRow, error) {
-	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds)
+	rows, err := q.db.Query(ctx, eventTargets, arg.AlertIds, arg.WebhookIds, arg.Opening)
 	if err != nil {
 		return nil, err
 	}

@@ -297,7 +297,7 @@ for key share of w
 
 type ResolutionTargetsParams struct {
 	AlertIds []uuid.UUID
-	Reasons  []string
+	Opening  []string
 }
 
 type ResolutionTargetsRow struct {
@@ -305,11 +305,11 @@ type ResolutionTargetsRow struct {
 	WebhookID uuid.UUID
 }
 
-// Returns whom to notify that some alerts are resolved: each webhook that had a message that one
-// fires, if the rule wants that. [NotificationFollow] leaves out those that have not heard
+// Returns whom to notify that some alerts are resolved: each webhook that had a message that says
+// that one is open, if the rule wants that. [NotificationFollow] leaves out those that have not heard
 // of the alert after all. None can be deleted before the transaction ends.
 func (q *Queries) ResolutionTargets(ctx context.Context, arg ResolutionTargetsParams) ([]ResolutionTargetsRow, error) {
-	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Reasons)
+	rows, err := q.db.Query(ctx, resolutionTargets, arg.AlertIds, arg.Opening)
 	if err != nil {
 		return nil, err
 	}

@@ -60,14 +60,14 @@ limit @most;
 delete from alert_snooze where alert_id = @alert_id and until <= coalesce(sqlc.narg(now)::timestamptz, now());
 
 -- name: SnoozeTargets :many
--- Returns the webhooks that were notified that an alert fires. None can be deleted before the
--- transaction ends.
+-- Returns the webhooks that had a message that says that an alert is open. None can be deleted before
+-- the transaction ends.
 select w.webhook_id
 from webhook w
 where w.deleted_at is null and w.webhook_id in (
     select n.webhook_id from notification n
     where n.alert_id = @alert_id::uuid and n.about is null
-      and n.reason = any('{FIRED,REMINDER,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]))
+      and n.reason = any(@opening::text[]))
 order by w.webhook_id
 for key share of w;
 

@@ -6,12 +6,12 @@ order by webhook_id
 for key share;
 
 -- name: EventTargets :many
--- Returns for which of some alerts each of these webhooks had a message when they were raised or
--- escalated. [NotificationFollow] leaves out those that have not heard of the alert after all.
+-- Returns for which of some alerts each of these webhooks had a message that says that it is open.
+-- [NotificationFollow] leaves out those that have not heard of the alert after all.
 select distinct n.alert_id::uuid as alert_id, n.webhook_id
 from notification n
 where n.alert_id = any(@alert_ids::uuid[]) and n.webhook_id = any(@webhook_ids::uuid[]) and n.about is null
-  and n.reason = any('{FIRED,ESCALATED,RULE_FAILING,SOURCE_FAILING,WEBHOOK_OFF,WEBHOOK_FAILING}'::text[]);
+  and n.reason = any(@opening::text[]);
 
 -- name: FollowedLock :exec
 -- Locks the open messages of some alerts for some webhooks, so that none is gathered into a digest

@@ -79,14 +79,14 @@ order by webhook_id
 for key share;
 
 -- name: ResolutionTargets :many
--- Returns whom to notify that some alerts are resolved: each webhook that had a message that one
--- fires, if the rule wants that. [NotificationFollow] leaves out those that have not heard
+-- Returns whom to notify that some alerts are resolved: each webhook that had a message that says
+-- that one is open, if the rule wants that. [NotificationFollow] leaves out those that have not heard
 -- of the alert after all. None can be deleted before the transaction ends.
 select n.alert_id::uuid as alert_id, n.webhook_id
 from (
     select distinct n.alert_id, n.webhook_id, n.rule_id
     from notification n
-    where n.alert_id = any(@alert_ids::uuid[]) and n.about is null and n.reason = any(@reasons::text[])
+    where n.alert_id = any(@alert_ids::uuid[]) and n.about is null and n.reason = any(@opening::text[])
 ) n
 join webhook w using (webhook_id)
 join rule r on r.rule_id = n.rule_id

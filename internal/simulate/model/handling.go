@@ -176,7 +176,7 @@ func (db *Postgres) Remind(id uuid.UUID) (due map[uuid.UUID]int, err error) {
 			db.snoozes.remove(id)
 			return nil
 		}
-		if err := db.follow(&a, db.told(id), follower{reason: notify.ReasonSnoozeEnded}, now, due); err != nil {
+		if err := db.follow(&a, db.recipients(id), follower{reason: notify.ReasonSnoozeEnded}, now, due); err != nil {
 			return err
 		}
 		if !db.has(SnoozeEnds) {
@@ -192,14 +192,11 @@ func (db *Postgres) Remind(id uuid.UUID) (due map[uuid.UUID]int, err error) {
 	return due, err
 }
 
-// told returns the webhooks that were notified that an alert fires.
-func (db *Postgres) told(alert uuid.UUID) (webhooks []uuid.UUID) {
+// recipients returns the webhooks that had a message that says that an alert is open.
+func (db *Postgres) recipients(alert uuid.UUID) (webhooks []uuid.UUID) {
 	for _, n := range db.NotificationsOf(alert) {
-		switch n.Reason { //nolint:exhaustive // the others follow these
-		case notify.ReasonFired, notify.ReasonReminder, notify.ReasonEscalated, notify.ReasonRuleFailing, notify.ReasonSourceFailing, notify.ReasonWebhookOff, notify.ReasonWebhookFailing:
-			if n.About == uuid.Nil && !slices.Contains(webhooks, n.WebhookID) {
-				webhooks = append(webhooks, n.WebhookID)
-			}
+		if n.About == uuid.Nil && slices.Contains(notify.OpeningReasons(), n.Reason) && !slices.Contains(webhooks, n.WebhookID) {
+			webhooks = append(webhooks, n.WebhookID)
 		}
 	}
 	return webhooks

@@ -167,7 +167,7 @@ func (s Resolution) resolve(r *resolution.Rule, list func(rule *Rule, now time.T
 			if n++; !rule.NotifyOnResolve {
 				continue
 			}
-			if err := db.follow(&a, db.told(a.ID), follower{reason: notify.ReasonResolved}, now, due); err != nil {
+			if err := db.follow(&a, db.recipients(a.ID), follower{reason: notify.ReasonResolved}, now, due); err != nil {
 				return err
 			}
 		}

@@ -125,22 +125,22 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 				done.Notifications[n.WebhookID]++
 			}
 		}
-		if err := db.endTold(&changes[i], now, done); err != nil {
+		if err := db.notifyEnd(&changes[i], now, done); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// endTold notifies each webhook that was notified of an alert of its end, if the rule wants that, also when the rule names others
+// notifyEnd notifies each webhook that was notified of an alert of its end, if the rule wants that, also when the rule names others
 // by now.
-func (db *Postgres) endTold(c *evaluator.Change, now time.Time, done *evaluator.Committed) error {
+func (db *Postgres) notifyEnd(c *evaluator.Change, now time.Time, done *evaluator.Committed) error {
 	rule, there := db.rules.get(c.Instance.RuleID)
 	if c.Step != alerts.Clear || !there || !rule.NotifyOnResolve {
 		return nil
 	}
 	a := db.alerts.rows[c.Instance.ID]
-	return db.follow(&a, db.told(c.Instance.ID), follower{reason: notify.ReasonResolved}, now, done.Notifications)
+	return db.follow(&a, db.recipients(c.Instance.ID), follower{reason: notify.ReasonResolved}, now, done.Notifications)
 }
 
 // raiseWindow opens an alert, unless one of its group is open or held.
