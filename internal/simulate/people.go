@@ -177,10 +177,13 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 // act has a person do something.
 func (w *world) act() {
 	if w.conf.routed {
-		if n := w.rand.IntN(10); n < 5 {
-			if n == 0 {
+		if n := w.rand.IntN(10); n < 6 {
+			switch n {
+			case 0:
 				w.editPolicy()
-			} else {
+			case 5:
+				w.editRecipients()
+			default:
 				w.lookAfter()
 			}
 			w.check()
@@ -192,9 +195,7 @@ func (w *world) act() {
 		w.check()
 		return
 	}
-	switch w.rand.IntN(14) {
-	case 13:
-		w.editRecipients()
+	switch w.rand.IntN(13) {
 	case 12:
 		w.handleReplay()
 	case 10, 11:
