@@ -177,14 +177,14 @@ func (w *world) changedRule(what string, r *rules.Rule, entry ruleEntry) {
 // act has a person do something.
 func (w *world) act() {
 	if w.conf.routed {
-		if n := w.rand.IntN(10); n < 6 {
-			switch n {
-			case 0:
-				w.editPolicy()
-			case 5:
-				w.editRecipients()
-			default:
+		if n := w.rand.IntN(10); n < 5 {
+			switch {
+			case n > 0:
 				w.lookAfter()
+			case w.rand.IntN(2) == 0:
+				w.editPolicy()
+			default:
+				w.editRecipients()
 			}
 			w.check()
 			return

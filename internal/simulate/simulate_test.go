@@ -126,7 +126,7 @@ func fail(t *testing.T, o simulate.Options, r simulate.Result) {
 // TestSeedsHaveWhatMakesThemHard holds that the steps do what they are for.
 func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 	var sum simulate.Stats
-	for seed := range uint64(40) {
+	for seed := range uint64(60) {
 		r := simulatedOnce(t, 1+seed)
 		sum.Add(&r.Stats)
 	}
@@ -137,7 +137,7 @@ func TestSeedsHaveWhatMakesThemHard(t *testing.T) {
 		"replays": 5 * sum.Replays,
 	} {
 		if n < 20 {
-			t.Errorf("%d %s in 40 seeds: too few to mean something", n, what)
+			t.Errorf("%d %s in 60 seeds: too few to mean something", n, what)
 		}
 	}
 }
