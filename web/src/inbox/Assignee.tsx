@@ -17,6 +17,7 @@ import { useToast } from "../ui/toast";
 import styles from "./AlertRow.module.css";
 import { shortName } from "./Owner";
 import { patchAlert } from "./patch";
+import { useUndo } from "./undo";
 
 /** Whether an alert can be assigned: it fires and is not over. */
 const isOpen = ({ state }: Alert) => state === "FIRING" || state === "ACKNOWLEDGED";
@@ -25,16 +26,20 @@ const isOpen = ({ state }: Alert) => state === "FIRING" || state === "ACKNOWLEDG
 function useAssign(alert: Alert) {
   const cache = useQueryClient();
   const toast = useToast();
+  const undo = useUndo();
   return useMutation({
     mutationKey: alertKeys.all,
+    onMutate: () => ({ place: undo.take() }),
     mutationFn: (assignee: string) => assignAlert(alert.id, { assignee, was: alert.assignee ?? "" }),
-    onSuccess: ({ assignee, assignedAt, assignedBy }) =>
-      patchAlert(cache, alert.id, ({ assignee: _, assignedAt: __, assignedBy: ___, ...rest }) => ({
+    onSuccess: ({ assignee, assignedAt, assignedBy }, _, { place }) => {
+      undo.supersede(place);
+      patchAlert(cache, alert.id, ({ assignee: __, assignedAt: ___, assignedBy: ____, ...rest }) => ({
         ...rest,
         ...(assignee !== undefined && assignedAt !== undefined && assignedBy !== undefined
           ? { assignee, assignedAt, assignedBy }
           : {}),
-      })),
+      }));
+    },
     onError: (error) => toast(`“${alert.title}” was not assigned. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });

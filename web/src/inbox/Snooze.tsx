@@ -16,16 +16,20 @@ import { useToast } from "../ui/toast";
 import styles from "./AlertRow.module.css";
 import { patchAlert } from "./patch";
 import { naps } from "./snoozes";
+import { useUndo } from "./undo";
 
 /** Snoozes an alert; an empty instant ends the snooze. */
 function useSnooze(alert: Alert, onDone: () => void) {
   const cache = useQueryClient();
   const toast = useToast();
+  const undo = useUndo();
   return useMutation({
     mutationKey: alertKeys.all,
+    onMutate: () => ({ place: undo.take() }),
     mutationFn: (until: string) => (until === "" ? unsnoozeAlert(alert.id) : snoozeAlert(alert.id, until)),
-    onSuccess: ({ snoozedUntil, snoozedBy }) => {
-      patchAlert(cache, alert.id, ({ snoozedUntil: _, snoozedBy: __, ...rest }) => ({
+    onSuccess: ({ snoozedUntil, snoozedBy }, _, { place }) => {
+      undo.supersede(place);
+      patchAlert(cache, alert.id, ({ snoozedUntil: __, snoozedBy: ___, ...rest }) => ({
         ...rest,
         ...(snoozedUntil !== undefined && snoozedBy !== undefined ? { snoozedUntil, snoozedBy } : {}),
       }));

@@ -7,7 +7,7 @@ import { useToast } from "../ui/toast";
 import { countedAs } from "./filter";
 import { nameOf } from "./headline";
 import { patchAlert } from "./patch";
-import { useOfferUndo } from "./undo";
+import { useUndo } from "./undo";
 
 export interface Action {
   alert: Alert;
@@ -26,7 +26,7 @@ const offeredMs = 10_000;
  * If the server does not agree, everything returns to the previous state, and the reader sees why.
  */
 export function useAlertAction() {
-  const offerUndo = useOfferUndo();
+  const undo = useUndo();
   const cache = useQueryClient();
   const toast = useToast();
   const action = useMutation({
@@ -36,19 +36,20 @@ export function useAlertAction() {
       changeAlerts(to, { ids: [alert.id], actionId, ...(holdUntil ? { holdUntil } : {}) }),
     retry: (count, error) => count < 2 && isPassing(error),
     onMutate: async ({ alert, to }) => {
+      const place = undo.take();
       // An answer under way shows the state before the action.
       await cache.cancelQueries({ queryKey: alertKeys.all });
       const before = cache.getQueriesData({ queryKey: alertKeys.all });
       foresee(cache, alert, to, new Date().toISOString());
-      return { before };
+      return { before, place };
     },
     onError: (error, { alert, to }, context) => {
       for (const [key, data] of context?.before ?? []) cache.setQueryData(key, data);
       toast(`“${alert.title}” was not ${verbs[to]}. ${reasonOf(error)}`, "failed");
     },
-    onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }) => {
+    onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }, { place }) => {
       const undoable = { actions: [actionId], until: undoableUntil };
-      if (changed > 0) offerUndo(`${nameOf(alert)} ${verbs[to]}.`, undoable, { forMs: offeredMs });
+      if (changed > 0) undo.offer(`${nameOf(alert)} ${verbs[to]}.`, undoable, { place, forMs: offeredMs });
       else if (already > 0) toast(`${nameOf(alert)} was already ${verbs[to]}.`, "done");
       else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed in the meantime.`, "failed");
     },

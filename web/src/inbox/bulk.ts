@@ -7,7 +7,7 @@ import { type Tone, useToast } from "../ui/toast";
 import { alertsWord, sum } from "../ui/words";
 import { type Action, verbs } from "./actions";
 import { patchAlert } from "./patch";
-import { useOfferUndo } from "./undo";
+import { useUndo } from "./undo";
 
 /** An action on many alerts: a new state, or another assignee. */
 type Change = Action["to"] | Handover;
@@ -40,16 +40,17 @@ const changedBy = (done: readonly BulkResult[]) => sum(done.map(({ changed }) =>
  * anything twice. If a part fails, the parts before it remain done, and can be undone.
  */
 export function useBulkAction(onDone: () => void) {
-  const offerUndo = useOfferUndo();
+  const undo = useUndo();
   const cache = useQueryClient();
   const toast = useToast();
-  const tell = (text: string, done: readonly BulkResult[], tone: Tone) => {
+  const tell = (text: string, done: readonly BulkResult[], tone: Tone, place = 0) => {
     const undoable = done.filter((result) => result.changed > 0);
     const until = undoable.map(({ undoableUntil }) => undoableUntil).sort()[0];
     if (until === undefined) return toast(text, tone);
-    return offerUndo(text, { actions: undoable.map(({ actionId }) => actionId), until }, { tone });
+    return undo.offer(text, { actions: undoable.map(({ actionId }) => actionId), until }, { place, tone });
   };
   const bulk = useMutation({
+    onMutate: () => ({ place: undo.take() }),
     // Another try continues where the previous one failed.
     mutationFn: async ({ to, parts, done }: Bulk) => {
       for (const part of parts.slice(done.length)) {
@@ -57,14 +58,14 @@ export function useBulkAction(onDone: () => void) {
       }
     },
     retry: (count, error) => count < 2 && isPassing(error),
-    onSuccess: (_, { to, done }) => {
+    onSuccess: (_, { to, done }, { place }) => {
       onDone();
-      tell(`${alertsWord(changedBy(done))} ${verb(to)}.${leftWords(to, done)}`, done, "done");
+      tell(`${alertsWord(changedBy(done))} ${verb(to)}.${leftWords(to, done)}`, done, "done", place);
     },
-    onError: (error, { to, done }) => {
+    onError: (error, { to, done }, context) => {
       const changed = changedBy(done);
       const far = changed > 0 ? `${alertsWord(changed)} ${verb(to)}, but not the rest.` : `Not ${verb(to)}.`;
-      tell(`${far} ${reasonOf(error)}`, done, "failed");
+      tell(`${far} ${reasonOf(error)}`, done, "failed", context?.place);
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });

@@ -6,7 +6,7 @@ import { useAtNow } from "../ui/now";
 import { useToast } from "../ui/toast";
 import { alertsWord } from "../ui/words";
 import { nameOf } from "./headline";
-import { useWithdrawUndo } from "./undo";
+import { useUndo } from "./undo";
 
 /** Whether the reader can reopen an alert now: the API undoes an action for some minutes only. */
 export function useReopenable(alert: Alert | undefined): boolean {
@@ -24,13 +24,14 @@ export function reopenWord({ reopenable }: Alert): string {
 export function useReopen() {
   const cache = useQueryClient();
   const toast = useToast();
-  const withdraw = useWithdrawUndo();
+  const undo = useUndo();
   return useMutation({
     mutationKey: alertKeys.all,
     mutationFn: ({ reopenable }: Alert) => undoAction(reopenable?.actionId ?? ""),
+    onMutate: () => ({ place: undo.take() }),
     retry: (count, error) => count < 2 && isPassing(error),
-    onSuccess: ({ actionId, restored, skipped }, alert) => {
-      withdraw(actionId);
+    onSuccess: ({ restored, skipped }, alert, { place }) => {
+      undo.supersede(place);
       if (restored === 0) {
         toast(`${nameOf(alert)} was not reopened: it has changed, or another alert is open in its place.`, "failed");
         return;

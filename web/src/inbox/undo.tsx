@@ -14,29 +14,31 @@ export interface Undoable {
 }
 
 interface OfferOptions {
+  /** What `take` returned for the action. */
+  place: number;
   tone?: Tone;
   /** How long the undo is offered; by default, as long as the API allows it. */
   forMs?: number;
 }
 
-/** Says what was done, or how far it came, and offers to undo it. */
-type Offer = (text: string, undoable: Undoable, options?: OfferOptions) => void;
-
-/** Takes back the offer to undo an action that was undone in another way. */
-type Withdraw = (actionId: string) => void;
-
-const OfferContext = createContext<{ offer: Offer; withdraw: Withdraw }>({ offer: () => {}, withdraw: () => {} });
-
-/** Every action on alerts offers its undo here, so that the undo key undoes the last one, wherever it was started. */
-export function useOfferUndo(): Offer {
-  return useContext(OfferContext).offer;
+interface Undo {
+  /** Begins an action, and returns its place in the order of the actions: answers may arrive in another order. */
+  take: () => number;
+  /** Says what was done, or how far it came, and offers to undo it unless a later action was done meanwhile. */
+  offer: (text: string, undoable: Undoable, options: OfferOptions) => void;
+  /** Notes that an action without an undo was done: the undo key must not undo an older one in its place. */
+  supersede: (place: number) => void;
 }
 
-export function useWithdrawUndo(): Withdraw {
-  return useContext(OfferContext).withdraw;
+const UndoContext = createContext<Undo>({ take: () => 0, offer: () => {}, supersede: () => {} });
+
+/** Every action on alerts is noted here, so that the undo key undoes the last one, wherever it was started. */
+export function useUndo(): Undo {
+  return useContext(UndoContext);
 }
 
 interface Undoing extends Undoable {
+  place: number;
   /** The results of the undone actions, in order. */
   done: UndoResult[];
 }
@@ -46,6 +48,9 @@ export function UndoProvider({ children }: { children: ReactNode }) {
   const cache = useQueryClient();
   const toast = useToast();
   const offered = useRef<{ undoing: Undoing; until: number; takeBack: () => void } | undefined>(undefined);
+  const taken = useRef(0);
+  /** The place of the last action that was done. */
+  const last = useRef(0);
   const isOffered = () => offered.current !== undefined && Date.now() <= offered.current.until;
   const undo = useMutation({
     // A retry continues where the previous attempt failed.
@@ -64,7 +69,7 @@ export function UndoProvider({ children }: { children: ReactNode }) {
       const text = `${far} ${reasonOf(error)}`;
       // An action that was offered in the meantime is the next one to undo.
       const again = isPassing(error) && !isOffered() && Date.now() < Date.parse(undoing.until);
-      if (again) offer(text, undoing, { tone: "failed" });
+      if (again) offer(text, undoing, "failed");
       else toast(text, "failed");
     },
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
@@ -74,7 +79,9 @@ export function UndoProvider({ children }: { children: ReactNode }) {
     offered.current = undefined;
     undo.mutate(undoing);
   };
-  const offer = (text: string, undoing: Undoing, { tone = "done", forMs = Infinity }: OfferOptions = {}) => {
+  const offer = (text: string, undoing: Undoing, tone: Tone, forMs = Infinity) => {
+    if (undoing.place < last.current) return toast(text, tone);
+    last.current = undoing.place;
     const until = Math.min(Date.parse(undoing.until), Date.now() + forMs);
     const remedy = { word: "Undo", until: new Date(until).toISOString(), run: () => run(undoing) };
     offered.current = { undoing, until, takeBack: toast(text, tone, remedy) };
@@ -94,19 +101,21 @@ export function UndoProvider({ children }: { children: ReactNode }) {
   ]);
   const latest = useRef(offer);
   latest.current = offer;
-  const offers = useMemo<{ offer: Offer; withdraw: Withdraw }>(
+  const value = useMemo<Undo>(
     () => ({
-      offer: (text, undoable, options) => latest.current(text, { ...undoable, done: [] }, options),
-      withdraw: (actionId) => {
-        const { undoing, takeBack } = offered.current ?? {};
-        if (undoing?.actions.length !== 1 || undoing.actions[0] !== actionId) return;
-        takeBack?.();
+      take: () => ++taken.current,
+      offer: (text, undoable, { place, tone = "done", forMs }) =>
+        latest.current(text, { ...undoable, place, done: [] }, tone, forMs),
+      supersede: (place) => {
+        if (place < last.current) return;
+        last.current = place;
+        offered.current?.takeBack();
         offered.current = undefined;
       },
     }),
     [],
   );
-  return <OfferContext value={offers}>{children}</OfferContext>;
+  return <UndoContext value={value}>{children}</UndoContext>;
 }
 
 const restoredBy = (done: readonly UndoResult[]) => sum(done.map(({ restored }) => restored));

@@ -1,0 +1,90 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { beforeEach, expect, test } from "vitest";
+import type { Alert, AlertSelection } from "../api/client";
+import { anAlert, api, open, startWorld } from "../test/world";
+
+const { server, world } = startWorld();
+
+let undone: unknown[];
+const find = (id: unknown) => world.alerts.find((alert) => alert.id === id) as Alert;
+
+beforeEach(() => {
+  undone = [];
+  world.alerts = [anAlert(5, { route: "a-" }), anAlert(6, { route: "b-" })];
+  server.use(
+    http.post(api("/alerts/:id/assign"), async ({ params, request }) => {
+      const { assignee } = (await request.json()) as { assignee: string };
+      const assignedAt = new Date().toISOString();
+      return HttpResponse.json(Object.assign(find(params.id), { assignee, assignedAt, assignedBy: assignee }));
+    }),
+    http.post(api("/alerts/:id/snooze"), async ({ params, request }) => {
+      const { until } = (await request.json()) as { until: string };
+      return HttpResponse.json(Object.assign(find(params.id), { snoozedUntil: until, snoozedBy: "ada@example.com" }));
+    }),
+    http.post(api("/alerts/actions/:id/undo"), ({ params }) => {
+      undone.push(params.id);
+      return HttpResponse.json({ actionId: params.id, restored: 1, skipped: 0 });
+    }),
+  );
+});
+
+/** Acknowledges the open alert, whose undo is then offered. */
+async function acknowledged() {
+  const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+  await user.click(await screen.findByRole("button", { name: /^Acknowledge/ }));
+  await screen.findByText("orders · a- acknowledged.");
+  return user;
+}
+
+test("after an assignment of one alert, the key undoes nothing older", async () => {
+  const user = await acknowledged();
+  await user.keyboard("m");
+  await screen.findByRole("button", { name: "Unassign" });
+  expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+  await user.keyboard("z");
+  await screen.findByText("Nothing to undo.");
+  expect(undone).toEqual([]);
+});
+
+test("after a snooze of one alert, the key undoes nothing older", async () => {
+  const user = await acknowledged();
+  await user.keyboard("s");
+  const dialog = await screen.findByRole("dialog", { name: "Snooze this alert" });
+  await user.click(within(dialog).getByRole("button", { name: "Snooze" }));
+  await screen.findByRole("button", { name: "End the snooze" });
+  await user.keyboard("z");
+  await screen.findByText("Nothing to undo.");
+  expect(undone).toEqual([]);
+});
+
+test("the key undoes the action that was taken last, also if its answer came first", async () => {
+  const orders: AlertSelection[] = [];
+  let answerFirst = () => {};
+  const first = new Promise<void>((resolve) => {
+    answerFirst = resolve;
+  });
+  server.use(
+    http.post(api("/alerts/acknowledge"), async ({ request }) => {
+      const order = (await request.json()) as AlertSelection;
+      orders.push(order);
+      if (orders.length === 1) await first;
+      const undoableUntil = new Date(Date.now() + 600_000).toISOString();
+      const { actionId } = order;
+      return HttpResponse.json({ actionId, changed: 1, already: 0, refused: 0, unknown: 0, undoableUntil });
+    }),
+  );
+  const { user } = open("/inbox?fold=none");
+  const list = await screen.findByRole("list", { name: "Alerts" });
+  await waitFor(() => expect(within(list).getAllByRole("link")).toHaveLength(2));
+  await user.keyboard("ja");
+  await waitFor(() => expect(orders).toHaveLength(1));
+  await user.keyboard("a");
+  await screen.findByText("orders · b- acknowledged.");
+  answerFirst();
+  await screen.findByText("orders · a- acknowledged.");
+  expect(screen.getAllByRole("button", { name: "Undo" })).toHaveLength(1);
+  await user.keyboard("z");
+  await screen.findByText("1 alert restored.");
+  expect(undone).toEqual([orders[1]?.actionId]);
+});
