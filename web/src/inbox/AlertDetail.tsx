@@ -1,9 +1,8 @@
-import type { InfiniteData } from "@tanstack/react-query";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { me } from "../api/access";
-import { alertKeys, oneAlert } from "../api/alerts";
-import type { Alert, AlertPage } from "../api/client";
+import { oneAlert } from "../api/alerts";
+import type { Alert } from "../api/client";
 import { mayCall } from "../api/operations";
 import { Button, buttonClass, Key } from "../ui/Button";
 import { CopyButton } from "../ui/CopyButton";
@@ -15,6 +14,7 @@ import { Failed, SkeletonRows } from "../ui/states";
 import { AlertBody } from "./AlertBody";
 import { AssignButton } from "./Assignee";
 import type { Action } from "./actions";
+import { cachedAlert } from "./patch";
 import { ResolveFor } from "./ResolveFor";
 import { reopenWord, useReopen, useReopenable } from "./reopen";
 import { canBecome } from "./rows";
@@ -26,14 +26,7 @@ export function useOpenAlert(id: string | undefined) {
   return useQuery({
     ...oneAlert(id ?? ""),
     enabled: id !== undefined,
-    placeholderData: () => {
-      if (id === undefined) return undefined;
-      for (const [, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
-        const row = data?.pages.flatMap((page) => page.items).find((alert) => alert.id === id);
-        if (row) return row;
-      }
-      return undefined;
-    },
+    placeholderData: () => (id === undefined ? undefined : cachedAlert(cache, id)),
   });
 }
 
