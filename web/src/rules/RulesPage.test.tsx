@@ -61,8 +61,13 @@ test("rules are searched and sorted by the address, and several are disabled at 
   expect(router.state.location.search).toEqual({ q: "bill", reverse: "yes" });
   await user.click(screen.getByRole("checkbox", { name: "Select all rules" }));
   await user.click(screen.getByRole("button", { name: "Disable 2 rules" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Disable 2 rules?" }));
+  expect(dialog.queryByText(/not shown on this page/)).toBeNull();
+  expect(disabled).toEqual([]);
+  await user.click(dialog.getByRole("button", { name: "Disable 2 rules" }));
   expect(await screen.findByText(/^1 rule disabled\. Not disabled: “Bills”/)).toBeVisible();
   expect(disabled.sort()).toEqual(["b", "c"]);
+  expect(screen.queryByRole("dialog")).toBeNull();
 });
 
 test("of many rules the first are shown, and the others at a press and by the search", async () => {
@@ -79,4 +84,35 @@ test("of many rules the first are shown, and the others at a press and by the se
   expect(screen.queryByRole("button", { name: /^Show/ })).toBeNull();
   fireEvent.change(screen.getByRole("searchbox", { name: "Search rules" }), { target: { value: "Rule 129" } });
   expect(await screen.findByText("1 of 130 rules")).toBeVisible();
+});
+
+test("to disable rules asks first, with those that the page does not show, and names few of many errors", async () => {
+  const rules = Array.from({ length: 107 }, (_, at) =>
+    aRule({ id: `r${at}`, name: `Rule ${String(at).padStart(3, "0")}` }),
+  );
+  let asked = 0;
+  server.use(
+    http.get(api("/rules"), () => HttpResponse.json({ items: rules })),
+    http.post(api("/rules/:id/disable"), () => {
+      asked += 1;
+      return asked <= 100 ? HttpResponse.json(rules[0]) : problem(403, { code: "forbidden" });
+    }),
+  );
+  const { user } = open("/rules");
+  await screen.findByText("107 rules");
+  await user.click(screen.getByRole("checkbox", { name: "Select all rules" }));
+  const ask = async () => {
+    await user.click(screen.getByRole("button", { name: "Disable 107 rules" }));
+    return within(await screen.findByRole("dialog", { name: "Disable 107 rules?" }));
+  };
+  const first = await ask();
+  expect(first.getByText(/^7 of them are not shown on this page\./)).toBeVisible();
+  await user.click(first.getByRole("button", { name: "Cancel" }));
+  expect(screen.queryByRole("dialog")).toBeNull();
+  expect(asked).toBe(0);
+  const second = await ask();
+  await user.click(second.getByRole("button", { name: "Disable 107 rules" }));
+  const said = await screen.findByText(/^100 rules disabled\. Not disabled: /, undefined, { timeout: 8_000 });
+  expect(said.textContent?.match(/“Rule/g)).toHaveLength(5);
+  expect(said).toHaveTextContent(/ And 2 more\.$/);
 });

@@ -1,12 +1,11 @@
 import { Checkbox, TextInput } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { alertActivity } from "../api/activity";
 import type { AlertGroup, Rule } from "../api/client";
-import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
-import { deleteRule, openAlerts, ruleKeys, setRuleEnabled, useRuleHealth } from "../api/rules";
+import { deleteRule, openAlerts, ruleKeys, useRuleHealth } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { useDrafted } from "../drafts/useDrafted";
 import { Page } from "../frame/Page";
@@ -18,8 +17,8 @@ import { RemoveDialog } from "../ui/RemoveDialog";
 import { Select } from "../ui/Select";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { useToast } from "../ui/toast";
 import { counted, number } from "../ui/words";
+import { BulkEnable } from "./BulkEnable";
 import { ruleKind } from "./drafts";
 import { EnabledSwitch } from "./EnabledSwitch";
 import { Health } from "./Health";
@@ -114,6 +113,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   };
   const shown = sorted(found(rules, search.q ?? "", facts), search.sort ?? "name", search.reverse !== undefined, facts);
   const [most, setMost] = useState(shownAtOnce);
+  const onPage = shown.slice(0, most);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const chosen = shown.filter(({ id }) => picked.has(id));
   const go = (next: RulesSearch) => void navigate({ to: "/rules", search: next, replace: true });
@@ -146,7 +146,9 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
         <span className={styles.count} role="status">
           {search.q ? `${number(shown.length)} of ${counted(rules.length, "rule")}` : counted(rules.length, "rule")}
         </span>
-        {mayWrite && chosen.length > 0 && <BulkEnable rules={chosen} onDone={() => setPicked(new Set())} />}
+        {mayWrite && chosen.length > 0 && (
+          <BulkEnable rules={chosen} onPage={onPage} onDone={() => setPicked(new Set())} />
+        )}
       </div>
       {shown.length === 0 && (
         <Empty icon={IconSearch} title="No matching rules">
@@ -180,7 +182,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
             </tr>
           </thead>
           <tbody>
-            {shown.slice(0, most).map((rule) => (
+            {onPage.map((rule) => (
               <RuleRow
                 key={rule.id}
                 rule={rule}
@@ -293,51 +295,6 @@ function RuleRow({ rule, said, open, mayWrite, picked, onPick, onDelete }: RowPr
         </div>
       </td>
     </tr>
-  );
-}
-
-/** Enables or disables the selected rules, one after the other: a failure does not stop the others. */
-function BulkEnable({ rules, onDone }: { rules: readonly Rule[]; onDone: () => void }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const change = useMutation({
-    mutationFn: async (enabled: boolean) => {
-      let changed = 0;
-      const failed: string[] = [];
-      for (const rule of rules) {
-        if (rule.enabled === enabled) continue;
-        try {
-          await setRuleEnabled(rule.id, enabled);
-          changed += 1;
-        } catch (error) {
-          failed.push(`“${rule.name}”: ${reasonOf(error)}`);
-        }
-      }
-      return { changed, failed };
-    },
-    onSuccess: ({ changed, failed }, enabled) => {
-      const word = enabled ? "enabled" : "disabled";
-      if (failed.length === 0) onDone();
-      const rest = failed.length > 0 ? ` Not ${word}: ${failed.join(" ")}` : "";
-      toast(`${counted(changed, "rule")} ${word}.${rest}`, failed.length > 0 ? "failed" : "done");
-    },
-    onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
-  });
-  const off = rules.filter(({ enabled }) => !enabled).length;
-  const on = rules.length - off;
-  return (
-    <>
-      {off > 0 && (
-        <Button disabled={change.isPending} onClick={() => change.mutate(true)}>
-          Enable {counted(off, "rule")}
-        </Button>
-      )}
-      {on > 0 && (
-        <Button disabled={change.isPending} onClick={() => change.mutate(false)}>
-          Disable {counted(on, "rule")}
-        </Button>
-      )}
-    </>
   );
 }
 
