@@ -1,11 +1,11 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { afterEach, expect, test, vi } from "vitest";
-import { api, open, startWorld } from "../test/world";
+import { anAlert, api, open, startWorld } from "../test/world";
 import { notifications } from "../ui/announce";
 import { dayHours, timeZone } from "../ui/time";
 
-const { server } = startWorld();
+const { server, world } = startWorld();
 afterEach(() => {
   vi.restoreAllMocks();
   notifications.set("off");
@@ -25,6 +25,22 @@ test("the personal menu chooses zone and clock, and is left by Escape, which clo
   expect(button).toHaveAttribute("aria-expanded", "false");
   expect(button).toHaveFocus();
   expect(router.state.location.pathname).toBe("/account");
+});
+
+test("while the personal menu is open, keys do not act on the page behind it", async () => {
+  world.alerts = [anAlert(5)];
+  const { user } = open("/inbox?fold=none");
+  const list = within(await screen.findByRole("list", { name: "Alerts" }));
+  await waitFor(() => expect(list.getAllByRole("link")).toHaveLength(1));
+  await user.keyboard("j");
+  await user.click(screen.getByRole("button", { name: "Ada" }));
+  await user.tab();
+  expect(screen.getByRole("link", { name: "Account" })).toHaveFocus();
+  await user.keyboard("x?");
+  expect(screen.queryByText("1 selected")).toBeNull();
+  expect(screen.queryByRole("dialog")).toBeNull();
+  await user.keyboard("{Escape}x");
+  expect(screen.getByText("1 selected")).toBeVisible();
 });
 
 test("settings are for administrators, in the rail and on their pages", async () => {

@@ -68,7 +68,7 @@ export function PersonMenu({ className, narrow, current, onHelp }: Props) {
         <span className={styles.name}>{narrow ? "More" : who ? shortName(who.name) : "Account"}</span>
       </button>
       {open && (
-        <div id={id} className={styles.menu}>
+        <div id={id} className={styles.menu} data-takes-keys="">
           {who && (
             <p className={styles.who}>
               <b>{who.name}</b>

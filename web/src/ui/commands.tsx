@@ -93,10 +93,13 @@ function namesOf(event: KeyboardEvent): readonly string[] {
   return event.shiftKey ? [`shift+${key}`, ...(/^[a-z]$/.test(key) ? [] : [key])] : [key];
 }
 
-/** Whether a person types at the focus, a dialog or an open menu takes keys, or Enter belongs to a link or button. */
+/**
+ * Whether a person types at the focus, a dialog or an open menu takes keys, or Enter belongs to a
+ * link or button. A menu that is no list has the attribute `data-takes-keys`.
+ */
 function isTaken(event: KeyboardEvent): boolean {
   const target = event.target;
-  if (document.querySelector("dialog[open]")) return true;
+  if (document.querySelector("dialog[open], [data-takes-keys]")) return true;
   if (!(target instanceof HTMLElement)) return false;
   if (target.hasAttribute("aria-haspopup") && target.getAttribute("aria-expanded") === "true") return true;
   const typing = "input:not([type=checkbox]), textarea, select, [role=listbox], [role=combobox]";
