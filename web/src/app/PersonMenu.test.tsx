@@ -100,9 +100,10 @@ test("notifications are on once the browser has shown one, and the page says why
     },
   );
   const { user } = open("/account");
-  const box = await screen.findByRole("checkbox", { name: /^Notify of new alerts/ });
+  const box = await screen.findByRole("checkbox", { name: /^Notify me about new alerts/ });
+  expect(screen.getByText("Works while Tocsin is open in a tab.")).toBeVisible();
   await user.click(box);
-  expect(await screen.findByText(/does not let Tocsin notify/)).toBeVisible();
+  expect(await screen.findByText(/^This browser blocks notifications from Tocsin\./)).toBeVisible();
   browser.permission = "granted";
   await user.click(box);
   expect(await screen.findByText("This browser does not support notifications.")).toBeVisible();

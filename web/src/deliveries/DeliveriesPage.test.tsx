@@ -79,6 +79,7 @@ describe("deliveries", () => {
       /Exhausted.*#ops · Alert · Failed orders.*order-to-erp: FAILED.*answered 500.*\?✗/,
     );
     expect(screen.getByRole("img", { name: "2 attempts: unknown, not delivered" })).toBeVisible();
+    expect(screen.getByText("Completed or next attempt")).toBeVisible();
   });
 
   test("are narrowed by the address", async () => {
@@ -89,6 +90,18 @@ describe("deliveries", () => {
     await user.selectOptions(screen.getByRole("combobox", { name: "Created" }), "Last hour");
     await waitFor(() => expect(asked.at(-1)?.get("from")).toBeTruthy());
     expect(router.state.location.searchStr).toBe(`?status=failed&webhook=${id(7)}&within=1h`);
+  });
+
+  test("to one webhook have charts, whose lines are named", async () => {
+    const buckets = [1, 2].map((n) => ({ delivered: n, failed: 0, medianMs: 10 * n, p95Ms: 90 * n }));
+    server.use(
+      http.get(api("/webhooks/:id/activity"), () =>
+        HttpResponse.json({ from: at, bucketSeconds: 3600, complete: true, buckets }),
+      ),
+    );
+    open(`/deliveries?webhook=${id(7)}`);
+    expect(await screen.findByText("95th percentile")).toBeVisible();
+    expect(screen.getByText("Median")).toBeVisible();
   });
 
   test("show each attempt's request and answer, without secrets, and who sent it again", async () => {

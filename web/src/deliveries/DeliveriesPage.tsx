@@ -233,7 +233,7 @@ function List({ filter, openId, narrow }: ListProps) {
           <span>Attempts</span>
           <span>Response</span>
           <span>Latency</span>
-          <span>Settled or next attempt</span>
+          <span>Completed or next attempt</span>
           <span className={styles.ago}>Created</span>
         </div>
       )}

@@ -259,7 +259,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
           `alive, ${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
         ) : (
           <span className={table.bad}>
-            Dead: no heartbeat for {span(lastBeatAgeSeconds)}. Other replicas take over its work
+            Dead: no heartbeat for {span(lastBeatAgeSeconds)}. Other replicas take over its work.
           </span>
         )}
       </td>

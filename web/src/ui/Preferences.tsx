@@ -54,7 +54,9 @@ function Announcements() {
   const [refusal, setRefusal] = useState("");
   const enable = async () => {
     if ((await Notification.requestPermission()) !== "granted") {
-      return setRefusal("This browser does not let Tocsin notify. You can change that in its settings for this site.");
+      return setRefusal(
+        "This browser blocks notifications from Tocsin. You can change that in its settings for this site.",
+      );
     }
     if (!notify("You will be notified of new alerts.")) return setRefusal(unsupported);
     setRefusal("");
@@ -64,8 +66,8 @@ function Announcements() {
     <>
       <Checkbox
         size="xs"
-        label="Notify of new alerts"
-        description={can ? refusal || "From the browser, while a page of Tocsin is open." : unsupported}
+        label="Notify me about new alerts"
+        description={can ? refusal || "Works while Tocsin is open in a tab." : unsupported}
         disabled={!can}
         checked={notified}
         onChange={(event) => {

@@ -60,7 +60,7 @@ export function Flow({ webhookId }: { webhookId: string }) {
           height={120}
           series={[
             { name: "Median", values: buckets.map(({ medianMs }) => medianMs ?? null), hue: "--accent" },
-            { name: "95 %", values: buckets.map(({ p95Ms }) => p95Ms ?? null), hue: "--warning" },
+            { name: "95th percentile", values: buckets.map(({ p95Ms }) => p95Ms ?? null), hue: "--warning" },
           ]}
           least={10}
           say={took}
