@@ -217,7 +217,7 @@ function Body({ notification }: { notification: Notification }) {
           <Field name="Next attempt">once the earlier messages of the alert are delivered or have failed</Field>
         )}
         {notification.settledAt && (
-          <Field name="Settled">
+          <Field name="Completed">
             <ExactTime at={notification.settledAt} />
           </Field>
         )}

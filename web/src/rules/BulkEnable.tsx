@@ -77,7 +77,7 @@ export function BulkEnable({ rules, onPage, onDone }: Props) {
           onClose={() => setAsking(false)}
         >
           {unseen > 0 && `${number(unseen)} of them ${unseen === 1 ? "is" : "are"} not shown on this page. `}
-          Disabled rules raise no alerts, also not later about what happened meanwhile. Open alerts stay.
+          A disabled rule raises no alerts, and none later about what happened meanwhile. Open alerts stay.
         </ConfirmDialog>
       )}
     </>
