@@ -282,6 +282,9 @@ func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehe
 			case alerts.Remind:
 				o.NotifiedAt = request.Now
 			case alerts.Clear, alerts.Drop:
+				if c.Step == alerts.Clear && rule.NotifyOnResolve {
+					did.notifications += int64(len(rule.WebhookIDs)) // the store notifies those that were notified of the alert
+				}
 				delete(open, group)
 				continue
 			case alerts.Stay, alerts.Release:

@@ -659,7 +659,7 @@ func TestStepsOfGroups(t *testing.T) {
 	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
 	got := steps(t, s, rule, openAlert("open", alerts.Firing), openAlert("held", alerts.Resolved),
 		openAlert("below", alerts.Acknowledged), openAlert("gone", alerts.Firing), openAlert("released", alerts.Resolved))
-	want := []string{"clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0", "raise new 7 FIRED", "raise hex:00 5 FIRED"}
+	want := []string{"clear below 4", "clear gone 0", "release released 0", "raise new 7 FIRED", "raise hex:00 5 FIRED"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -76,7 +76,7 @@ export function BulkEnable({ rules, onPage, onDone }: Props) {
           }}
           onClose={() => setAsking(false)}
         >
-          {unseen > 0 && `${number(unseen)} of them ${unseen === 1 ? "is" : "are"} not shown on this page. `}
+          {unseen > 0 && `Not shown on this page: ${number(unseen)} of them. `}
           A disabled rule raises no alerts, and none later about what happened meanwhile. Open alerts stay.
         </ConfirmDialog>
       )}
