@@ -26,6 +26,8 @@ type claiming struct {
 	deliveries []notify.Delivery
 	// bodyAt holds the instants that the bodies contain.
 	bodyAt map[uuid.UUID]time.Time
+	// needless are the messages that are of no use to their receivers any more.
+	needless map[uuid.UUID]bool
 	// granted are the webhooks whose messages are taken under a grant.
 	granted []uuid.UUID
 	// took reports that rows were taken; ended reports that some of them ended without an attempt.
@@ -218,18 +220,25 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	return c.discard(ctx, q, expired, "Not sent: it was too late to be useful, because the event is older than the webhook wants, or because the next reminder is due")
 }
 
-// discardNeedless ends escalations of alerts that were acknowledged or resolved so long ago that it
-// cannot be undone any more.
+// discardNeedless ends messages that are of no use any more, unless a person sends them again:
+// escalations of alerts that were acknowledged or resolved so long ago that it cannot be undone, and
+// events of alerts of which the webhook has not heard. The messages from which it would have heard
+// of them may have been given up after the event was written.
 func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
-	var needless []uuid.UUID
+	var escalations, events []uuid.UUID
 	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
-		if escalatesStill(&d) {
-			return false
+		needless := c.needless[d.NotificationID] && d.Generation == 0
+		if needless && d.Reason.IsEvent() {
+			events = append(events, d.NotificationID)
+		} else if needless {
+			escalations = append(escalations, d.NotificationID)
 		}
-		needless = append(needless, d.NotificationID)
-		return true
+		return needless
 	})
-	return c.discard(ctx, q, needless, "Not sent: the alert has been acknowledged or resolved")
+	if err := c.discard(ctx, q, escalations, "Not sent: the alert has been acknowledged or resolved"); err != nil {
+		return err
+	}
+	return c.discard(ctx, q, events, "Not sent: no message has told the webhook that the alert fires")
 }
 
 func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {
@@ -296,13 +305,17 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 			rendered.NotificationIds, rendered.WrittenAt = append(rendered.NotificationIds, claimed.NotificationID), append(rendered.WrittenAt, claimed.BodyAt)
 		}
 	}
-	rows, err := q.ClaimRead(ctx, ids)
+	rows, err := q.ClaimRead(ctx, pgq.ClaimReadParams{UndoWithin: undoWithin, NotificationIds: ids})
 	if err != nil {
 		return nil, fmt.Errorf("read claimed messages: %w", err)
 	}
 	messages := make(map[uuid.UUID]*about, len(rows))
+	c.needless = map[uuid.UUID]bool{}
 	var undelivered []uuid.UUID
 	for i := range rows {
+		if rows[i].Needless {
+			c.needless[rows[i].NotificationID] = true
+		}
 		if messages[rows[i].NotificationID] = (&about{ClaimReadRow: &rows[i]}); rows[i].Reason == string(notify.ReasonUndelivered) {
 			undelivered = append(undelivered, rows[i].NotificationID)
 		}

@@ -31,6 +31,7 @@ func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.Outbox
 	if len(room) == 0 {
 		return nil
 	}
+	p.UndoWithin = undoWithin
 	waiting, err := s.alone().DigestWaiting(ctx, p)
 	if err != nil {
 		return fmt.Errorf("look for storms: %w", err)
@@ -53,7 +54,7 @@ func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.Outbox
 func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow) (int, error) {
 	size, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
 		DigestID: uuid.Must(uuid.NewV7()), WebhookID: due.WebhookID, FirstAt: due.FirstAt,
-		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1),
+		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1), UndoWithin: undoWithin,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("webhook %s: gather digest: %w", due.WebhookID, err)

@@ -305,24 +305,6 @@ func escalating(ctx context.Context, q *pgq.Queries, steps []escalated) ([]follo
 	return slices.DeleteFunc(list, func(f following) bool { return !there[f.webhook] }), nil
 }
 
-// escalatesStill reports whether a claimed message is still to be sent. A message of an escalation
-// is not sent if its alert was acknowledged or resolved so long ago that it cannot be undone,
-// unless a person sends the message again.
-func escalatesStill(d *notify.Delivery) bool {
-	if d.Reason != notify.ReasonEscalated || d.Generation > 0 {
-		return true
-	}
-	var since *time.Time
-	switch d.Alert.State {
-	case alerts.Acknowledged:
-		since = d.Alert.AcknowledgedAt
-	case alerts.Resolved:
-		since = d.Alert.ResolvedAt
-	case alerts.Pending, alerts.Firing:
-	}
-	return since == nil || d.At.Sub(*since) <= undoWithin
-}
-
 // emptyOf returns the steps that notify nobody.
 func emptyOf(steps []escalated, list []following) (empty []EmptyStep) {
 	notified := setOf(alertsOf(list))

@@ -8,6 +8,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/notify"
+	"tocsin/rules"
 )
 
 // escalatingRouting escalates to the webhook after 5 minutes, to operators after 15 and to both after 60.
@@ -27,6 +28,20 @@ func (l *law) escalating() uuid.UUID {
 	b.Instances[0].Routing = l.escalatingRouting()
 	l.equal("raised", len(l.commit(b).Inserted), 1)
 	return b.Instances[0].ID
+}
+
+// sendAll sends what waits for a webhook, and returns it.
+func (l *law) sendAll(webhook uuid.UUID) (sent []notify.Delivery) {
+	l.Helper()
+	defer func(was uuid.UUID) { l.webhook = was }(l.webhook)
+	l.webhook = webhook
+	for range 5 { // what ends without an attempt takes a place in a claim
+		for _, d := range l.claim("a", 20) {
+			l.settle("a", d, delivered())
+			sent = append(sent, d)
+		}
+	}
+	return sent
 }
 
 // escalate takes what is due after some time, and holds how many messages there are.
@@ -194,6 +209,52 @@ func escalationDiscarded(l *law) {
 	l.is(message, notify.Discarded, "RETRY", "NOT_MADE")
 	l.must(l.Retry(message))
 	l.equal("sent by a person", l.one("a").NotificationID, message)
+}
+
+// escalationUnheard has an alert be resolved whose escalation is still to be sent to operators, who were not
+// notified when it fired. When the escalation is not sent any more, its end is not sent either.
+func escalationUnheard(l *law) {
+	l.resolves(rules.Resolution{AfterSeconds: 60})
+	ends := func(id, webhook uuid.UUID) uuid.UUID { return notify.ID(id, webhook, notify.ReasonResolved, 0) }
+	heard := l.escalating()
+	l.escalate("the first step", 6*time.Minute, 1, 0)
+	l.escalate("the second step", 10*time.Minute, 0, 1)
+	l.sendAll(l.operators)
+	unheard := l.escalating()
+	l.escalate("the first step of the other", 6*time.Minute, 1, 0)
+	l.escalate("the second step of the other", 10*time.Minute, 0, 1)
+	l.equal("resolved", l.aged(l.take(), 10), 2)
+	l.is(ends(unheard, l.operators), notify.Pending)
+	l.Advance(11 * time.Minute)
+	l.sendAll(l.webhook)
+	l.sendAll(l.operators)
+	l.is(ends(heard, l.operators), notify.Delivered, "DELIVERED")
+	l.is(ends(unheard, l.webhook), notify.Delivered, "DELIVERED")
+	l.is(notify.ID(unheard, l.operators, notify.ReasonEscalated, 15), notify.Discarded, "NOT_MADE")
+	l.is(ends(unheard, l.operators), notify.Discarded, "NOT_MADE")
+	l.must(l.Retry(ends(unheard, l.operators)))
+	l.equal("sent by a person", len(l.sendAll(l.operators)), 1)
+}
+
+// escalationGathered has more escalations wait than a digest begins at, all of which nobody needs any more.
+func escalationGathered(l *law) {
+	var err error
+	l.operators, err = l.CreateWebhook(notify.Webhook{
+		Name: "digest", Kind: notify.KindGeneric, URL: "https://example.com", Enabled: true, Timeout: time.Second, MaxConcurrent: 8, DigestAbove: 2,
+	})
+	l.must(err)
+	var needless []uuid.UUID
+	for range 4 {
+		needless = append(needless, l.escalating())
+	}
+	l.escalate("the first step", 6*time.Minute, 4, 0)
+	l.escalate("the second step", 10*time.Minute, 0, 4)
+	l.act(alerts.Acknowledge, needless...)
+	l.Advance(11 * time.Minute)
+	l.equal("sent", len(l.sendAll(l.operators)), 0)
+	for _, id := range needless {
+		l.is(notify.ID(id, l.operators, notify.ReasonEscalated, 15), notify.Discarded, "NOT_MADE")
+	}
 }
 
 func escalationSilenced(l *law) {

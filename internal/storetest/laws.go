@@ -395,6 +395,8 @@ func laws() map[string]func(l *law) {
 		"a replay starts no escalation":                                                                    escalationReplayed,
 		"an alert of a window rule escalates while it fires":                                               escalationWindow,
 		"an escalation that nobody needs any more is not sent":                                             escalationDiscarded,
+		"who has not heard of an alert does not hear of its end":                                           escalationUnheard,
+		"an escalation that nobody needs any more is in no digest":                                         escalationGathered,
 		"a silence suppresses escalations":                                                                 escalationSilenced,
 		"a snooze ends in one reminder":                                                                    snoozeEnds,
 		"a snooze that is no more ends in none":                                                            snoozeVoid,

@@ -194,41 +194,45 @@ with taken as (
     from outbox o
     where o.webhook_id = $1 and o.ready_at >= $2::timestamptz and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+      and not exists (select from notification n where n.notification_id = o.notification_id
+                      and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $3))
     order by o.ready_at, o.notification_id
-    limit $3::int
+    limit $4::int
     for update skip locked
 ), enough as (
-    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > $4::int
+    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > $5::int
 ), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
-    select $5::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
+    select $6::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
     from enough cross join webhook w
     where w.webhook_id = $1
 ), sized as (
-    insert into digest (notification_id, size) select $5::uuid, size from enough
+    insert into digest (notification_id, size) select $6::uuid, size from enough
 ), joined as (
     insert into digest_member (notification_id, digest_id)
-    select t.notification_id, $5::uuid from enough cross join taken t
+    select t.notification_id, $6::uuid from enough cross join taken t
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
 ), waiting as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
-    select $5::uuid, $1, ready_at, ready_at, true from enough
+    select $6::uuid, $1, ready_at, ready_at, true from enough
 )
 select coalesce((select size from enough), 0)::int as size
 `
 
 type DigestGatherParams struct {
-	WebhookID uuid.UUID
-	FirstAt   time.Time
-	Most      int32
-	Above     int32
-	DigestID  uuid.UUID
+	WebhookID  uuid.UUID
+	FirstAt    time.Time
+	UndoWithin time.Duration
+	Most       int32
+	Above      int32
+	DigestID   uuid.UUID
 }
 
 // Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,
-// unless there are no more of them than the webhook's bound. Messages that another replica holds at
+// unless there are no more of them than the webhook's bound. Messages that are of no use any more are
+// left to the claim. Messages that another replica holds at
 // the moment do not count, nor do those that became ready before the given instant. This is one
 // statement, so a row is either in the digest or still waits, never both. Returns the size; 0 if
 // nothing was gathered.
@@ -236,6 +240,7 @@ func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (int
 	row := q.db.QueryRow(ctx, digestGather,
 		arg.WebhookID,
 		arg.FirstAt,
+		arg.UndoWithin,
 		arg.Most,
 		arg.Above,
 		arg.DigestID,
@@ -434,12 +439,15 @@ select d.webhook_id::uuid as webhook_id,
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
              and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+             and not exists (select from notification n where n.notification_id = o.notification_id
+                             and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $1))
            offset d.above
        )::boolean as gather
-from (select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as first_at, unnest($3::int[]) as above) d
+from (select unnest($2::uuid[]) as webhook_id, unnest($3::timestamptz[]) as first_at, unnest($4::int[]) as above) d
 `
 
 type DigestWaitingParams struct {
+	UndoWithin time.Duration
 	WebhookIds []uuid.UUID
 	FirstAt    []time.Time
 	Above      []int32
@@ -454,7 +462,12 @@ type DigestWaitingRow struct {
 // Returns for webhooks how many digests are due, and whether more messages wait without an attempt
 // than their bounds allow.
 func (q *Queries) DigestWaiting(ctx context.Context, arg DigestWaitingParams) ([]DigestWaitingRow, error) {
-	rows, err := q.db.Query(ctx, digestWaiting, arg.WebhookIds, arg.FirstAt, arg.Above)
+	rows, err := q.db.Query(ctx, digestWaiting,
+		arg.UndoWithin,
+		arg.WebhookIds,
+		arg.FirstAt,
+		arg.Above,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -152,12 +152,13 @@ func (q *Queries) ClaimGranted(ctx context.Context, arg ClaimGrantedParams) erro
 }
 
 const claimRead = `-- name: ClaimRead :many
-select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about,
+select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span,
+       case when n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') then needless(n.notification_id, $1) else false end::boolean as needless, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, a.routing, a.resolution, a.held_until, r.name as rule_name, r.about as rule_about,
        coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference,
        coalesce((select t.ts from slack_thread t join webhook w on w.webhook_id = t.webhook_id
                  where t.webhook_id = n.webhook_id and t.issue = md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid
                    and w.slack_threads and t.channel = w.slack_channel and t.begun_at > now() - interval '1 day'), '')::text as thread
-from unnest($1::uuid[]) as c (id)
+from unnest($2::uuid[]) as c (id)
 cross join lateral (
     select n.reason, n.notification_id, n.webhook_id, n.actor, n.created_at, n.commit_span,
            coalesce(n.alert_id, (
@@ -170,12 +171,18 @@ cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity,
 cross join lateral (select r.name, r.about from rule r where r.rule_id = a.rule_id offset 0) r
 `
 
+type ClaimReadParams struct {
+	UndoWithin      time.Duration
+	NotificationIds []uuid.UUID
+}
+
 type ClaimReadRow struct {
 	NotificationID uuid.UUID
 	Reason         string
 	Actor          string
 	CreatedAt      time.Time
 	CommitSpan     []byte
+	Needless       bool
 	Alert          Alert
 	RuleName       string
 	RuleAbout      []byte
@@ -185,8 +192,8 @@ type ClaimReadRow struct {
 
 // Returns what claimed messages are about. A digest comes with the alert of one of its members. The
 // rows are looked up one by one, whatever the planner believes about the sizes of the tables.
-func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([]ClaimReadRow, error) {
-	rows, err := q.db.Query(ctx, claimRead, notificationIds)
+func (q *Queries) ClaimRead(ctx context.Context, arg ClaimReadParams) ([]ClaimReadRow, error) {
+	rows, err := q.db.Query(ctx, claimRead, arg.UndoWithin, arg.NotificationIds)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +207,7 @@ func (q *Queries) ClaimRead(ctx context.Context, notificationIds []uuid.UUID) ([
 			&i.Actor,
 			&i.CreatedAt,
 			&i.CommitSpan,
+			&i.Needless,
 			&i.Alert.AlertID,
 			&i.Alert.TenantID,
 			&i.Alert.RuleID,

@@ -8,13 +8,16 @@ select d.webhook_id::uuid as webhook_id,
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
              and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+             and not exists (select from notification n where n.notification_id = o.notification_id
+                             and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, @undo_within))
            offset d.above
        )::boolean as gather
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d;
 
 -- name: DigestGather :one
 -- Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,
--- unless there are no more of them than the webhook's bound. Messages that another replica holds at
+-- unless there are no more of them than the webhook's bound. Messages that are of no use any more are
+-- left to the claim. Messages that another replica holds at
 -- the moment do not count, nor do those that became ready before the given instant. This is one
 -- statement, so a row is either in the digest or still waits, never both. Returns the size; 0 if
 -- nothing was gathered.
@@ -23,6 +26,8 @@ with taken as (
     from outbox o
     where o.webhook_id = @webhook_id and o.ready_at >= @first_at::timestamptz and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
+      and not exists (select from notification n where n.notification_id = o.notification_id
+                      and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, @undo_within))
     order by o.ready_at, o.notification_id
     limit @most::int
     for update skip locked

@@ -104,7 +104,8 @@ where s.webhook_id = c.webhook_id;
 -- name: ClaimRead :many
 -- Returns what claimed messages are about. A digest comes with the alert of one of its members. The
 -- rows are looked up one by one, whatever the planner believes about the sizes of the tables.
-select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span, sqlc.embed(a), r.name as rule_name, r.about as rule_about,
+select n.notification_id, n.reason, n.actor, n.created_at, n.commit_span,
+       case when n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') then needless(n.notification_id, @undo_within) else false end::boolean as needless, sqlc.embed(a), r.name as rule_name, r.about as rule_about,
        coalesce((select f.reference from receiver_reference f where f.alert_id = n.alert and f.webhook_id = n.webhook_id), '')::text as reference,
        coalesce((select t.ts from slack_thread t join webhook w on w.webhook_id = t.webhook_id
                  where t.webhook_id = n.webhook_id and t.issue = md5(concat_ws(E'\x1f', a.application, a.route, a.signature))::uuid

@@ -132,7 +132,7 @@ const (
 	EditVoidsProof Guard = "edit-voids-proof"
 	MarkOfEvidence Guard = "mark-of-evidence"
 	// EndsHeard notifies no webhook of the end of an alert that has not heard of it, because of silences or of quiet
-	// hours.
+	// hours, or because the messages before it were given up while it waited.
 	EndsHeard Guard = "ends-heard"
 	// ProbeFirst lets one message go to a receiver that did not answer.
 	ProbeFirst Guard = "probe-first"

@@ -259,7 +259,7 @@ func (db *Postgres) heard(alert, webhook uuid.UUID) (heard bool, by uuid.UUID) {
 	all := true
 	for _, n := range db.NotificationsOf(alert) {
 		s, ended := db.settlements.get(n.ID)
-		if n.WebhookID != webhook || n.About != uuid.Nil || s.Status == discarded && s.Attempt.Verdict == notify.VerdictNotMade && s.Attempt.Number == 1 {
+		if n.WebhookID != webhook || n.About != uuid.Nil || givenUp(&s) {
 			continue
 		}
 		heard, by, all = true, s.Silence, all && ended && s.Silence != uuid.Nil
@@ -270,15 +270,38 @@ func (db *Postgres) heard(alert, webhook uuid.UUID) (heard bool, by uuid.UUID) {
 	return heard, by
 }
 
-// escalatesStill reports whether a claimed message is to be sent: not one of an escalation whose alert
-// was looked after for longer than that can be undone, unless a person sends it again.
-func (db *Postgres) escalatesStill(n *Notification, o *OutboxRow, now time.Time) bool {
-	if n.Reason != notify.ReasonEscalated || o.Generation > 0 || !db.has(EscalationDiscarded) {
-		return true
+// needless reports whether a waiting message is of no use any more, unless a person sends it again: one of an
+// escalation whose alert was looked after for longer than that can be undone, and the end of an alert of which no
+// message tells the webhook that it fires.
+func (db *Postgres) needless(n *Notification, o *OutboxRow, now time.Time) bool {
+	switch {
+	case o.Generation > 0:
+		return false
+	case n.Reason == notify.ReasonEscalated && db.has(EscalationDiscarded):
+		a := db.alerts.rows[n.AlertID]
+		since, is := a.LookedAfter()
+		return is && now.Sub(since) > undoWithin
+	case n.Reason == notify.ReasonResolved && db.has(EndsHeard):
+		return !db.told(n.AlertID, n.WebhookID)
 	}
-	a := db.alerts.rows[n.AlertID]
-	since, is := a.LookedAfter()
-	return !is || now.Sub(since) <= undoWithin
+	return false
+}
+
+// told reports whether a message tells a webhook, or will, that an alert fires: one that was neither suppressed nor given
+// up before the first attempt.
+func (db *Postgres) told(alert, webhook uuid.UUID) bool {
+	for _, n := range db.NotificationsOf(alert) {
+		s, _ := db.settlements.get(n.ID)
+		if n.WebhookID == webhook && n.About == uuid.Nil && !n.Reason.IsEvent() && s.Status != suppressed && !givenUp(&s) {
+			return true
+		}
+	}
+	return false
+}
+
+// givenUp reports whether a message was given up before the first attempt.
+func givenUp(s *Settlement) bool {
+	return s.Status == discarded && s.Attempt.Verdict == notify.VerdictNotMade && s.Attempt.Number == 1
 }
 
 // LookedAfter returns since when somebody looks after the alert, or it is resolved.

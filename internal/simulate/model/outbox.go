@@ -167,7 +167,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			claimed.Next = time.Millisecond
 			continue
 		}
-		if n := db.notifications.rows[o.ID]; !db.escalatesStill(&n, &o, now) {
+		if n := db.notifications.rows[o.ID]; db.needless(&n, &o, now) {
 			o.ClaimedBy, o.Token = request.Replica, db.newToken()
 			o.Attempts++
 			db.notMade(&o, discarded, now)
@@ -304,6 +304,9 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 		case o.Digest:
 			digests++
 		case o.Attempts == o.BegunFrom && !o.Alone:
+			if n := db.notifications.rows[o.ID]; db.needless(&n, &o, now) {
+				continue
+			}
 			waiting = append(waiting, o)
 		}
 	}
