@@ -52,7 +52,7 @@ func (s *server) UpdateRoutingPolicy(ctx context.Context, req UpdateRoutingPolic
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkPolicy(ctx, req.Body); err != nil {
+	if err := s.checkPolicy(ctx, req.Body, planned{}); err != nil {
 		return nil, err
 	}
 	r, err := s.Routing.Replace(ctx, tenantOf(ctx), identityOf(ctx).Actor, version, *req.Body)
@@ -62,8 +62,14 @@ func (s *server) UpdateRoutingPolicy(ctx context.Context, req UpdateRoutingPolic
 	return UpdateRoutingPolicy200JSONResponse{Body: policyAnswer(&r), Headers: UpdateRoutingPolicy200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
+// planned is what a policy may name although it is not stored: webhooks by id, and teams with a webhook.
+type planned struct {
+	webhooks map[uuid.UUID]string
+	teams    []string
+}
+
 // checkPolicy returns what is wrong with a policy.
-func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
+func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, also planned) error {
 	var wrong []fault.Field
 	if err := p.Check(s.validator); err != nil {
 		if fault.KindOf(err) != fault.Invalid {
@@ -78,7 +84,7 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 		}
 		exist := func(list []uuid.UUID, path string) {
 			for i, id := range list {
-				if _, exists := hooks.names[id]; !exists {
+				if hooks.names[id] == "" && also.webhooks[id] == "" {
 					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "This webhook does not exist"})
 				}
 			}
@@ -99,6 +105,7 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy) error {
 			for i, name := range step.Teams {
 				at := fmt.Sprintf("%s.teams[%d]", field, i)
 				switch {
+				case slices.Contains(also.teams, name):
 				case !slices.Contains(names, name):
 					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "This team does not exist"})
 				case len(known.List.WebhookIDs([]string{name})) == 0:

@@ -2672,6 +2672,20 @@ type RoutingTestExchange struct {
 // RoutingTestExchangeStatus defines model for RoutingTestExchange.Status.
 type RoutingTestExchangeStatus string
 
+// RoutingTestPlanned What `policy` may name although it is not stored yet, because the same change creates it.
+type RoutingTestPlanned struct {
+	// Teams Teams that will have a webhook.
+	Teams    *[]string                    `json:"teams,omitempty"`
+	Webhooks *[]RoutingTestPlannedWebhook `json:"webhooks,omitempty"`
+}
+
+// RoutingTestPlannedWebhook defines model for RoutingTestPlannedWebhook.
+type RoutingTestPlannedWebhook struct {
+	// ID Any id that no webhook has.
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+}
+
 // RoutingTestRequest What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
 // the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
 type RoutingTestRequest struct {
@@ -2680,6 +2694,9 @@ type RoutingTestRequest struct {
 	// Exchange A hypothetical exchange. Absent fields are empty; an absent status is `FAILED`.
 	Exchange *RoutingTestExchange `json:"exchange,omitempty"`
 	Labels   map[string]string    `json:"labels,omitempty"`
+
+	// Planned What `policy` may name although it is not stored yet, because the same change creates it.
+	Planned *RoutingTestPlanned `json:"planned,omitempty"`
 
 	// Policy The policy to test; absent means the stored one.
 	Policy *RoutingPolicyDefinition `json:"policy,omitempty"`

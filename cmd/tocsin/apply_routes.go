@@ -65,11 +65,20 @@ func webhookIDs(ctx context.Context, server *api.ClientWithResponses) (names, er
 	return known, err
 }
 
+// policyNames returns the names that a routing policy may contain.
+func policyNames(ctx context.Context, server *api.ClientWithResponses) (rules, webhooks names, err error) {
+	if rules, err = ruleNames(ctx, server); err != nil {
+		return rules, webhooks, err
+	}
+	webhooks, err = webhookIDs(ctx, server)
+	return rules, webhooks, err
+}
+
 // idsOf returns the ids for some names.
 func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(list))
 	for i, name := range list {
-		id, there := n.ids[name]
+		id, there := n.id(name)
 		if !there {
 			return nil, fmt.Errorf("there is no %s named %q", kind, name)
 		}
@@ -115,16 +124,8 @@ func routeEntries(p *api.RoutingPolicy, rules, webhooks names) []routeEntry {
 }
 
 // policyDefinition returns a policy in the form of the API.
-func policyDefinition(ctx context.Context, server *api.ClientWithResponses, list []routeEntry) (api.RoutingPolicyDefinition, error) {
+func policyDefinition(list []routeEntry, rules, webhooks names) (api.RoutingPolicyDefinition, error) {
 	d := api.RoutingPolicyDefinition{Routes: &[]api.RoutingRoute{}}
-	rules, err := ruleNames(ctx, server)
-	if err != nil {
-		return d, err
-	}
-	webhooks, err := webhookIDs(ctx, server)
-	if err != nil {
-		return d, err
-	}
 	for i := range list {
 		e := &list[i]
 		ids, err := webhooks.idsOf("webhook", e.Webhooks)
@@ -202,11 +203,7 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 	if err != nil {
 		return s, false, err
 	}
-	rules, err := ruleNames(ctx, a.server)
-	if err != nil {
-		return s, false, err
-	}
-	webhooks, err := webhookIDs(ctx, a.server)
+	rules, webhooks, err := policyNames(ctx, a.server)
 	if err != nil {
 		return s, false, err
 	}
@@ -216,7 +213,7 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 	}
 	for i := range want {
 		for j, name := range want[i].Match.Rules {
-			if _, there := rules.ids[name]; !there {
+			if _, there := rules.id(name); !there {
 				if !a.makesRule(name) {
 					return s, false, a.misplaced(fmt.Sprintf("routes[%d].match.rules[%d]", i, j), "There is no rule with this name")
 				}
@@ -243,7 +240,11 @@ func (a *applying) routes(ctx context.Context) (s step, afterRules bool, err err
 	if s.action == updated {
 		s.run = func(ctx context.Context) error {
 			// A new rule or webhook has no id before the plan is run.
-			d, err := policyDefinition(ctx, a.server, want)
+			rules, webhooks, err := policyNames(ctx, a.server)
+			if err != nil {
+				return err
+			}
+			d, err := policyDefinition(want, rules, webhooks)
 			if err != nil {
 				return err
 			}
@@ -259,11 +260,7 @@ func exportedRoutes(ctx context.Context, server *api.ClientWithResponses) ([]any
 	if err != nil {
 		return nil, err
 	}
-	rules, err := ruleNames(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	webhooks, err := webhookIDs(ctx, server)
+	rules, webhooks, err := policyNames(ctx, server)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,17 @@ type names struct {
 	names map[uuid.UUID]string
 }
 
+func (n *names) has(name string) bool { _, there := n.ids[name]; return there }
+
+// id returns the id for a name. The id of something that was deleted stands for itself: exported files name it so.
+func (n *names) id(name string) (uuid.UUID, bool) {
+	if id, there := n.ids[name]; there {
+		return id, true
+	}
+	id, err := uuid.Parse(name)
+	return id, err == nil
+}
+
 // ruleNames returns the names of the server's rules.
 func ruleNames(ctx context.Context, server *api.ClientWithResponses) (names, error) {
 	list, err := listed(ctx, func(ctx context.Context, cursor *string) ([]api.Rule, *string, error) {
@@ -86,7 +97,7 @@ func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
 	if len(m.Rules) > 0 {
 		ids := make([]uuid.UUID, len(m.Rules))
 		for i, name := range m.Rules {
-			id, there := known.ids[name]
+			id, there := known.id(name)
 			if !there {
 				return d, fmt.Errorf("there is no rule named %q", name)
 			}
@@ -129,7 +140,7 @@ func (a *applying) silences(ctx context.Context) error {
 			return a.misplaced(place+"name", "Another silence has the same name")
 		}
 		for j, name := range want.Match.Rules {
-			if _, there := known.ids[name]; !there && !a.makesRule(name) {
+			if _, there := known.id(name); !there && !a.makesRule(name) {
 				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "There is no rule with this name")
 			}
 		}
@@ -159,7 +170,7 @@ func (a *applying) makesRule(name string) bool {
 // silence plans the change of one silence. is is nil if there is none that is not over.
 func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, known names) step {
 	s := step{kind: "silence", name: want.Name, action: unchanged}
-	if is == nil && want.Recurrence == nil && want.EndsAt != nil && !want.EndsAt.After(a.now) {
+	if is == nil && want.EndsAt != nil && !want.EndsAt.After(a.now) {
 		return s // it is over, and cannot be changed any more
 	}
 	// A new rule has no id before the plan is run.

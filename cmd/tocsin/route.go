@@ -62,6 +62,11 @@ func (r *routeTest) Run(ctx context.Context, out io.Writer) error {
 		if webhooks, err = webhookIDs(ctx, server); err != nil {
 			return err
 		}
+		if body.Planned != nil {
+			for _, w := range *body.Planned.Webhooks {
+				webhooks.names[w.ID] = w.Name
+			}
+		}
 	}
 	if err := printRouting(out, answer.JSON200, &webhooks); err != nil {
 		return err
@@ -148,27 +153,57 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 	return errors.Join(append(errs, table.Flush())...)
 }
 
+// planned returns the policy in the files, with the webhooks and teams that the files make and the policy may name.
+func (r *routeTest) planned(ctx context.Context, server *api.ClientWithResponses) (*api.RoutingPolicyDefinition, *api.RoutingTestPlanned, error) {
+	a := &applying{filesFlags: &filesFlags{File: r.File}, server: server}
+	var err error
+	if a.document, err = a.read(os.Stdin); err != nil {
+		return nil, nil, err
+	}
+	if a.document.Sections[rulefile.Routes] == nil {
+		return nil, nil, errors.New("the files have no routes")
+	}
+	list, err := a.readRoutes()
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, webhooks, err := policyNames(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := api.RoutingTestPlanned{Webhooks: &[]api.RoutingTestPlannedWebhook{}, Teams: &[]string{}}
+	for _, w := range a.document.Sections[rulefile.Webhooks] {
+		if name := rulefile.Name(w); name != "" && !webhooks.has(name) {
+			webhooks.ids[name] = uuid.New()
+			*p.Webhooks = append(*p.Webhooks, api.RoutingTestPlannedWebhook{ID: webhooks.ids[name], Name: name})
+		}
+	}
+	for _, rule := range a.document.Sections[rulefile.Rules] {
+		if name := rulefile.Name(rule); name != "" && !rules.has(name) {
+			rules.ids[name] = uuid.New()
+		}
+	}
+	teams, err := a.readTeams()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range teams {
+		if len(teams[i].Webhooks) > 0 {
+			*p.Teams = append(*p.Teams, teams[i].Name)
+		}
+	}
+	d, err := policyDefinition(list, rules, webhooks)
+	return &d, &p, err
+}
+
 // request returns the request for the flags.
 func (r *routeTest) request(ctx context.Context, server *api.ClientWithResponses) (*api.RoutingTestRequest, error) {
 	b := &api.RoutingTestRequest{}
+	var err error
 	if len(r.File) > 0 {
-		a := &applying{filesFlags: &filesFlags{File: r.File}, server: server}
-		var err error
-		if a.document, err = a.read(os.Stdin); err != nil {
+		if b.Policy, b.Planned, err = r.planned(ctx, server); err != nil {
 			return nil, err
 		}
-		if a.document.Sections[rulefile.Routes] == nil {
-			return nil, errors.New("the files have no routes")
-		}
-		list, err := a.readRoutes()
-		if err != nil {
-			return nil, err
-		}
-		d, err := policyDefinition(ctx, server, list)
-		if err != nil {
-			return nil, err
-		}
-		b.Policy = &d
 	}
 	if r.Alert != "" {
 		id, err := uuid.Parse(r.Alert)
@@ -185,7 +220,7 @@ func (r *routeTest) request(ctx context.Context, server *api.ClientWithResponses
 		}
 		id, there := known.ids[r.Rule]
 		if !there {
-			return nil, fmt.Errorf("--rule: there is no rule named %q; tocsin export --kind rules shows the names", r.Rule)
+			return nil, fmt.Errorf("--rule: there is no rule named %q; tocsin export --kind rules shows the names, and a rule that only a file has is described by --severity and --label", r.Rule)
 		}
 		b.RuleID = &id
 	}

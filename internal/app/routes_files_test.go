@@ -37,6 +37,24 @@ rules:
     useRoutingPolicy: true
 `
 
+// testsPlanned tests a policy whose webhooks, rule and team are only in the files, as a pipeline does before it applies them.
+func (f *files) testsPlanned(path string) {
+	f.t.Helper()
+	f.write("more.yaml", strings.Replace(routesInFile, "    webhooks: [rest]\n", "    webhooks: [rest]\n    escalation: [{afterMinutes: 5, webhooks: [erp], teams: [night]}]\n", 1)+"teams: [{name: night, webhooks: [rest]}]\n")
+	test := func(code int, want, file string, args ...string) {
+		f.t.Helper()
+		if out, got := f.command(append([]string{"route", "test", "--url", f.base, "--token", f.token, "-f", file}, args...)...); got != code || !strings.Contains(out, want) {
+			f.t.Errorf("route test of what is planned: exit %d, want %d and %q: %s", got, code, want, out)
+		}
+	}
+	test(0, "→ rest\n", path, "--severity", "warning", "--expect", "rest")
+	test(0, "→ after 5 min without acknowledgement: erp, team night", filepath.Join(f.dir, "more.yaml"), "--severity", "warning", "--expect", "rest")
+	test(1, "only a file has", path, "--rule", "Orders failed")
+	f.write("more.yaml", strings.Replace(routesInFile, "webhooks: [rest]", "webhooks: [nobody]", 1))
+	test(1, `there is no webhook named "nobody"`, filepath.Join(f.dir, "more.yaml"), "--severity", "warning")
+	f.wantColumn("what a test stores", `select count(*)::text from webhook where name in ('erp', 'rest')`, "0")
+}
+
 // TestRoutesInFilesAndByCommand applies a routing policy, and tests it from the command line.
 func TestRoutesInFilesAndByCommand(t *testing.T) {
 	t.Parallel()
@@ -45,6 +63,7 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	path := f.write("routes.yaml", routesInFile)
 	stored := `select version || ' ' || (policy->'routes'->0->>'name') || ' ' || jsonb_array_length(policy->'routes') || ' ' || jsonb_array_length(policy->'defaultWebhookIds') from routing_policy`
 	f.does(1, []string{"+ webhook erp", "+ rule Orders failed", "~ routing policy", "routes: ", "would be 3 created, 1 updated, 0 deleted; 0 unchanged"}, "diff", "-f", path)
+	f.testsPlanned(path)
 	f.does(0, []string{"3 created, 1 updated"}, "apply", "-f", path)
 	f.wantColumn("policy", stored, "2 Orders 2 1")
 	f.wantColumn("rule", `select use_routing_policy::text from rule`, "true")

@@ -35,6 +35,10 @@ silences:
   - name: Long ago
     match: {severities: [INFO]}
     endsAt: "2020-01-01T00:00:00Z"
+  - name: Last season
+    match: {severities: [INFO]}
+    recurrence: {timeZone: Europe/Berlin, weekdays: [sun], from: "22:00", durationMinutes: 60}
+    endsAt: "2020-01-01T00:00:00Z"
 `
 
 // TestSilencesInFilesAndByCommand applies silences, and creates and ends one from the command line.
@@ -44,10 +48,10 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.token = f.admin.withToken("editor", access.Editor).token
 	path := f.write("silences.yaml", silencesInFile)
 	rows := `select name || ' v' || version || case when ended_at is null then '' else ' ended by ' || ended_by end from silence order by name`
-	f.does(1, []string{"+ rule Orders failed", "+ silence Nightly batch", "would be 2 created, 0 updated, 0 deleted; 1 unchanged"}, "diff", "-f", path)
+	f.does(1, []string{"+ rule Orders failed", "+ silence Nightly batch", "would be 2 created, 0 updated, 0 deleted; 2 unchanged"}, "diff", "-f", path)
 	f.does(0, []string{"2 created"}, "apply", "-f", path)
 	f.wantColumn("silences", rows, "Nightly batch v1")
-	f.does(0, []string{"0 created, 0 updated, 0 deleted; 3 unchanged, 0 not in the files"}, "apply", "-f", path)
+	f.does(0, []string{"0 created, 0 updated, 0 deleted; 4 unchanged, 0 not in the files"}, "apply", "-f", path)
 
 	out := filepath.Join(f.dir, "out.yaml")
 	f.does(0, nil, "export", "--kind", "silences", "-f", out)
@@ -76,6 +80,14 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.write("silences.yaml", strings.Replace(silencesInFile, "rules: [Orders failed]", "rules: [Nobody]", 1))
 	f.does(2, []string{"silences.yaml:", `silence "Nightly batch"`, "There is no rule with this name"}, "diff", "-f", path)
 
+	// A rule that was deleted is named by its id.
+	f.exec(`update rule set deleted_at = now()`)
+	f.does(0, nil, "export", "--kind", "silences", "-f", out)
+	f.does(0, []string{"1 unchanged, 0 not in the files"}, "diff", "-f", out)
+	f.exec(`update silence set reason = 'Other' where name = 'Nightly batch'`)
+	f.does(0, []string{"reason: Other → Vacuum", "1 updated"}, "apply", "-f", out)
+	f.exec(`update rule set deleted_at = null`)
+
 	silence := func(code int, parts []string, command string, args ...string) {
 		t.Helper()
 		out, got := f.command(append([]string{"silence", command, "--url", f.base, "--token", f.token}, args...)...)
@@ -102,7 +114,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 not in the files"}, "apply", "--prune", "-f", path)
 	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
 	silence(1, []string{"no active or future silence"}, "end", "Deployment")
-	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v3 ended by token again", "Weekend v2 ended by token again")
+	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v4 ended by token again", "Weekend v2 ended by token again")
 }
 
 // refusedSilences checks that what is wrong is named by its flag, with what to write instead.

@@ -3656,6 +3656,20 @@ export interface components {
             /** @enum {string} */
             status?: "COMPLETED" | "FAILED";
         };
+        /** @description What `policy` may name although it is not stored yet, because the same change creates it. */
+        RoutingTestPlanned: {
+            /** @description Teams that will have a webhook. */
+            teams?: string[];
+            webhooks?: components["schemas"]["RoutingTestPlannedWebhook"][];
+        };
+        RoutingTestPlannedWebhook: {
+            /**
+             * Format: uuid
+             * @description Any id that no webhook has.
+             */
+            id: string;
+            name: string;
+        };
         /**
          * @description What would be routed. Either an alert; or a rule, stored or written here, and an exchange (a window rule is about the group to which
          *     the exchange belongs); or only an exchange, with the severity and the labels that a rule would have.
@@ -3667,6 +3681,7 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            planned?: components["schemas"]["RoutingTestPlanned"];
             /** @description The policy to test; absent means the stored one. */
             policy?: components["schemas"]["RoutingPolicyDefinition"];
             rule?: components["schemas"]["RuleDefinition"];
