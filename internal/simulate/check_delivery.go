@@ -68,7 +68,12 @@ func (w *world) checkMessage(id uuid.UUID) {
 	}
 	if s := m.Settlement; known.settled == notify.Discarded && settled != known.settled && !known.discarded && !t.inFailover && t.quieted[id] == nil {
 		a, _ := w.db.Alert(m.AlertID)
-		if since, is := a.LookedAfter(); m.Reason != notify.ReasonEscalated || !is || s.SettledAt.Sub(since) < undoable {
+		since, looked := a.LookedAfter()
+		switch {
+		case m.Reason == notify.ReasonEscalated && looked && s.SettledAt.Sub(since) >= undoable:
+		case m.Reason == notify.ReasonResolved && !w.told(m.AlertID, m.WebhookID):
+			w.stats.Unheard++
+		default:
 			w.violate("P3", "message %s is given up by nobody", short(id))
 		}
 	}
@@ -81,16 +86,22 @@ func (w *world) checkSilenced(m *model.Message) {
 	by := m.SuppressedBy()
 	a, there := w.db.Alert(m.AlertID)
 	e := w.truth.byKey[exchangeKey{a.TenantID, a.Key}]
-	if m.Reason != notify.ReasonFired && m.Reason != notify.ReasonEscalated && m.Reason != notify.ReasonSnoozeEnded && m.Reason != notify.ReasonResolved || !there || e == nil {
+	if !announces(m.Reason) && m.Reason != notify.ReasonResolved || !there || e == nil && !a.Window {
 		if by != uuid.Nil {
 			w.violate("P3", "message %s is suppressed by silence %s, and is about no exchange", short(m.ID), short(by))
 		}
 		return
 	}
 	at := m.CreatedAt.UnixNano()
+	suppresses := func(s silenceTruth) bool {
+		if a.Window {
+			return s.suppressesCount(&a, &w.truth.rules[a.RuleID].present().def, at)
+		}
+		return s.suppresses(e, at) && a.Severity == silencedSeverity
+	}
 	want := false
 	for _, s := range w.truth.silences {
-		want = want || s.suppresses(e, at) && a.Severity == silencedSeverity
+		want = want || suppresses(s)
 	}
 	if _, last := w.hasHeard(m.AlertID, m.WebhookID, m.ID); m.Reason == notify.ReasonResolved && last != uuid.Nil && !want {
 		if by != last {
@@ -98,14 +109,35 @@ func (w *world) checkSilenced(m *model.Message) {
 		}
 		return
 	}
-	if s, known := w.truth.silences[by]; by != uuid.Nil && (!known || !s.suppresses(e, at) || a.Severity != silencedSeverity) {
-		w.violate("P3", "message %s about %s is suppressed by silence %s, which is not about it at %s", short(m.ID), e.id, short(by), w.instant(at))
+	if s, known := w.truth.silences[by]; by != uuid.Nil && (!known || !suppresses(s)) {
+		w.violate("P3", "message %s about alert %s is suppressed by silence %s, which is not about it at %s", short(m.ID), short(a.ID), short(by), w.instant(at))
 	} else if want && by == uuid.Nil {
-		w.violate("P3", "message %s about %s is written at %s to be sent, although it is silenced", short(m.ID), e.id, w.instant(at))
+		w.violate("P3", "message %s about alert %s is written at %s to be sent, although it is silenced", short(m.ID), short(a.ID), w.instant(at))
 	}
-	if by != uuid.Nil {
+	switch {
+	case by == uuid.Nil:
+	case a.Window:
+		w.stats.SuppressedCounts++
+		fallthrough
+	default:
 		w.stats.Suppressed++
 	}
+}
+
+// told reports whether a message to a webhook says that an alert fires, or will: one that was neither suppressed nor given up
+// before it was attempted.
+func (w *world) told(alert, webhook uuid.UUID) bool {
+	for _, n := range w.db.NotificationsOf(alert) {
+		if n.WebhookID != webhook || n.About != uuid.Nil || !announces(n.Reason) {
+			continue
+		}
+		m, _ := w.db.Message(n.ID)
+		s := m.Settlement
+		if s == nil || s.Status != notify.Suppressed && (s.Status != notify.Discarded || s.Attempt.Number != 1 || w.truth.messages[n.ID].discarded) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasHeard reports whether a webhook has heard of an alert, or will hear, by messages other than one: whether any of

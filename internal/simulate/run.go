@@ -48,8 +48,10 @@ type Stats struct {
 	Absences int
 	// Listed are suppressed messages that digests of silences list.
 	Listed int
-	// Suppressed are messages that silences suppressed.
-	Suppressed int
+	// Suppressed are messages that silences suppressed, SuppressedCounts those of them about alerts of window rules.
+	Suppressed, SuppressedCounts int
+	// Unheard are messages about ends that were not sent because the webhooks had not heard of the alerts after all.
+	Unheard int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
 	Routed, Replays int
 	// Escalating are alerts that wait for a step, Escalated and Void are steps that were taken and passed
@@ -71,6 +73,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Exchanges, s.Alerts, s.Swept = s.Exchanges+o.Exchanges, s.Alerts+o.Alerts, s.Swept+o.Swept
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
+	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
 	s.Measured, s.Absences = s.Measured+o.Measured, s.Absences+o.Absences
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
@@ -80,8 +83,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed and %d of them listed in digests, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.Listed, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.

@@ -1,12 +1,14 @@
 package simulate
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"tocsin/alerts/match"
 	"tocsin/alerts/silences"
+	"tocsin/internal/simulate/model"
 	"tocsin/rules"
 )
 
@@ -114,8 +116,33 @@ func (t *truth) silenced(id uuid.UUID) {
 
 // suppresses reports whether a silence is in force for an exchange at an instant.
 func (s *silenceTruth) suppresses(e *exchange, atNS int64) bool {
+	return s.tenant == e.tenant && matches(&s.def, e) && s.inForce(atNS)
+}
+
+// suppressesCount reports whether a silence is in force at an instant for the alert of a rule on a window: where all that
+// it can be about is in applications of the silence, by its group or by the scope of the rule.
+func (s *silenceTruth) suppressesCount(a *model.Alert, d *rules.Definition, atNS int64) bool {
+	if s.tenant != a.TenantID || a.Severity != silencedSeverity || !s.inForce(atNS) {
+		return false
+	}
+	if len(s.def.Scope.Applications) == 0 {
+		return true
+	}
+	names := d.Scope.Applications
+	if d.GroupBy == rules.GroupByApplication {
+		names = []string{a.Group}
+	}
+	for _, name := range names {
+		if strings.Contains(name, "*") || !matches(&s.def, &exchange{app: name, status: rules.Failed}) {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+func (s *silenceTruth) inForce(atNS int64) bool {
 	const minute, day = int64(time.Minute), 24 * 60 * int64(time.Minute)
-	if s.tenant != e.tenant || atNS < s.fromNS || atNS >= s.toNS || !matches(&s.def, e) {
+	if atNS < s.fromNS || atNS >= s.toNS {
 		return false
 	}
 	return s.lasts == 0 || (atNS%day+day-s.minute*minute)%day < s.lasts*minute

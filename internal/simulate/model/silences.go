@@ -10,36 +10,14 @@ import (
 	"tocsin/alerts/silences"
 )
 
-// silenced returns for alerts of PER_EXCHANGE rules the active silence that suppresses their
-// messages. Those of window rules are not silenced in the model; the tests on Postgres cover them.
+// silenced returns for what a commit raises about exchanges the active silence that suppresses its messages.
 func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uuid.UUID]uuid.UUID {
-	if !db.has(SilencesObeyed) || len(db.silences.rows) == 0 {
-		return nil
-	}
-	ofTenant := map[string][]*silences.Compiled{}
-	for _, id := range byID(&db.silences) {
-		s := db.silences.rows[id]
-		if !db.has(SilencesEnd) {
-			s.EndedAt = nil
-		}
-		if c, err := silences.Compile(&s.Silence); err == nil {
-			ofTenant[s.TenantID] = append(ofTenant[s.TenantID], c)
-			if !db.has(SilencesTenant) {
-				ofTenant[""] = append(ofTenant[""], c)
-			}
-		}
-	}
 	by := map[uuid.UUID]uuid.UUID{}
 	for i := range instances {
 		a := &instances[i]
-		tenant := a.TenantID
-		if !db.has(SilencesTenant) {
-			tenant = ""
-		}
-		r := db.rules.rows[a.RuleID]
-		subject := match.Subject{RuleID: a.RuleID, Severity: a.Severity, Labels: r.Labels, Exchange: &a.Exchange}
-		if c := silences.Suppressing(silences.InForce(ofTenant[tenant], now), &subject); c != nil {
-			by[a.ID] = c.ID
+		subject := match.Subject{RuleID: a.RuleID, Severity: a.Severity, Labels: db.rules.rows[a.RuleID].Labels, Exchange: &a.Exchange}
+		if silence, is := db.suppressing(a.TenantID, &subject, now); is {
+			by[a.ID] = silence
 		}
 	}
 	return by
@@ -47,12 +25,39 @@ func (db *Postgres) silenced(instances []alerts.Instance, now time.Time) map[uui
 
 // silencedAlert returns the active silence that suppresses messages about an alert.
 func (db *Postgres) silencedAlert(a *Alert, now time.Time) (by uuid.UUID, is bool) {
-	if a.Exchange == nil {
+	r := db.rules.rows[a.RuleID]
+	subject := match.Subject{RuleID: a.RuleID, Severity: a.Severity, Labels: r.Labels, Exchange: a.Exchange}
+	if a.Window {
+		subject.Count = &alerts.Count{Group: a.Group, GroupBy: r.GroupBy, GroupByAttribute: r.GroupByAttribute}
+		subject.Scope, subject.ErrorTypes = r.Scope, r.Filter.ErrorTypes
+	} else if a.Exchange == nil {
 		return uuid.Nil, false
 	}
-	of := []alerts.Instance{{ID: a.ID, RuleID: a.RuleID, TenantID: a.TenantID, Severity: a.Severity, Exchange: *a.Exchange}}
-	by, is = db.silenced(of, now)[a.ID]
-	return by, is
+	return db.suppressing(a.TenantID, &subject, now)
+}
+
+// suppressing returns the active silence of a tenant that suppresses messages about a subject.
+func (db *Postgres) suppressing(tenant string, subject *match.Subject, now time.Time) (by uuid.UUID, is bool) {
+	if !db.has(SilencesObeyed) {
+		return uuid.Nil, false
+	}
+	var inForce []*silences.Compiled
+	for _, id := range byID(&db.silences) {
+		s := db.silences.rows[id]
+		if s.TenantID != tenant && db.has(SilencesTenant) {
+			continue
+		}
+		if !db.has(SilencesEnd) {
+			s.EndedAt = nil
+		}
+		if c, err := silences.Compile(&s.Silence); err == nil {
+			inForce = append(inForce, c)
+		}
+	}
+	if c := silences.Suppressing(silences.InForce(inForce, now), subject); c != nil {
+		return c.ID, true
+	}
+	return uuid.Nil, false
 }
 
 // suppress settles a message that has just been written.

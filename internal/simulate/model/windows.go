@@ -121,7 +121,12 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			}, now); err != nil {
 				return err
 			}
-			if !db.quiet(notify.ID(n.AlertID, n.WebhookID, n.Reason, generation), now) {
+			id := notify.ID(n.AlertID, n.WebhookID, n.Reason, generation)
+			a := db.alerts.rows[n.AlertID]
+			if by, is := db.silencedAlert(&a, now); is {
+				db.suppress(id, by, now)
+				done.Suppressed++
+			} else if !db.quiet(id, now) {
 				done.Notifications[n.WebhookID]++
 			}
 		}
