@@ -44,9 +44,10 @@
 // In the plain form and that with services, one webhook has quiet hours, which a person edits. What is not critical and
 // written within them must not arrive before they end, and must arrive then.
 //
-// In the plain form, a person silences a rule for a while: what is written meanwhile must be suppressed and never arrive,
-// and nothing else may be. When the silence ends, each webhook must get one digest, of just what was suppressed for it. A routing policy decides whom the alerts of another rule notify: each webhook that a route leads
-// to must have one message, however many routes lead to it, and no other webhook may have one.
+// In the plain form, a routing policy decides whom the alerts of one rule notify: each webhook that a route leads to must have
+// one message, however many routes lead to it, and no other webhook may have one. One route leads to the webhook with quiet hours.
+// A person silences this rule and another one for a while: what is written meanwhile must be suppressed and never arrive,
+// and nothing else may be. When the silence ends, each webhook must get one digest, of just what was suppressed for it.
 //
 // In the plain form, one rule resolves its alerts by evidence and another one by age. What is resolved must have a reason,
 // and what has one must be resolved in the end; each webhook that was notified of an alert is notified of its end where the rule says

@@ -24,11 +24,12 @@ func (p *plan) toQuiet() {
 	p.bind([]string{quiet}, func(r *rule) bool { return r.counts() || slices.Contains(r.hooks, "b") })
 }
 
-// severity is that of a rule's alerts: of those that quiet hours may hold, a third is critical all the same.
+// severity is that of a rule's alerts: of those that quiet hours may hold, a third is critical all the same. What is routed
+// is not.
 func (r *rule) severity() string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(r.name))
-	if slices.Contains(r.hooks, quiet) && hash.Sum32()%3 > 0 {
+	if r.routed || slices.Contains(r.hooks, quiet) && hash.Sum32()%3 > 0 {
 		return "WARNING"
 	}
 	return "CRITICAL"
@@ -143,6 +144,10 @@ func (w *world) checkQuiet(report *Report, t *tables) {
 	if !w.options.Form.hasQuietHours() {
 		return
 	}
+	isRouted := map[string]bool{}
+	for _, l := range w.truth.lives {
+		isRouted[l.id] = l.rule.routed
+	}
 	alerts := map[string]*alert{}
 	for i := range t.alerts {
 		alerts[t.alerts[i].ID] = &t.alerts[i]
@@ -169,6 +174,9 @@ func (w *world) checkQuiet(report *Report, t *tables) {
 			report.find(notHeld, "%s of alert %s, written at %v, came at %v, before %v, when its quiet hours ended", n.Reason, a.ID, n.WrittenAt, first, time.Unix(0, held.ended.fromNS))
 		default:
 			report.Held++
+			if isRouted[n.RuleID] {
+				report.RoutedHeld++
+			}
 		}
 	}
 }

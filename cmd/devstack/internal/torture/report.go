@@ -68,6 +68,8 @@ type Report struct {
 	Held, Passed int
 	// Suppressed are messages that a silence suppressed, Listed those of them that its digests list, Routed alerts that a routing policy led to somebody or nobody.
 	Suppressed, Listed, Routed int
+	// RoutedSuppressed are messages of routed alerts that the silence suppressed, RoutedHeld those that quiet hours held.
+	RoutedSuppressed, RoutedHeld int
 	// Aged and Proven are alerts that age and evidence resolved, Escalated messages of steps, Replayed alerts of rules that
 	// a person replayed.
 	Aged, Proven, Escalated, Replayed int
@@ -117,7 +119,8 @@ func (r *Report) String() string {
 		fmt.Fprintf(&text, "; held by quiet hours %d, passed %d", r.Held, r.Passed)
 	}
 	if r.Suppressed+r.Routed > 0 {
-		fmt.Fprintf(&text, "; suppressed by a silence %d, listed in its digests %d, alerts routed %d", r.Suppressed, r.Listed, r.Routed)
+		fmt.Fprintf(&text, "; suppressed by a silence %d, listed in its digests %d, alerts routed %d, of their messages suppressed %d, held by quiet hours %d",
+			r.Suppressed, r.Listed, r.Routed, r.RoutedSuppressed, r.RoutedHeld)
 	}
 	if r.Aged+r.Proven > 0 {
 		fmt.Fprintf(&text, "; resolved by age %d, by evidence %d", r.Aged, r.Proven)

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// In the plain form a person makes a silence about the rule [ruleOrders] while exchanges come, and ends it. Then each
-// webhook gets one digest, which lists what was suppressed for it. A rule of its
-// own lets a routing policy decide whom its alerts notify.
+// In the plain form a rule of its own, [ruleRouted], lets a routing policy decide whom its alerts notify. One of its routes leads to the
+// webhook with quiet hours. A person makes a silence about this rule and [ruleOrders] while exchanges come, and ends it. Then each
+// webhook gets one digest, which lists what was suppressed for it.
 
 // hasPolicy says whether a person makes silences and a routing policy.
 func (f Form) hasPolicy() bool { return f == Plain }
@@ -47,7 +47,7 @@ func (o *operator) beginPolicy(ctx context.Context) error {
 		orders["escalation"] = steps
 	}
 	policy := map[string]any{"defaultWebhookIds": ids("b"), "routes": []any{
-		route("tests", map[string]any{"environments": []string{"test"}}, true, "a"),
+		route("tests", map[string]any{"environments": []string{"test"}}, true, "a", quiet),
 		orders,
 		route("staging", map[string]any{"environments": []string{"staging"}}, false),
 	}}
@@ -66,7 +66,7 @@ func (o *operator) beginPolicy(ctx context.Context) error {
 func routedTo(e *exchange) []string {
 	var hooks []string
 	if e.environment == "test" {
-		hooks = append(hooks, "a")
+		hooks = append(hooks, "a", quiet)
 	}
 	switch {
 	case like("order*", e.route):
@@ -90,7 +90,9 @@ func (o *operator) keepSilence(ctx context.Context) error {
 	const name = "orders are mended"
 	from := time.Now().UnixNano()
 	made, err := o.call(ctx, http.MethodPost, "/silences", "", map[string]any{
-		"name": name, "match": map[string]any{"rules": []string{o.w.truth.find(ruleOrders).id}},
+		"name": name, "match": map[string]any{
+			"rules": []string{o.w.truth.find(ruleOrders).id, o.w.truth.find(ruleRouted).id}, "scope": map[string]any{"notApplications": unsilenced()},
+		},
 		"endsAt": time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339), "digest": true,
 	})
 	if said, ok := errors.AsType[*answerError](err); ok && said.status < http.StatusInternalServerError {
@@ -103,7 +105,7 @@ func (o *operator) keepSilence(ctx context.Context) error {
 		return fmt.Errorf("make silence: %w", err)
 	}
 	o.noteSilence(func(h *hours) { h.began = span{from, time.Now().UnixNano()} })
-	o.w.tell("operator: silence of %q", ruleOrders)
+	o.w.tell("operator: silence of %q and %q", ruleOrders, ruleRouted)
 	if !at(0.7) {
 		return ctx.Err()
 	}
@@ -140,9 +142,16 @@ func (o *operator) noteSilence(note func(*hours)) {
 	note(&o.w.truth.silence)
 }
 
+// unsilenced are the applications that the silence is not about.
+func unsilenced() []string { return []string{"billing", "payments"} }
+
 // silenced says whether a message must have been suppressed, and whether it may have been.
-func (w *world) silenced(l *life, n *notification) (must, may bool) {
-	if s := w.truth.silence; l != nil && l.rule.name == ruleOrders && s.began != (span{}) {
+func (w *world) silenced(l *life, a *alert, n *notification) (must, may bool) {
+	if l == nil || a == nil || l.rule.name != ruleOrders && !l.rule.routed {
+		return false, false
+	}
+	e := w.truth.exchangeOf(a)
+	if s := w.truth.silence; e != nil && !slices.Contains(unsilenced(), e.application) && s.began != (span{}) {
 		written, stored := n.WrittenAt.UnixNano(), n.StoredAt.UnixNano()
 		return s.began.toNS < written && stored < s.ended.fromNS, s.began.fromNS < stored && written < s.ended.toNS
 	}
@@ -155,12 +164,16 @@ func (w *world) checkSilenced(report *Report, t *tables) {
 	for _, l := range w.truth.lives {
 		lives[l.id] = l
 	}
+	alerts := map[string]*alert{}
+	for i := range t.alerts {
+		alerts[t.alerts[i].ID] = &t.alerts[i]
+	}
 	came := map[string]int{}
 	for _, r := range w.receiver.requests() {
 		came[r.webhookID]++
 	}
 	for _, n := range t.notifications {
-		must, may := w.silenced(lives[n.RuleID], &n)
+		must, may := w.silenced(lives[n.RuleID], alerts[n.AlertID], &n)
 		suppressed := n.Status == aSuppression
 		switch {
 		case suppressed && !may:
@@ -171,6 +184,9 @@ func (w *world) checkSilenced(report *Report, t *tables) {
 			report.find(notSuppressed, "%s to %s came %d times", n.Reason, n.Hook, came[n.ID])
 		case suppressed:
 			report.Suppressed++
+			if lives[n.RuleID].rule.routed {
+				report.RoutedSuppressed++
+			}
 		}
 	}
 }

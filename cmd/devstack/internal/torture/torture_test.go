@@ -119,6 +119,9 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Held < 20 || report.Passed == 0 {
 		t.Errorf("quiet hours held %d messages, and %d passed: too few to mean something", report.Held, report.Passed)
 	}
+	if report.RoutedSuppressed < 5 || report.RoutedHeld < 1 {
+		t.Errorf("of the messages of routed alerts, the silence suppressed %d and quiet hours held %d: too few to mean something", report.RoutedSuppressed, report.RoutedHeld)
+	}
 	if report.Suppressed < 20 || report.Listed < 20 || report.Routed < 20 {
 		t.Errorf("a silence suppressed %d messages, its digests listed %d, and %d alerts were routed: too few to mean something", report.Suppressed, report.Listed, report.Routed)
 	}
@@ -241,8 +244,8 @@ func (w *world) bites(t *testing.T) {
 				WHERE rule.name = 'all failures' AND s.status = 'DELIVERED' LIMIT 1)`, []finding{wronglySuppressed, wrongDigest},
 		},
 		"the policy led elsewhere": {
-			`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook WHERE name = 'quiet') WHERE notification_id = (
-				SELECT notification_id FROM notification JOIN rule USING (rule_id) WHERE rule.name = 'routed' AND reason = 'FIRED'
+			`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook WHERE name = 'operators') WHERE notification_id = (
+				SELECT notification_id FROM notification JOIN settlement s USING (notification_id) JOIN rule ON rule.rule_id = notification.rule_id WHERE rule.name = 'routed' AND reason = 'FIRED' AND s.status = 'DELIVERED'
 				AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id) LIMIT 1)`,
 			[]finding{notificationMissing, notificationStray, wrongMessage},
 		},
