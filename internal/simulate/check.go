@@ -43,7 +43,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	known := t.alerts[id]
 	if !there {
 		if known != nil && t.inFailover {
-			known.routed, known.stepOf, known.snooze, known.notifiedAt, known.ends, known.notified = nil, nil, nil, time.Time{}, nil, nil // where it comes back, it is routed again
+			known.routed, known.stepOf, known.snooze, known.notifiedAt, known.events, known.notified = nil, nil, nil, time.Time{}, nil, nil // where it comes back, it is routed again
 		}
 		if known != nil && known.exists {
 			known.exists = false
@@ -66,12 +66,14 @@ func (w *world) checkAlert(id uuid.UUID) {
 	}
 	if a.Window {
 		w.checkWindow(&a, known)
+		w.checkEvents(&a, known)
 		w.checkEscalation(&a, known)
 		w.checkSnooze(&a, known)
 		return
 	}
 	if a.Key == "" {
 		w.checkHealthNotified(&a)
+		w.checkEvents(&a, known)
 		return
 	}
 	if fresh {
@@ -81,6 +83,7 @@ func (w *world) checkAlert(id uuid.UUID) {
 	w.checkEscalation(&a, known)
 	w.checkSnooze(&a, known)
 	w.checkResolved(&a, known)
+	w.checkEvents(&a, known)
 	if string(a.State) != known.state {
 		w.violate("P4", "alert %s is %s, and what people did leaves it %s", short(id), a.State, known.state)
 	}

@@ -228,12 +228,12 @@ func (w *world) checkWindow(a *model.Alert, known *alertTruth) {
 }
 
 func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.Definition) {
-	switch {
-	case !known.cleared:
-		known.heard = nil
-	case known.heard == nil:
-		known.heard = w.heard(a.ID)
+	if ended := known.cleared && !w.truth.inFailover; ended && !known.endOwed && d.NotifyOnResolve {
+		w.oweEnd(a.ID)
+	} else if ended && !known.endOwed {
+		w.owe(a.ID, notify.ReasonResolved)
 	}
+	known.endOwed = known.cleared
 	got := map[place]int{}
 	for _, n := range w.db.NotificationsOf(a.ID) {
 		got[place{n.WebhookID, n.Reason}]++
@@ -243,14 +243,6 @@ func (w *world) checkWindowNotified(a *model.Alert, known *alertTruth, d *rules.
 	for at, n := range got {
 		if want := known.notified[at]; n != want && (at.reason == notify.ReasonFired || at.reason == notify.ReasonReminder) { // other reasons are for operators
 			w.violate("P2", "alert %s, which is %s, has %d notifications %s for webhook %s, want %d", short(a.ID), a.State, n, at.reason, short(at.webhook), want)
-		}
-		if at.reason == notify.ReasonResolved && (!known.heard[at.webhook] || !d.NotifyOnResolve) {
-			w.violate("P2", "alert %s notifies webhook %s of its end, which has not heard of it, or whose rule sends none", short(a.ID), short(at.webhook))
-		}
-	}
-	for webhook, heard := range known.heard {
-		if n := got[place{webhook, notify.ReasonResolved}]; heard && d.NotifyOnResolve && n != 1 {
-			w.violate("P2", "alert %s, which is %s, has %d notifications of its end for webhook %s, which has heard of it", short(a.ID), a.State, n, short(webhook))
 		}
 	}
 	for at, want := range known.notified {

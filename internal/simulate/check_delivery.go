@@ -29,6 +29,9 @@ func (w *world) checkMessage(id uuid.UUID) {
 	}
 	known.fresh = !known.exists && !t.inFailover
 	if known.fresh {
+		if m.Reason == notify.ReasonAcknowledged || m.Reason == notify.ReasonReopened {
+			w.stats.Told++
+		}
 		w.checkSilenced(&m)
 		w.checkHours(&m)
 	}
@@ -71,7 +74,9 @@ func (w *world) checkMessage(id uuid.UUID) {
 		since, looked := a.LookedAfter()
 		switch {
 		case m.Reason == notify.ReasonEscalated && looked && s.SettledAt.Sub(since) >= undoable:
-		case m.Reason == notify.ReasonResolved && !w.told(m.AlertID, m.WebhookID):
+		case w.tooOld(&m):
+			w.stats.Expired++
+		case m.Reason.IsEvent() && !w.told(m.AlertID, m.WebhookID):
 			w.stats.Unheard++
 		default:
 			w.violate("P3", "message %s is given up by nobody", short(id))
@@ -86,7 +91,7 @@ func (w *world) checkSilenced(m *model.Message) {
 	by := m.SuppressedBy()
 	a, there := w.db.Alert(m.AlertID)
 	e := w.truth.byKey[exchangeKey{a.TenantID, a.Key}]
-	if !announces(m.Reason) && m.Reason != notify.ReasonResolved || !there || e == nil && !a.Window {
+	if !announces(m.Reason) && !m.Reason.IsEvent() || !there || e == nil && !a.Window {
 		if by != uuid.Nil {
 			w.violate("P3", "message %s is suppressed by silence %s, and is about no exchange", short(m.ID), short(by))
 		}
@@ -103,9 +108,9 @@ func (w *world) checkSilenced(m *model.Message) {
 	for _, s := range w.truth.silences {
 		want = want || suppresses(s)
 	}
-	if _, last := w.hasHeard(m.AlertID, m.WebhookID, m.ID); m.Reason == notify.ReasonResolved && last != uuid.Nil && !want {
+	if _, last := w.hasHeard(m.AlertID, m.WebhookID, m.ID); m.Reason.IsEvent() && last != uuid.Nil && !want {
 		if by != last {
-			w.violate("P3", "message %s says that alert %s is resolved, of which silence %s kept everything", short(m.ID), short(m.AlertID), short(last))
+			w.violate("P3", "message %s is about an event of alert %s, of which silence %s kept everything", short(m.ID), short(m.AlertID), short(last))
 		}
 		return
 	}

@@ -3,60 +3,24 @@ package simulate
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"tocsin/alerts"
 	"tocsin/internal/simulate/model"
-	"tocsin/notify"
 	"tocsin/rules"
 )
 
 // checkResolved holds, for an alert about an exchange that has changed, that Tocsin resolved it only by what its
-// rule says now, and notified whom it had to.
+// rule says now, and notes whom it has to notify.
 func (w *world) checkResolved(a *model.Alert, known *alertTruth) {
-	ends := map[uuid.UUID]int{}
-	list := w.db.NotificationsOf(a.ID)
-	for i := range list {
-		if list[i].Reason == notify.ReasonResolved {
-			ends[list[i].WebhookID]++
-		}
-	}
-	before := known.ends
-	known.ends = ends
 	r := w.truth.rules[a.RuleID]
-	if w.truth.inFailover || r == nil {
+	if w.truth.inFailover || r == nil || a.State != alerts.Resolved || a.Resolution == nil || known.state == string(alerts.Resolved) {
 		return
 	}
-	resolved := a.State == alerts.Resolved && a.Resolution != nil && known.state != string(alerts.Resolved)
 	def := &r.present().def
-	if resolved {
-		known.state = string(alerts.Resolved)
-		w.checkReason(a, def)
+	known.state = string(alerts.Resolved)
+	w.checkReason(a, def)
+	if def.NotifyOnResolve {
+		w.oweEnd(a.ID)
 	}
-	wanted := map[uuid.UUID]bool{}
-	if resolved && def.NotifyOnResolve {
-		wanted = w.heard(a.ID)
-	}
-	for _, id := range w.people.webhooks {
-		more := ends[id] - before[id]
-		switch {
-		case more < 0 || more > 1 || more == 1 && !wanted[id]:
-			w.violate("P2", "webhook %s has %d more messages about the end of alert %s, which is %s", short(id), more, short(a.ID), a.State)
-		case more == 0 && wanted[id]:
-			w.violate("P2", "webhook %s was notified of alert %s, and is not notified of its end", short(id), short(a.ID))
-		}
-	}
-}
-
-// heard returns the webhooks that have heard that an alert fires, or will hear. A silence may have suppressed it.
-func (w *world) heard(alert uuid.UUID) map[uuid.UUID]bool {
-	webhooks := map[uuid.UUID]bool{}
-	for _, n := range w.db.NotificationsOf(alert) {
-		if n.About == uuid.Nil && n.Reason != notify.ReasonResolved {
-			webhooks[n.WebhookID], _ = w.hasHeard(alert, n.WebhookID, notify.ID(alert, n.WebhookID, notify.ReasonResolved, 0))
-		}
-	}
-	return webhooks
 }
 
 // checkReason holds that the reason for which an alert was resolved is one, by the rule as it is now.

@@ -141,6 +141,7 @@ func (w *world) actOn(to alerts.State, ids ...uuid.UUID) {
 	}
 	for _, id := range changed {
 		w.truth.alerts[id].state = string(to)
+		w.owe(id, eventOf(to))
 		w.note("a person makes alert %s %s, as %s", short(id), to, short(d.id))
 	}
 	w.truth.acts = append(w.truth.acts, d)
@@ -165,6 +166,7 @@ func (w *world) undo(last int) {
 		}
 		known.state = d.before[id]
 		known.resumedSince = done.At
+		w.owe(id, notify.ReasonReopened)
 		w.note("a person takes %s back: alert %s is %s again", short(d.id), short(id), known.state)
 	}
 }
@@ -207,6 +209,7 @@ const undoable = 10 * time.Minute
 // checkNeeded holds that what waited about an alert that somebody has looked after for longer than that
 // can be undone does not go out.
 func (w *world) checkNeeded(d *notify.Delivery) {
+	w.checkAge(d)
 	if d.Reason != notify.ReasonEscalated || d.Generation > 0 {
 		return
 	}

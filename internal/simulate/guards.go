@@ -21,8 +21,9 @@ type Removal struct {
 	// Digests says that nothing but seeds with digests of silences needs it.
 	Digests bool
 	// Routed says that nothing but seeds with routing policies needs it, Quiet that nothing but seeds with quiet
-	// hours does, Resolves that nothing but seeds whose rules resolve alerts does.
-	Routed, Quiet, Resolves bool
+	// hours does, Resolves that nothing but seeds whose rules resolve alerts does, Events that nothing but seeds whose webhooks
+	// choose events does.
+	Routed, Quiet, Resolves, Events bool
 	// Tests is the package whose tests notice, because the simulation seldom needs the guard; empty for
 	// none.
 	Tests string
@@ -59,6 +60,9 @@ func Removals() []Removal {
 		list = append(list, Removal{Name: string(g), Guard: g, Routed: true, Quiet: true})
 	}
 	list = append(list, Removal{Name: string(model.EndsHeard), Guard: model.EndsHeard, Resolves: true})
+	for _, g := range []model.Guard{model.EventsTold, model.EventsExpire} {
+		list = append(list, Removal{Name: string(g), Guard: g, Events: true})
+	}
 	for _, g := range []model.Guard{
 		// The revision fences most of what the token does; an edit seldom overtakes a commit
 		// that its exchanges depend on. The last line takes hundreds of seeds.

@@ -39,6 +39,9 @@ func (w *world) begin() {
 				ID: uuid.UUID{1, byte(n), 15: byte(i + 1)}, TenantID: tenant, Enabled: true, Timeout: webhookTimeout,
 				MaxConcurrent: 4, Operators: i == 2,
 			}}
+			if w.conf.events {
+				hook.Events, hook.EventMaxAge = chosenEvents(i)
+			}
 			if i == 1 {
 				hook.DigestAbove, hook.RatePerSecond = w.conf.digestAbove, w.conf.rate
 			}
@@ -292,6 +295,7 @@ func (w *world) handleAlerts() {
 			to, handle = alerts.Acknowledged, w.db.Acknowledge
 		}
 		if handle(id) == nil {
+			w.owe(id, eventOf(to))
 			if known := w.truth.alerts[id]; known != nil {
 				known.state = string(to)
 			}

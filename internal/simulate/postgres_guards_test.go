@@ -53,7 +53,7 @@ func TestGuardsOfPostgres(t *testing.T) {
 				seeds = append(seeds, *first+seed)
 			}
 			for _, seed := range seeds {
-				if r.Routed && !simulate.Routed(seed) || r.Quiet && !simulate.QuietHours(seed) || r.Digests && !simulate.SilenceDigests(seed) || r.Resolves && !simulate.Resolves(seed) {
+				if r.Routed && !simulate.Routed(seed) || r.Quiet && !simulate.QuietHours(seed) || r.Digests && !simulate.SilenceDigests(seed) || r.Resolves && !simulate.Resolves(seed) || r.Events && !simulate.Events(seed) {
 					continue
 				}
 				o := simulate.Options{Seed: seed, Quiet: true, Without: []model.Guard{r.Guard}}

@@ -50,6 +50,8 @@ type Stats struct {
 	Listed int
 	// Suppressed are messages that silences suppressed, SuppressedCounts those of them about alerts of window rules.
 	Suppressed, SuppressedCounts int
+	// Told are messages that alerts were acknowledged or reopened, Expired those that were too old to be sent.
+	Told, Expired int
 	// Unheard are messages about ends that were not sent because the webhooks had not heard of the alerts after all.
 	Unheard int
 	// Routed are alerts that a routing policy led anywhere or nowhere, Replays came to their end.
@@ -74,6 +76,7 @@ func (s *Stats) Add(o *Stats) {
 	s.Requests, s.Delivered, s.Repeats = s.Requests+o.Requests, s.Delivered+o.Delivered, s.Repeats+o.Repeats
 	s.Failovers, s.Starts, s.Simulated, s.Steps = s.Failovers+o.Failovers, s.Starts+o.Starts, s.Simulated+o.Simulated, s.Steps+o.Steps
 	s.SuppressedCounts, s.Unheard = s.SuppressedCounts+o.SuppressedCounts, s.Unheard+o.Unheard
+	s.Told, s.Expired = s.Told+o.Told, s.Expired+o.Expired
 	s.Measured, s.Absences = s.Measured+o.Measured, s.Absences+o.Absences
 	s.Escalating, s.Escalated, s.Void = s.Escalating+o.Escalating, s.Escalated+o.Escalated, s.Void+o.Void
 	s.Resumed, s.Reminded = s.Resumed+o.Resumed, s.Reminded+o.Reminded
@@ -83,8 +86,8 @@ func (s *Stats) Add(o *Stats) {
 
 // String lists the numbers.
 func (s *Stats) String() string {
-	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
-		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
+	return fmt.Sprintf("%d calls, %d passes, %d exchanges, %d alerts, %d of them deleted, %d steps of alerts of window rules, %d requests, %d messages suppressed (%d about counts) and %d of them listed in digests, %d messages about acknowledging and reopening, %d messages too old and %d ends of which nobody had heard, %d alerts routed, %d to escalate, %d steps taken and %d void, %d resumed, %d snoozes ended, %d messages held by quiet hours, %d sent after them and %d of no use, %d replays done, %d alerts resolved by age and %d by evidence, %d repeats inside the window, %d faults, %d failovers, %d processes, %v of virtual time",
+		s.Calls, s.Passes, s.Exchanges, s.Alerts, s.Swept, s.Steps, s.Requests, s.Suppressed, s.SuppressedCounts, s.Listed, s.Told, s.Expired, s.Unheard, s.Routed, s.Escalating, s.Escalated, s.Void, s.Resumed, s.Reminded, s.Held, s.Released, s.Needless, s.Replays, s.Aged, s.Proven, s.Repeats, s.Faults, s.Failovers, s.Starts, s.Simulated.Round(time.Hour))
 }
 
 // Taken returns the numbers of the steps that are not left out.
@@ -128,6 +131,8 @@ type config struct {
 	quiet bool
 	// resolves says that rules resolve alerts by age and evidence.
 	resolves bool
+	// events says that webhooks choose what happens to alerts.
+	events bool
 	// digests says that silences ask for digests.
 	digests bool
 	// skew is what Postgres's clock is ahead of the producers'.
@@ -150,6 +155,9 @@ func draw(r *rand.Rand) config {
 // back what they did.
 func Routed(seed uint64) bool { return seed%3 == 0 }
 
+// Events reports whether webhooks of a seed choose what happens to alerts.
+func Events(seed uint64) bool { return seed%7 == 1 || seed%7 == 5 }
+
 // QuietHours reports whether webhooks of a seed have quiet hours.
 func QuietHours(seed uint64) bool { return seed%5 == 0 }
 
@@ -164,12 +172,12 @@ func Run(bubble Bubble, o Options) Result {
 	o.setDefaults()
 	first := rand.New(rand.NewPCG(o.Seed, 0))
 	w := &world{Bubble: bubble, o: o, conf: draw(first), rand: first}
-	w.conf.routed, w.conf.quiet, w.conf.digests = Routed(o.Seed), QuietHours(o.Seed), SilenceDigests(o.Seed)
+	w.conf.routed, w.conf.quiet, w.conf.digests, w.conf.events = Routed(o.Seed), QuietHours(o.Seed), SilenceDigests(o.Seed), Events(o.Seed)
 	w.conf.resolves = Resolves(o.Seed) // what is drawn for the other seeds stays
 	w.truth = truth{
 		w: w, began: bubble.Now(), byKey: map[exchangeKey]*exchange{}, rules: map[uuid.UUID]*ruleTruth{}, pairs: map[pairKey]*pair{},
 		alerts: map[uuid.UUID]*alertTruth{}, messages: map[uuid.UUID]*messageTruth{}, notified: map[string]uuid.UUID{}, sent: map[string][]*sending{},
-		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, digests: map[uuid.UUID]*digestTruth{}, suppressed: map[uuid.UUID]*suppressedTruth{}, policies: map[string][]policyTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
+		measured: map[int]time.Time{}, silences: map[uuid.UUID]silenceTruth{}, digests: map[uuid.UUID]*digestTruth{}, suppressed: map[uuid.UUID]*suppressedTruth{}, lasting: map[uuid.UUID]bool{}, policies: map[string][]policyTruth{}, hooks: map[uuid.UUID]time.Time{}, checked: map[int64]time.Time{},
 		watches: map[uint32]*watching{}, hours: map[uuid.UUID][]hoursTruth{}, quieted: map[uuid.UUID]*heldTruth{}, stepIDs: map[uuid.UUID]int{},
 	}
 	w.db = model.NewPostgres(partitions, w.pgNow, partitionOf)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/notify"
 )
 
 // step is one step of a storm.
@@ -291,6 +292,7 @@ func (w *world) aged() {
 	if w.rand.IntN(2) == 0 {
 		for _, id := range w.db.AlertIDs() {
 			if w.rand.IntN(3) > 0 && w.db.Resolve(id) == nil {
+				w.owe(id, notify.ReasonResolved)
 				w.truth.alerts[id].state = string(alerts.Resolved)
 			}
 		}

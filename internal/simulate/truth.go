@@ -53,7 +53,9 @@ type truth struct {
 	// is the latest instant that Postgres's clock has shown.
 	digests    map[uuid.UUID]*digestTruth
 	suppressed map[uuid.UUID]*suppressedTruth
-	latest     time.Time
+	// lasting are messages about ends that rules want, which do not expire.
+	lasting map[uuid.UUID]bool
+	latest  time.Time
 	// policies are the versions of each tenant's routing policy that people wrote.
 	policies map[string][]policyTruth
 	// hours are the quiet hours of each webhook that people wrote, quieted is what they hold, and stepIDs is of
@@ -408,11 +410,11 @@ type sending struct {
 
 // alertTruth is what the checker expects of an alert.
 type alertTruth struct {
-	state string
-	pair  *pair
-	// ends are how many messages each webhook has about the end of an alert about an exchange.
-	ends   map[uuid.UUID]int
+	state  string
+	pair   *pair
 	exists bool
+	// events is how many messages each webhook must have about what happened to it.
+	events map[place]int
 	// Of an alert that a replay without messages may have raised: whether it may have none, and
 	// whether it may have any.
 	mayBeQuiet, isQuiet bool
@@ -423,8 +425,8 @@ type alertTruth struct {
 	// notified is how many messages each webhook must have that it fires, and due are the reasons of steps that were not added.
 	notified map[place]int
 	due      []notify.Reason
-	// heard are the webhooks that had heard of it when it was cleared.
-	heard map[uuid.UUID]bool
+	// endOwed says that the webhooks that must be notified of its end are noted.
+	endOwed bool
 	// routed are the webhooks that the routing policy led to when the alert fired; nil where
 	// it was not routed.
 	routed []uuid.UUID

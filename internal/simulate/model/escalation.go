@@ -161,7 +161,7 @@ func (db *Postgres) escalate(step DueStep, now time.Time, due map[uuid.UUID]int)
 			next = s.AfterMinutes
 		}
 	}
-	if err := db.follow(&a, webhooks, follower{notify.ReasonEscalated, step.AfterMinutes}, now, due); err != nil {
+	if err := db.follow(&a, webhooks, follower{reason: notify.ReasonEscalated, step: step.AfterMinutes}, now, due); err != nil {
 		return err
 	}
 	if len(webhooks) > 0 {
@@ -205,10 +205,11 @@ func (db *Postgres) quietUntil(id uuid.UUID) (until time.Time) {
 	return until
 }
 
-// follower is a message that follows others, of an escalation after how many minutes.
+// follower is a message that follows others, of an escalation after how many minutes, or of an event that the webhook chose.
 type follower struct {
 	reason notify.Reason
 	step   int
+	event  bool
 }
 
 // follow writes messages about an alert behind the earlier ones, each of which a silence may suppress and
@@ -229,7 +230,7 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.
 			ID: notify.ID(a.ID, webhook, f.reason, generation), Generation: generation, AlertID: a.ID, RuleID: a.RuleID, WebhookID: webhook, Reason: f.reason,
 		}
 		by, suppressed := by, silenced
-		if f.reason == notify.ReasonResolved && db.has(EndsHeard) {
+		if f.reason.IsEvent() && db.has(EndsHeard) {
 			heard, last := db.heard(a.ID, webhook)
 			if !heard {
 				continue
@@ -245,11 +246,42 @@ func (db *Postgres) follow(a *Alert, webhooks []uuid.UUID, f follower, now time.
 			db.suppress(n.ID, by, now)
 			continue
 		}
-		if !db.quiet(n.ID, now) {
+		held := db.quiet(n.ID, now)
+		if f.event {
+			db.expire(n.ID, db.webhooks.rows[webhook].EventMaxAge, now)
+		}
+		if !held {
 			due[webhook]++
 		}
 	}
 	return nil
+}
+
+// expire has a message that was just written be of no use after a time, 0 for a day, which counts from the end of quiet hours.
+func (db *Postgres) expire(id uuid.UUID, after time.Duration, now time.Time) {
+	o := db.outbox.rows[id]
+	if after == 0 {
+		after = notify.DefaultEventMaxAge
+	}
+	if o.ExpiresAt = now.Add(after); o.QuietUntil.After(now) {
+		o.ExpiresAt = o.QuietUntil.Add(after)
+	}
+	db.outbox.put(id, o)
+}
+
+// expired reports whether a message is of no use any more.
+func (o *OutboxRow) expired(now time.Time) bool {
+	return !o.ExpiresAt.IsZero() && !o.ExpiresAt.After(now)
+}
+
+// notifyEvent notifies the webhooks that chose an event, and were notified of an alert.
+func (db *Postgres) notifyEvent(a *Alert, reason notify.Reason, now time.Time, due map[uuid.UUID]int) error {
+	return db.follow(a, db.choosing(a.ID, reason), follower{reason: reason, event: true}, now, due)
+}
+
+// choosing returns which of the webhooks that had a message that says that an alert is open chose an event.
+func (db *Postgres) choosing(alert uuid.UUID, event notify.Reason) []uuid.UUID {
+	return slices.DeleteFunc(db.recipients(alert), func(id uuid.UUID) bool { return !slices.Contains(db.webhooks.rows[id].Events, event) })
 }
 
 // heard reports whether a webhook has heard of an alert, or will: whether there is a message that counts. It also
@@ -281,7 +313,7 @@ func (db *Postgres) needless(n *Notification, o *OutboxRow, now time.Time) bool 
 		a := db.alerts.rows[n.AlertID]
 		since, is := a.LookedAfter()
 		return is && now.Sub(since) > undoWithin
-	case n.Reason == notify.ReasonResolved && db.has(EndsHeard):
+	case n.Reason.IsEvent() && db.has(EndsHeard):
 		return !db.told(n.AlertID, n.WebhookID)
 	}
 	return false

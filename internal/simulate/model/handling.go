@@ -34,8 +34,21 @@ func (db *Postgres) handle(id uuid.UUID, to alerts.State) error {
 		if !db.bring(id, to, db.newChange()) {
 			return ErrConflict
 		}
-		return nil
+		return db.notifyState(id, to)
 	})
+}
+
+// notifyState notifies the webhooks that chose it of what a person did with an alert.
+func (db *Postgres) notifyState(id uuid.UUID, to alerts.State) error {
+	if !db.has(EventsTold) {
+		return nil
+	}
+	a := db.alerts.rows[id]
+	reason := notify.ReasonResolved
+	if to == alerts.Acknowledged {
+		reason = notify.ReasonAcknowledged
+	}
+	return db.notifyEvent(&a, reason, db.now(), map[uuid.UUID]int{})
 }
 
 // bring brings an alert to a state, where a person may.
@@ -64,6 +77,11 @@ func (db *Postgres) Act(action uuid.UUID, to alerts.State, ids ...uuid.UUID) (ch
 			}
 		}
 		db.actions.put(action, Action{Change: change, At: db.now()})
+		for _, id := range changed {
+			if err := db.notifyState(id, to); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	return changed, err
@@ -87,6 +105,12 @@ func (db *Postgres) Undo(action uuid.UUID) (restored []uuid.UUID, err error) {
 		}
 		done.Undone = true
 		db.actions.put(action, done)
+		for _, id := range restored {
+			a := db.alerts.rows[id]
+			if err := db.notifyEvent(&a, notify.ReasonReopened, now, map[uuid.UUID]int{}); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	return restored, err

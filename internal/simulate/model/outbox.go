@@ -158,6 +158,13 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			continue
 		}
 		unknown := db.unknown(&o)
+		if o.expired(now) && db.has(EventsExpire) {
+			o.ClaimedBy, o.Token = request.Replica, db.newToken()
+			o.Attempts++
+			db.notMade(&o, discarded, now)
+			claimed.Next = time.Millisecond
+			continue
+		}
 		if request.TooOld(&w.Webhook, now.Sub(o.Since)) {
 			o.ClaimedBy, o.Token = request.Replica, db.newToken()
 			o.Attempts++
@@ -300,7 +307,7 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 	var waiting []OutboxRow
 	for _, o := range rows[w.ID] {
 		switch {
-		case !o.due(now):
+		case !o.due(now) || o.expired(now):
 		case o.Digest:
 			digests++
 		case o.Attempts == o.BegunFrom && !o.Alone:

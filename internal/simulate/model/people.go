@@ -208,7 +208,7 @@ func (db *Postgres) RetryNotification(id uuid.UUID) error {
 			return nil
 		}
 		quiet, notified := !o.QuietUntil.IsZero(), db.notified(n.AlertID, n.WebhookID)
-		o.QuietUntil = time.Time{}
+		o.QuietUntil, o.ExpiresAt = time.Time{}, time.Time{}
 		db.unknown(&o)
 		o.Generation++
 		o.DueAt, o.ReadyAt, o.Since, o.Counted, o.BegunFrom, o.Alone = now, now, now, 0, o.Attempts, true

@@ -94,6 +94,8 @@ type OutboxRow struct {
 	Reached string
 	// Replay is the replay for which a digest waits; nil if it does not wait.
 	Replay uuid.UUID
+	// ExpiresAt is when the message is of no use any more; zero if it always is.
+	ExpiresAt time.Time
 	// QuietUntil is the end of the quiet hours that hold it; zero if none do.
 	QuietUntil time.Time
 }

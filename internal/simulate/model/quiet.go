@@ -55,6 +55,9 @@ func (db *Postgres) MoveQuiet(webhook uuid.UUID) error {
 		until := db.webhooks.rows[webhook].QuietHours.Until(now)
 		for _, id := range byID(&db.outbox) {
 			if o := db.outbox.rows[id]; o.WebhookID == webhook && o.QuietUntil.After(now) && !o.QuietUntil.Equal(until) {
+				if !o.ExpiresAt.IsZero() {
+					o.ExpiresAt = o.ExpiresAt.Add(until.Sub(o.QuietUntil))
+				}
 				o.QuietUntil = until
 				db.outbox.put(id, o)
 			}
@@ -138,6 +141,9 @@ func (db *Postgres) releaseQuiet(q *Quiet, now time.Time) (released int) {
 	for i, send := range notify.AfterQuiet(notified, held) {
 		o := q.rows[i]
 		if send {
+			if !o.ExpiresAt.IsZero() {
+				o.ExpiresAt = o.ExpiresAt.Add(now.Sub(o.QuietUntil))
+			}
 			o.QuietUntil, o.ReadyAt, o.DueAt, o.Since = time.Time{}, now, now, now
 			db.outbox.put(o.ID, o)
 			released++

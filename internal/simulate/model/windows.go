@@ -126,7 +126,13 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 			if by, is := db.silencedAlert(&a, now); is {
 				db.suppress(id, by, now)
 				done.Suppressed++
-			} else if !db.quiet(id, now) {
+				continue
+			}
+			held := db.quiet(id, now)
+			if n.Reason == notify.ReasonReminder {
+				db.expire(id, time.Duration(db.rules.rows[n.RuleID].ReNotifyMinutes)*time.Minute, now)
+			}
+			if !held {
 				done.Notifications[n.WebhookID]++
 			}
 		}
@@ -138,13 +144,16 @@ func (db *Postgres) applyChanges(changes []evaluator.Change, now time.Time, done
 }
 
 // notifyEnd notifies each webhook that was notified of an alert of its end, if the rule wants that, also when the rule names others
-// by now.
+// by now, or if the webhook chose that event.
 func (db *Postgres) notifyEnd(c *evaluator.Change, now time.Time, done *evaluator.Committed) error {
 	rule, there := db.rules.get(c.Instance.RuleID)
-	if c.Step != alerts.Clear || !there || !rule.NotifyOnResolve {
+	if c.Step != alerts.Clear || !there {
 		return nil
 	}
 	a := db.alerts.rows[c.Instance.ID]
+	if !rule.NotifyOnResolve {
+		return db.notifyEvent(&a, notify.ReasonResolved, now, done.Notifications)
+	}
 	return db.follow(&a, db.recipients(c.Instance.ID), follower{reason: notify.ReasonResolved}, now, done.Notifications)
 }
 
