@@ -26,7 +26,8 @@
 // message. People edit, disable and enable rules and webhooks, acknowledge and resolve
 // alerts, retry and discard messages, begin and end silences. In every third seed rules use
 // routing policies that escalate, which people edit, and people snooze alerts and take back what
-// they did. In every fifth seed webhooks have quiet hours, which people edit.
+// they did. In every fifth seed webhooks have quiet hours, which people edit. In two of seven seeds webhooks choose what
+// happens to alerts.
 //
 // # What is checked
 //
@@ -55,10 +56,11 @@
 //     a fault disturbed the former sender. What is stored as delivered is never due again,
 //     and was accepted. In the end, nothing is left.
 //     A message is suppressed when it is written where a silence is in force that is about its
-//     alert, and nowhere else.
+//     alert, and nowhere else. Tocsin gives up only what is too old, an escalation of what was looked after
+//     for long, and what happened to an alert of which nothing told the webhook that it fires.
 //   - P4: the state of an alert is what people made it, or it is resolved by what its rule says: it
 //     is as old, or a server showed evidence. Each webhook that was notified of it is notified of that once if the
-//     rule says so. In the end, none is open that age or evidence resolves.
+//     rule says so, and once of each thing that happened to it and that the webhook chose. In the end, none is open that age or evidence resolves.
 //   - Window rules: an alert fires only where a server showed as many exchanges as it says,
 //     and resolves only where not every server did; at most one is open or held for each rule
 //     and group; each firing, reminder and resolution notifies once. In the end they are
