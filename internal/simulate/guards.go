@@ -94,7 +94,6 @@ func Removals() []Removal {
 		[2]string{"hash := sha256.Sum256(key)", "_, _ = rand.Read(key[:4])\n\thash := sha256.Sum256(key)"})
 	edit("failing-rule-goes-back", "evaluator/exception.go", [2]string{"At: p.judgedBy(r), Failing: true, Refused", "At: *p.at.Cursor, Failing: true, Refused"})
 	edit("refused-by-halves", "evaluator/commit.go", [2]string{"	if err := p.isolate(ctx, &f, ids, err, failed); err != nil {\n		return err\n	}\n", ""})
-	edit("panic-is-behind-nobody", "evaluator/commit.go", [2]string{"return f.panicked[r.ID] })", "return false })"})
 	edit("armed-since", "rules/judge.go", [2]string{"if ended >= j.armedSinceNS {", "if ended > 0 {"})
 	edit("rules-of-another-revision", "evaluator/partition.go", [2]string{"p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload", "p.rules.revision > 0"})
 	edit("quiet-one-message", "notify/quiet.go", [2]string{"send[i] = !m.Handled && !fires", "send[i] = !m.Handled"})
@@ -109,6 +108,7 @@ func Removals() []Removal {
 	edit("retention-margin", "internal/retention/retention.go", [2]string{"return atNS - max(lookBack, keep).Nanoseconds() - marginNS", "return atNS + marginNS - marginNS"})
 	list = append(list,
 		Removal{Name: "replay-keeps-messages", Tests: "tocsin/evaluator", File: "evaluator/replay.go", Edits: [][2]string{{"case r.Wants(e) && (", "case r.ID == uuid.Nil && ("}}},
+		Removal{Name: "panic-is-behind-nobody", Tests: "tocsin/evaluator", File: "evaluator/commit.go", Edits: [][2]string{{"return f.panicked[r.ID] })", "return false })"}}},
 		Removal{Name: "check-before-the-call", Tests: "tocsin/notify", File: "notify/attempt.go", Edits: [][2]string{{"for _, webhook := range claimed.Unwanted {", "for _, webhook := range claimed.Unwanted[:0] {"}}},
 	)
 	return list

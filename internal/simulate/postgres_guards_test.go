@@ -27,7 +27,7 @@ func seedsThatNoticed() map[string]uint64 {
 		"escalation-void":        6,
 		"former-conditions":      8,
 		"policy-changes-rules":   24,
-		"retention-reach":        114,
+		"retention-reach":        8,
 		"retry-leaves-claims":    16,
 		"settle-token":           16,
 		"silences-end":           18,
