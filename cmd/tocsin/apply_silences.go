@@ -31,7 +31,8 @@ func (n *names) id(name string) (uuid.UUID, bool) {
 		return id, true
 	}
 	id, err := uuid.Parse(name)
-	return id, err == nil
+	_, named := n.names[id]
+	return id, err == nil && id.String() == name && !named
 }
 
 // ruleNames returns the names of the server's rules.
@@ -109,7 +110,7 @@ func (e *silenceEntry) definition(known names) (api.SilenceDefinition, error) {
 }
 
 // silences plans the changes of silences. They are identified by name among those that are not
-// over.
+// over. One with an end that a person has ended early is over.
 func (a *applying) silences(ctx context.Context) error {
 	stored, err := silencesOf(ctx, a.server, false)
 	if err != nil {
@@ -126,6 +127,10 @@ func (a *applying) silences(ctx context.Context) error {
 	for i := range stored {
 		byName[stored[i].Name] = &stored[i]
 	}
+	past, err := silencesOf(ctx, a.server, true)
+	if err != nil {
+		return err
+	}
 	given := map[string]bool{}
 	for i, fields := range a.document.Sections[rulefile.Silences] {
 		var want silenceEntry
@@ -139,12 +144,16 @@ func (a *applying) silences(ctx context.Context) error {
 		case given[want.Name]:
 			return a.misplaced(place+"name", "Another silence has the same name")
 		}
+		given[want.Name] = true
+		if byName[want.Name] == nil && a.over(&want, past) {
+			a.plan.steps = append(a.plan.steps, step{kind: "silence", name: want.Name, action: unchanged})
+			continue
+		}
 		for j, name := range want.Match.Rules {
 			if _, there := known.id(name); !there && !a.makesRule(name) {
 				return a.misplaced(fmt.Sprintf("%smatch.rules[%d]", place, j), "There is no rule with this name")
 			}
 		}
-		given[want.Name] = true
 		a.plan.steps = append(a.plan.steps, a.silence(place, &want, byName[want.Name], known))
 	}
 	for i := range stored {
@@ -162,6 +171,17 @@ func (a *applying) silences(ctx context.Context) error {
 	return nil
 }
 
+// over reports whether a silence is over, and cannot be changed any more: it has ended by itself, or a person has ended it early.
+// One that recurs is created again after a person has ended it: the file says that it goes on.
+func (a *applying) over(want *silenceEntry, past []api.Silence) bool {
+	if want.EndsAt == nil {
+		return false
+	}
+	return !want.EndsAt.After(a.now) || want.Recurrence == nil && slices.ContainsFunc(past, func(s api.Silence) bool {
+		return s.Name == want.Name && s.EndedAt != nil && s.EndsAt != nil && sameInstant(*s.EndsAt, *want.EndsAt)
+	})
+}
+
 // makesRule reports whether the files contain a rule with a name.
 func (a *applying) makesRule(name string) bool {
 	return slices.ContainsFunc(a.document.Sections[rulefile.Rules], func(r any) bool { return rulefile.Name(r) == name })
@@ -170,9 +190,6 @@ func (a *applying) makesRule(name string) bool {
 // silence plans the change of one silence. is is nil if there is none that is not over.
 func (a *applying) silence(place string, want *silenceEntry, is *api.Silence, known names) step {
 	s := step{kind: "silence", name: want.Name, action: unchanged}
-	if is == nil && want.EndsAt != nil && !want.EndsAt.After(a.now) {
-		return s // it is over, and cannot be changed any more
-	}
 	// A new rule has no id before the plan is run.
 	resolved := func(ctx context.Context) (api.SilenceDefinition, error) {
 		now, err := ruleNames(ctx, a.server)

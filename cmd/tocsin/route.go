@@ -188,6 +188,9 @@ func (r *routeTest) planned(ctx context.Context, server *api.ClientWithResponses
 		return nil, nil, err
 	}
 	for i := range teams {
+		if _, err := webhooks.idsOf("webhook", teams[i].Webhooks); err != nil {
+			return nil, nil, fmt.Errorf("team %s: %w", teams[i].Name, err)
+		}
 		if len(teams[i].Webhooks) > 0 {
 			*p.Teams = append(*p.Teams, teams[i].Name)
 		}

@@ -175,6 +175,7 @@ func (f *files) startsOfSilences(path string) {
 	file(at(second), "b")
 	f.does(0, []string{"! silence Move: startsAt: It started at ", "1 unchanged"}, "diff", "-f", path)
 	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
+	f.does(0, []string{"0 created", "1 unchanged"}, "apply", "-f", path)
 }
 
 // TestCommandsGoByTheServersClock has a server whose clock is two hours ahead of that of the commands, or behind it.

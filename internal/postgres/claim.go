@@ -220,10 +220,20 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	return c.discard(ctx, q, expired, "Not sent: it was too late to be useful, because the event is older than the webhook wants, or because the next reminder is due")
 }
 
+// needlessAfter is how long ago an alert must have been acknowledged or resolved for its escalations to be of no use any
+// more: longer than it can be undone, by more than an undo may take.
+const needlessAfter = undoWithin + time.Minute
+
+// What is recorded of messages that are of no use any more.
+const (
+	becauseHandled = "Not sent: the alert has been acknowledged or resolved"
+	becauseUntold  = "Not sent: the webhook has not been notified that the alert fires"
+)
+
 // discardNeedless ends messages that are of no use any more, unless a person sends them again:
 // escalations of alerts that were acknowledged or resolved so long ago that it cannot be undone, and
-// events of alerts of which the webhook has not heard. The messages from which it would have heard
-// of them may have been given up after the event was written.
+// events of alerts of which the webhook was not told that they fire. Where the event was written, the
+// messages that would have said so still waited.
 func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 	var escalations, events []uuid.UUID
 	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
@@ -235,10 +245,10 @@ func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 		}
 		return needless
 	})
-	if err := c.discard(ctx, q, escalations, "Not sent: the alert has been acknowledged or resolved"); err != nil {
+	if err := c.discard(ctx, q, escalations, becauseHandled); err != nil {
 		return err
 	}
-	return c.discard(ctx, q, events, "Not sent: no message has told the webhook that the alert fires")
+	return c.discard(ctx, q, events, becauseUntold)
 }
 
 func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {
@@ -305,7 +315,7 @@ func (c *claiming) readAbout(ctx context.Context, q *pgq.Queries) (map[uuid.UUID
 			rendered.NotificationIds, rendered.WrittenAt = append(rendered.NotificationIds, claimed.NotificationID), append(rendered.WrittenAt, claimed.BodyAt)
 		}
 	}
-	rows, err := q.ClaimRead(ctx, pgq.ClaimReadParams{UndoWithin: undoWithin, NotificationIds: ids})
+	rows, err := q.ClaimRead(ctx, pgq.ClaimReadParams{UndoWithin: needlessAfter, NotificationIds: ids})
 	if err != nil {
 		return nil, fmt.Errorf("read claimed messages: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 //
 // It never makes more digests than can be claimed at once. So a lasting storm makes the next digest
 // larger, and does not make a queue of digests.
-func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.OutboxLookRow, dealt []notify.Slots) error {
+func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.OutboxLookRow, dealt []notify.Slots, replica string) error {
 	var p pgq.DigestWaitingParams
 	room := map[uuid.UUID]int{}
 	for _, slots := range dealt {
@@ -31,35 +31,38 @@ func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.Outbox
 	if len(room) == 0 {
 		return nil
 	}
-	p.UndoWithin = undoWithin
 	waiting, err := s.alone().DigestWaiting(ctx, p)
 	if err != nil {
 		return fmt.Errorf("look for storms: %w", err)
 	}
 	var failed error
 	for _, w := range waiting {
-		for n := int(w.Digests); w.Gather && n < room[w.WebhookID]; n++ {
-			size, err := s.gather(ctx, due[w.WebhookID])
+		for n := int(w.Digests); w.Gather && n < room[w.WebhookID]; {
+			gathered, err := s.gather(ctx, due[w.WebhookID], replica)
 			failed = errors.Join(failed, err)
-			if err != nil || size == 0 {
+			if err != nil || gathered.Size == 0 && gathered.Ended == 0 {
 				break
+			}
+			if gathered.Size > 0 {
+				n++
 			}
 		}
 	}
 	return failed
 }
 
-// gather makes a digest of what waits for a webhook and returns its size. The size is 0 if no more
-// than the bound waits.
-func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow) (int, error) {
-	size, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
+// gather makes a digest of what waits for a webhook, and ends what is of no use any more. The digest has the size 0 if
+// no more than the bound waits.
+func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxLookRow, replica string) (pgq.DigestGatherRow, error) {
+	gathered, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
 		DigestID: uuid.Must(uuid.NewV7()), WebhookID: due.WebhookID, FirstAt: due.FirstAt,
-		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1), UndoWithin: undoWithin,
+		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1),
+		UndoWithin: needlessAfter, Replica: replica, DiscardedBy: notify.ByTocsin, Handled: becauseHandled, Untold: becauseUntold,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("webhook %s: gather digest: %w", due.WebhookID, err)
+		return gathered, fmt.Errorf("webhook %s: gather digest: %w", due.WebhookID, err)
 	}
-	return int(size), nil
+	return gathered, nil
 }
 
 // digest summarises the contents of a digest.

@@ -35,7 +35,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 		return claimed, err
 	}
 	dealt := request.Deal(looked.limits())
-	gatherErr := s.gatherStorms(ctx, looked.due, dealt)
+	gatherErr := s.gatherStorms(ctx, looked.due, dealt, request.Replica)
 	if len(dealt) > 0 {
 		c := claiming{request: request, looked: looked, dealt: dealt, webhooks: webhooks}
 		if err = s.claim(ctx, &c); err == nil {

@@ -25,6 +25,7 @@ func (w *world) checkMessage(id uuid.UUID) {
 			w.violate("P3", "message %s is lost while it is to be delivered", short(id))
 		}
 		known.exists, known.waiting, known.delivered, known.discarded = false, false, -1, false
+		delete(t.lasting, id)
 		return
 	}
 	known.fresh = !known.exists && !t.inFailover
@@ -72,14 +73,15 @@ func (w *world) checkMessage(id uuid.UUID) {
 	if s := m.Settlement; known.settled == notify.Discarded && settled != known.settled && !known.discarded && !t.inFailover && t.quieted[id] == nil {
 		a, _ := w.db.Alert(m.AlertID)
 		since, looked := a.LookedAfter()
+		isTold, _ := w.told(m.AlertID, m.WebhookID)
 		switch {
 		case m.Reason == notify.ReasonEscalated && looked && s.SettledAt.Sub(since) >= undoable:
 		case w.tooOld(&m):
 			w.stats.Expired++
-		case m.Reason.IsEvent() && !w.told(m.AlertID, m.WebhookID):
+		case m.Reason.IsEvent() && !isTold:
 			w.stats.Unheard++
 		default:
-			w.violate("P3", "message %s is given up by nobody", short(id))
+			w.violate("P3", "message %s (%s) to webhook %s about alert %s is given up by nobody", short(id), m.Reason, short(m.WebhookID), short(m.AlertID))
 		}
 	}
 	w.checkRecorded(id)
@@ -129,20 +131,34 @@ func (w *world) checkSilenced(m *model.Message) {
 	}
 }
 
-// told reports whether a message to a webhook says that an alert fires, or will: one that was neither suppressed nor given up
-// before it was attempted.
-func (w *world) told(alert, webhook uuid.UUID) bool {
+// told reports whether a receiver got a message that says that an alert fires, by itself or in a digest, and no failover has taken
+// the record of that away; and whether it may have got one, because it is not known what became of an attempt.
+func (w *world) told(alert, webhook uuid.UUID) (is, maybe bool) {
 	for _, n := range w.db.NotificationsOf(alert) {
-		if n.WebhookID != webhook || n.About != uuid.Nil || !announces(n.Reason) {
+		if n.WebhookID != webhook || n.About != uuid.Nil || n.Reason.IsEvent() {
 			continue
 		}
-		m, _ := w.db.Message(n.ID)
-		s := m.Settlement
-		if s == nil || s.Status != notify.Suppressed && (s.Status != notify.Discarded || s.Attempt.Number != 1 || w.truth.messages[n.ID].discarded) {
-			return true
+		id := n.ID
+		if m, _ := w.db.Message(id); m.Digest != uuid.Nil {
+			id = m.Digest
 		}
+		for _, s := range w.truth.sent[id.String()] {
+			is, maybe = is || s.claimed.After(w.truth.lostCommits), true
+		}
+		maybe = maybe || w.db.MayHaveLeft(id)
 	}
-	return false
+	return is, maybe
+}
+
+// checkTold holds that what happened to an alert is sent only to a webhook that may have been told that it fires, unless a person sends it.
+func (w *world) checkTold(id uuid.UUID) {
+	m, there := w.db.Message(id)
+	if !there || !m.Reason.IsEvent() || m.Generation > 0 {
+		return
+	}
+	if _, maybe := w.told(m.AlertID, m.WebhookID); !maybe {
+		w.violate("P2", "message %s (%s) is sent to webhook %s, which was not told that alert %s fires", short(id), m.Reason, short(m.WebhookID), short(m.AlertID))
+	}
 }
 
 // hasHeard reports whether a webhook has heard of an alert, or will hear, by messages other than one: whether any of
@@ -210,6 +226,7 @@ func (t *truth) sends(s *sending) {
 	if at := t.hooks[s.webhook]; at.After(begun) && (t.checked[s.token].IsZero() || t.checked[s.token].After(at)) && begun.After(t.lostCommits) {
 		w.violate("P3", "message %s is sent to a webhook that was changed since it was claimed, and nobody asked", short(s.id))
 	}
+	w.checkTold(s.id)
 	w.note("%s: sends %s, attempt %d", s.p.name, s.message, s.attempt)
 	for _, before := range t.sent[s.id.String()] {
 		if before.message != s.message || !before.claimed.After(t.lostCommits) || !s.claimed.After(t.lostCommits) {

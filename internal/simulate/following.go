@@ -214,7 +214,7 @@ func (w *world) checkNeeded(d *notify.Delivery) {
 		return
 	}
 	a, _ := w.db.Alert(d.Alert.ID)
-	if since, is := a.LookedAfter(); is && w.pgNow().Sub(since) > undoable+time.Millisecond {
+	if since, is := a.LookedAfter(); is && w.pgNow().Sub(since) > undoable+time.Minute+time.Millisecond {
 		w.violate("P2", "message %s escalates alert %s, which has been %s for %v", short(d.NotificationID), short(a.ID), a.State, w.pgNow().Sub(since))
 	}
 }

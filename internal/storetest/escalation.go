@@ -225,7 +225,7 @@ func escalationUnheard(l *law) {
 	l.escalate("the second step of the other", 10*time.Minute, 0, 1)
 	l.equal("resolved", l.aged(l.take(), 10), 2)
 	l.is(ends(unheard, l.operators), notify.Pending)
-	l.Advance(11 * time.Minute)
+	l.Advance(12 * time.Minute)
 	l.sendAll(l.webhook)
 	l.sendAll(l.operators)
 	l.is(ends(heard, l.operators), notify.Delivered, "DELIVERED")
@@ -234,6 +234,27 @@ func escalationUnheard(l *law) {
 	l.is(ends(unheard, l.operators), notify.Discarded, "NOT_MADE")
 	l.must(l.Retry(ends(unheard, l.operators)))
 	l.equal("sent by a person", len(l.sendAll(l.operators)), 1)
+}
+
+// escalationNotMade has two escalations wait for operators, who were not notified when the alert fired: an attempt of the first
+// one was not made. Neither is sent when the alert was acknowledged long ago, and nor is its end.
+func escalationNotMade(l *law) {
+	l.resolves(rules.Resolution{AfterSeconds: 60})
+	id := l.escalating()
+	l.escalate("the first step", 6*time.Minute, 1, 0)
+	l.escalate("the second step", 10*time.Minute, 0, 1)
+	func() {
+		defer func(was uuid.UUID) { l.webhook = was }(l.webhook)
+		l.webhook = l.operators
+		l.settle("a", l.one("a"), notify.Outcome{Verdict: notify.VerdictNotMade, NothingSent: true})
+	}()
+	l.escalate("the third step", time.Hour, 1, 1)
+	l.equal("resolved", l.aged(l.take(), 10), 1)
+	l.Advance(12 * time.Minute)
+	l.equal("sent", len(l.sendAll(l.operators)), 0)
+	l.is(notify.ID(id, l.operators, notify.ReasonEscalated, 15), notify.Discarded, "NOT_MADE", "NOT_MADE")
+	l.is(notify.ID(id, l.operators, notify.ReasonEscalated, 60), notify.Discarded, "NOT_MADE")
+	l.is(notify.ID(id, l.operators, notify.ReasonResolved, 0), notify.Discarded, "NOT_MADE")
 }
 
 // escalationGathered has more escalations wait than a digest begins at, all of which nobody needs any more.
@@ -250,11 +271,21 @@ func escalationGathered(l *law) {
 	l.escalate("the first step", 6*time.Minute, 4, 0)
 	l.escalate("the second step", 10*time.Minute, 0, 4)
 	l.act(alerts.Acknowledge, needless...)
-	l.Advance(11 * time.Minute)
-	l.equal("sent", len(l.sendAll(l.operators)), 0)
+	l.Advance(12 * time.Minute)
+	step := func(id uuid.UUID) uuid.UUID { return notify.ID(id, l.operators, notify.ReasonEscalated, 15) }
+	func() {
+		defer func(was uuid.UUID) { l.webhook = was }(l.webhook)
+		l.webhook = l.operators
+		l.equal("claimed at once", len(l.claim("a", 1)), 0)
+	}()
 	for _, id := range needless {
-		l.is(notify.ID(id, l.operators, notify.ReasonEscalated, 15), notify.Discarded, "NOT_MADE")
+		l.is(step(id), notify.Discarded, "NOT_MADE")
 	}
+	// A person sends them again, together.
+	for _, id := range needless {
+		l.must(l.Retry(step(id)))
+	}
+	l.equal("sent again", len(l.sendAll(l.operators)), 4)
 }
 
 func escalationSilenced(l *law) {

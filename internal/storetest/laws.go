@@ -396,6 +396,7 @@ func laws() map[string]func(l *law) {
 		"an alert of a window rule escalates while it fires":                                               escalationWindow,
 		"an escalation that nobody needs any more is not sent":                                             escalationDiscarded,
 		"who has not heard of an alert does not hear of its end":                                           escalationUnheard,
+		"who was not told of an alert is not told of its end":                                              escalationNotMade,
 		"an escalation that nobody needs any more is in no digest":                                         escalationGathered,
 		"a silence suppresses escalations":                                                                 escalationSilenced,
 		"a snooze ends in one reminder":                                                                    snoozeEnds,

@@ -190,64 +190,87 @@ func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]D
 
 const digestGather = `-- name: DigestGather :one
 with taken as (
-    select o.notification_id, o.ready_at
+    select o.notification_id, o.ready_at,
+           o.generation = 0 and exists (
+               select from notification n where n.notification_id = o.notification_id
+                 and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $1)) as needless
     from outbox o
-    where o.webhook_id = $1 and o.ready_at >= $2::timestamptz and o.ready_at <= now() and o.due_at <= now()
+    where o.webhook_id = $2 and o.ready_at >= $3::timestamptz and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
-      and not exists (select from notification n where n.notification_id = o.notification_id
-                      and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $3))
     order by o.ready_at, o.notification_id
     limit $4::int
     for update skip locked
+), useful as (
+    select notification_id, ready_at from taken where not needless
 ), enough as (
-    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > $5::int
+    select count(*)::int as size, min(ready_at) as ready_at from useful having count(*) > $5::int
+), ended as (
+    delete from outbox o using taken t where t.needless and o.notification_id = t.notification_id
+    returning o.notification_id, o.attempts
+), settled as (
+    insert into settlement (notification_id, tenant_id, status, discarded_by, attempt, claim_token, replica, started_at, verdict, error, response, duration_us)
+    select e.notification_id, n.tenant_id, 'DISCARDED', $6::text, e.attempts + 1, random_token(), $7::text, now(), 'NOT_MADE',
+           case when n.reason = 'ESCALATED' then $8::text else $9::text end, '', 0
+    from ended e join notification n using (notification_id)
 ), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
-    select $6::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
+    select $10::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
     from enough cross join webhook w
-    where w.webhook_id = $1
+    where w.webhook_id = $2
 ), sized as (
-    insert into digest (notification_id, size) select $6::uuid, size from enough
+    insert into digest (notification_id, size) select $10::uuid, size from enough
 ), joined as (
     insert into digest_member (notification_id, digest_id)
-    select t.notification_id, $6::uuid from enough cross join taken t
+    select u.notification_id, $10::uuid from enough cross join useful u
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
 ), waiting as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
-    select $6::uuid, $1, ready_at, ready_at, true from enough
+    select $10::uuid, $2, ready_at, ready_at, true from enough
 )
-select coalesce((select size from enough), 0)::int as size
+select coalesce((select size from enough), 0)::int as size, (select count(*) from ended)::int as ended
 `
 
 type DigestGatherParams struct {
-	WebhookID  uuid.UUID
-	FirstAt    time.Time
-	UndoWithin time.Duration
-	Most       int32
-	Above      int32
-	DigestID   uuid.UUID
+	UndoWithin  time.Duration
+	WebhookID   uuid.UUID
+	FirstAt     time.Time
+	Most        int32
+	Above       int32
+	DiscardedBy string
+	Replica     string
+	Handled     string
+	Untold      string
+	DigestID    uuid.UUID
+}
+
+type DigestGatherRow struct {
+	Size  int32
+	Ended int32
 }
 
 // Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,
-// unless there are no more of them than the webhook's bound. Messages that are of no use any more are
-// left to the claim. Messages that another replica holds at
-// the moment do not count, nor do those that became ready before the given instant. This is one
-// statement, so a row is either in the digest or still waits, never both. Returns the size; 0 if
-// nothing was gathered.
-func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (int32, error) {
+// unless there are no more of them than the webhook's bound. Messages that are of no use any more end here,
+// all at once. Messages that another replica holds at the moment do not count, nor do those that became
+// ready before the given instant. This is one statement, so a row is either in the digest or still waits, never
+// both. Returns the size, 0 if nothing was gathered, and how many ended.
+func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (DigestGatherRow, error) {
 	row := q.db.QueryRow(ctx, digestGather,
+		arg.UndoWithin,
 		arg.WebhookID,
 		arg.FirstAt,
-		arg.UndoWithin,
 		arg.Most,
 		arg.Above,
+		arg.DiscardedBy,
+		arg.Replica,
+		arg.Handled,
+		arg.Untold,
 		arg.DigestID,
 	)
-	var size int32
-	err := row.Scan(&size)
-	return size, err
+	var i DigestGatherRow
+	err := row.Scan(&i.Size, &i.Ended)
+	return i, err
 }
 
 const digestPlaces = `-- name: DigestPlaces :many
@@ -439,15 +462,12 @@ select d.webhook_id::uuid as webhook_id,
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
              and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
-             and not exists (select from notification n where n.notification_id = o.notification_id
-                             and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, $1))
            offset d.above
        )::boolean as gather
-from (select unnest($2::uuid[]) as webhook_id, unnest($3::timestamptz[]) as first_at, unnest($4::int[]) as above) d
+from (select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as first_at, unnest($3::int[]) as above) d
 `
 
 type DigestWaitingParams struct {
-	UndoWithin time.Duration
 	WebhookIds []uuid.UUID
 	FirstAt    []time.Time
 	Above      []int32
@@ -462,12 +482,7 @@ type DigestWaitingRow struct {
 // Returns for webhooks how many digests are due, and whether more messages wait without an attempt
 // than their bounds allow.
 func (q *Queries) DigestWaiting(ctx context.Context, arg DigestWaitingParams) ([]DigestWaitingRow, error) {
-	rows, err := q.db.Query(ctx, digestWaiting,
-		arg.UndoWithin,
-		arg.WebhookIds,
-		arg.FirstAt,
-		arg.Above,
-	)
+	rows, err := q.db.Query(ctx, digestWaiting, arg.WebhookIds, arg.FirstAt, arg.Above)
 	if err != nil {
 		return nil, err
 	}

@@ -8,31 +8,39 @@ select d.webhook_id::uuid as webhook_id,
            select from outbox o
            where o.webhook_id = d.webhook_id and o.ready_at >= d.first_at and o.ready_at <= now() and o.due_at <= now()
              and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
-             and not exists (select from notification n where n.notification_id = o.notification_id
-                             and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, @undo_within))
            offset d.above
        )::boolean as gather
 from (select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@first_at::timestamptz[]) as first_at, unnest(@above::int[]) as above) d;
 
 -- name: DigestGather :one
 -- Gathers the messages that wait without an attempt for a webhook into a digest, oldest first,
--- unless there are no more of them than the webhook's bound. Messages that are of no use any more are
--- left to the claim. Messages that another replica holds at
--- the moment do not count, nor do those that became ready before the given instant. This is one
--- statement, so a row is either in the digest or still waits, never both. Returns the size; 0 if
--- nothing was gathered.
+-- unless there are no more of them than the webhook's bound. Messages that are of no use any more end here,
+-- all at once. Messages that another replica holds at the moment do not count, nor do those that became
+-- ready before the given instant. This is one statement, so a row is either in the digest or still waits, never
+-- both. Returns the size, 0 if nothing was gathered, and how many ended.
 with taken as (
-    select o.notification_id, o.ready_at
+    select o.notification_id, o.ready_at,
+           o.generation = 0 and exists (
+               select from notification n where n.notification_id = o.notification_id
+                 and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, @undo_within)) as needless
     from outbox o
     where o.webhook_id = @webhook_id and o.ready_at >= @first_at::timestamptz and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone and coalesce(o.expires_at > now(), true)
-      and not exists (select from notification n where n.notification_id = o.notification_id
-                      and n.reason in ('ESCALATED', 'ACKNOWLEDGED', 'RESOLVED', 'REOPENED') and needless(n.notification_id, @undo_within))
     order by o.ready_at, o.notification_id
     limit @most::int
     for update skip locked
+), useful as (
+    select notification_id, ready_at from taken where not needless
 ), enough as (
-    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > @above::int
+    select count(*)::int as size, min(ready_at) as ready_at from useful having count(*) > @above::int
+), ended as (
+    delete from outbox o using taken t where t.needless and o.notification_id = t.notification_id
+    returning o.notification_id, o.attempts
+), settled as (
+    insert into settlement (notification_id, tenant_id, status, discarded_by, attempt, claim_token, replica, started_at, verdict, error, response, duration_us)
+    select e.notification_id, n.tenant_id, 'DISCARDED', @discarded_by::text, e.attempts + 1, random_token(), @replica::text, now(), 'NOT_MADE',
+           case when n.reason = 'ESCALATED' then @handled::text else @untold::text end, '', 0
+    from ended e join notification n using (notification_id)
 ), entered as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
     select @digest_id::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
@@ -42,7 +50,7 @@ with taken as (
     insert into digest (notification_id, size) select @digest_id::uuid, size from enough
 ), joined as (
     insert into digest_member (notification_id, digest_id)
-    select t.notification_id, @digest_id::uuid from enough cross join taken t
+    select u.notification_id, @digest_id::uuid from enough cross join useful u
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
@@ -50,7 +58,7 @@ with taken as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
     select @digest_id::uuid, @webhook_id, ready_at, ready_at, true from enough
 )
-select coalesce((select size from enough), 0)::int as size;
+select coalesce((select size from enough), 0)::int as size, (select count(*) from ended)::int as ended;
 
 -- name: DigestReasons :many
 select n.reason, count(*) as count

@@ -312,19 +312,24 @@ func (db *Postgres) needless(n *Notification, o *OutboxRow, now time.Time) bool 
 	case n.Reason == notify.ReasonEscalated && db.has(EscalationDiscarded):
 		a := db.alerts.rows[n.AlertID]
 		since, is := a.LookedAfter()
-		return is && now.Sub(since) > undoWithin
+		return is && now.Sub(since) > undoWithin+time.Minute
 	case n.Reason.IsEvent() && db.has(EndsHeard):
 		return !db.told(n.AlertID, n.WebhookID)
 	}
 	return false
 }
 
-// told reports whether a message tells a webhook, or will, that an alert fires: one that was neither suppressed nor given
-// up before the first attempt.
+// told reports whether a message has told a webhook, by itself or in a digest, that an alert fires. In doubt, it has.
 func (db *Postgres) told(alert, webhook uuid.UUID) bool {
 	for _, n := range db.NotificationsOf(alert) {
-		s, _ := db.settlements.get(n.ID)
-		if n.WebhookID == webhook && n.About == uuid.Nil && !n.Reason.IsEvent() && s.Status != suppressed && !givenUp(&s) {
+		if n.WebhookID != webhook || n.About != uuid.Nil || n.Reason.IsEvent() {
+			continue
+		}
+		id := n.ID
+		if digest, in := db.digestOf.get(id); in {
+			id = digest
+		}
+		if db.MayHaveLeft(id) {
 			return true
 		}
 	}

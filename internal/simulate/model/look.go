@@ -91,6 +91,26 @@ func (db *Postgres) HasAttempt(id uuid.UUID, number int) bool {
 	return waiting && o.Attempts == number && o.claimed()
 }
 
+// MayHaveLeft reports whether a message or digest was sent, or may have been: whether an attempt is under way, or was not just
+// not made.
+func (db *Postgres) MayHaveLeft(id uuid.UUID) bool {
+	last, _ := db.lastAttempt.get(id)
+	for number := 1; number <= last; number++ {
+		if a, there := db.attempts.get(attemptKey{id, number}); there && a.Verdict != notify.VerdictNotMade {
+			return true
+		}
+	}
+	o, open := db.outbox.get(id)
+	s, ended := db.settlements.get(id)
+	switch {
+	case open:
+		return o.Token != 0
+	case !ended, s.Status == notify.Delivered:
+		return true
+	}
+	return s.Attempt.Number > 0 && s.Attempt.Verdict != notify.VerdictNotMade
+}
+
 // Rule returns a rule.
 func (db *Postgres) Rule(id uuid.UUID) (Rule, bool) { return db.rules.get(id) }
 

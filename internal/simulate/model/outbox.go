@@ -126,7 +126,7 @@ func (db *Postgres) Claim(_ context.Context, request notify.ClaimRequest) (notif
 			return nil
 		}
 		for _, dealt := range request.Deal(list) {
-			db.gather(dealt, now)
+			db.gather(dealt, request.Replica, now)
 			if err := db.claim(&request, dealt, now, &claimed); err != nil {
 				return err
 			}
@@ -297,7 +297,7 @@ func (db *Postgres) putAttempt(id uuid.UUID, a Attempt) {
 }
 
 // gather puts what exceeds a webhook's limit into digests.
-func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
+func (db *Postgres) gather(dealt notify.Slots, replica string, now time.Time) {
 	w := db.webhooks.rows[dealt.WebhookID]
 	if w.DigestAbove == 0 {
 		return
@@ -311,14 +311,31 @@ func (db *Postgres) gather(dealt notify.Slots, now time.Time) {
 		case o.Digest:
 			digests++
 		case o.Attempts == o.BegunFrom && !o.Alone:
-			if n := db.notifications.rows[o.ID]; db.needless(&n, &o, now) {
-				continue
-			}
 			waiting = append(waiting, o)
 		}
 	}
-	for ; len(waiting) > w.DigestAbove && digests < dealt.Slots; digests++ {
-		n := min(len(waiting), max(notify.DigestSize, w.DigestAbove+1))
+	for len(waiting) > w.DigestAbove && digests < dealt.Slots {
+		taken := waiting[:min(len(waiting), max(notify.DigestSize, w.DigestAbove+1))]
+		rest := waiting[len(taken):]
+		useful := slices.DeleteFunc(slices.Clone(taken), func(o OutboxRow) bool {
+			n := db.notifications.rows[o.ID]
+			return db.needless(&n, &o, now)
+		})
+		for _, o := range taken {
+			if !slices.ContainsFunc(useful, func(u OutboxRow) bool { return u.ID == o.ID }) {
+				o.ClaimedBy, o.Token = replica, db.newToken()
+				o.Attempts++
+				db.notMade(&o, discarded, now)
+			}
+		}
+		if waiting = slices.Concat(useful, rest); len(useful) <= w.DigestAbove {
+			if len(useful) == len(taken) {
+				break
+			}
+			continue
+		}
+		n := len(useful)
+		digests++
 		id := db.newID()
 		members := make([]uuid.UUID, n)
 		for i, o := range waiting[:n] {
