@@ -252,7 +252,7 @@ test("a route escalates to webhooks and teams", async () => {
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]?.body).toMatchObject({
     routes: [
-      { name: "ERP", escalation: [{ afterMinutes: 15, webhookIds: [], teams: ["platform"] }] },
+      { name: "ERP", escalation: [{ afterMinutes: 90, webhookIds: [], teams: ["platform"] }] },
       { name: "Rest", escalation: [] },
     ],
     defaultEscalation: [],
