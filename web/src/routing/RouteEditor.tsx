@@ -56,7 +56,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
     } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, escalation, continue: goesOn });
   };
   return (
-    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "New route"}>
+    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "Add a route"}>
       <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection title={route ? "Route" : "New route"}>
           <TextInput ref={begin} label="Name" placeholder="Orders team" {...form.getInputProps("name")} />
