@@ -3417,7 +3417,7 @@ type Silence struct {
 	Recurrence *SilenceRecurrence `json:"recurrence,omitempty"`
 	StartsAt   time.Time          `json:"startsAt"`
 
-	// State `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+	// State `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
 	State SilenceState `json:"state"`
 
 	// Suppressed Messages that it has suppressed and that are still kept.
@@ -3478,7 +3478,7 @@ type SilencePreviewAnswer struct {
 	MatchedAlerts   int64 `json:"matchedAlerts"`
 	MatchedMessages int64 `json:"matchedMessages"`
 
-	// Messages Messages about them.
+	// Messages Messages that say that these fired. Reminders, escalations and later events are not counted, here and below.
 	Messages int64 `json:"messages"`
 
 	// Newest The newest alerts that match.
@@ -3533,7 +3533,7 @@ type SilenceRecurrence struct {
 // SilenceRecurrenceWeekdays defines model for SilenceRecurrence.Weekdays.
 type SilenceRecurrenceWeekdays string
 
-// SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+// SilenceState `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
 type SilenceState string
 
 // SilenceWindow defines model for SilenceWindow.

@@ -92,7 +92,7 @@ func (a *silenceAdd) preview(ctx context.Context, server *api.ClientWithResponse
 	if p == nil {
 		return errForeign
 	}
-	_, err = fmt.Fprintf(out, "In the last 24 hours it would have suppressed %d of %d messages, about %d of %d alerts.\n",
+	_, err = fmt.Fprintf(out, "In the last 24 hours, it would have suppressed %d of %d messages about new alerts, for %d of %d alerts. Reminders, escalations and later events are not counted.\n",
 		p.SuppressedMessages, p.Messages, p.SuppressedAlerts, p.Alerts)
 	if err == nil && p.MatchedAlerts > p.SuppressedAlerts {
 		_, err = fmt.Fprintf(out, "Alerts to which its conditions apply: %d. Of these, fired outside of its windows: %d.\n", p.MatchedAlerts, p.MatchedAlerts-p.SuppressedAlerts)
@@ -334,6 +334,8 @@ func standing(s *api.Silence) string {
 		return "active until " + s.Until.Format(time.RFC3339)
 	case s.State == "UPCOMING" && s.From != nil:
 		return "from " + s.From.Format(time.RFC3339)
+	case s.EndedAt == nil && s.EndsAt != nil && s.EndsAt.After(time.Now()):
+		return "no further window before its end at " + s.EndsAt.Format(time.RFC3339)
 	}
 	return "past"
 }

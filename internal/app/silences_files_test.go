@@ -102,19 +102,24 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	}
 	// By command; silences that do not recur are not pruned.
 	f.token = f.admin.withToken("operator", access.Operator).token
-	silence(0, []string{"would have suppressed 0 of 0 messages"}, "add", "Deployment", "--for", "30m", "--application", "orders", "--preview")
+	silence(0, []string{"would have suppressed 0 of 0 messages about new alerts, for 0 of 0 alerts"}, "add", "Deployment", "--for", "30m", "--application", "orders", "--preview")
 	silence(0, []string{"Deployment: active until "}, "add", "Deployment", "--for", "30m", "--reason", "v2", "--rule", "Orders failed", "--severity", "critical", "--label", "team=a")
 	f.wantColumn("match", `select (match->'severities')::text || (match->'labels')::text from silence where name = 'Deployment'`, `["CRITICAL"][{"op": "EQUALS", "key": "team", "value": "a"}]`)
 	silence(0, []string{"ID", "Deployment", "active until", "token operator"}, "list")
 	silence(1, []string{"the duration is missing"}, "add", "For ever", "--application", "orders")
 	f.refusedSilences(silence)
 	silence(0, []string{"Weekend: "}, "add", "Weekend", "--application", "orders", "--weekdays", "sat,sun", "--at", "00:00", "--window", "24h", "--time-zone", "UTC")
+	in := func(days int) time.Time { return time.Now().UTC().AddDate(0, 0, days) }
+	silence(0, []string{"Between: no further window before its end at "}, "add", "Between", "--application", "orders", "--weekdays", in(3).Weekday().String(), "--at", "00:00", "--window", "1h",
+		"--time-zone", "UTC", "--until", in(1).Format(time.RFC3339))
+	silence(0, []string{"Between has ended"}, "end", "Between")
+	silence(0, []string{"Between", "past"}, "list", "--past")
 	f.token = f.admin.withToken("again", access.Editor).token
 	f.write("silences.yaml", "silences: []\n")
 	f.does(0, []string{"- silence Weekend", "- silence Nightly batch", "2 deleted; 0 unchanged, 1 not in the files"}, "apply", "--prune", "-f", path)
 	silence(0, []string{"Deployment has ended"}, "end", "Deployment")
 	silence(1, []string{"no active or future silence"}, "end", "Deployment")
-	f.wantColumn("at the end", rows, "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v4 ended by token again", "Weekend v2 ended by token again")
+	f.wantColumn("at the end", rows, "Between v2 ended by token operator", "Deployment v2 ended by token again", "Move v5 ended by token editor", "Nightly batch v4 ended by token again", "Weekend v2 ended by token again")
 }
 
 // refusedSilences checks that what is wrong is named by its flag, with what to write instead.

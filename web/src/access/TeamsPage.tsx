@@ -164,7 +164,7 @@ function EditTeam({ team, onClose, ...read }: EditProps) {
     >
       <TextInput
         label="Name"
-        description="The team owns the rules whose owner is this name"
+        description="The team owns the rules whose owner is this name."
         autoComplete="off"
         {...form.getInputProps("name")}
       />

@@ -47,6 +47,24 @@ test("an administrator makes, edits and deletes a team", async () => {
   expect(stored.teams).toEqual([]);
 });
 
+test("a team that is refused has the focus on what is wrong", async () => {
+  teams();
+  server.use(
+    http.put(api("/teams"), () =>
+      problem(400, {
+        code: "invalid",
+        errors: [{ field: "teams[0].name", code: "required", message: "Must not be empty" }],
+      }),
+    ),
+  );
+  const { user } = open("/teams");
+  await user.click(await screen.findByRole("button", { name: "New team" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "New team" }));
+  await user.click(dialog.getByRole("button", { name: "Create the team" }));
+  expect(await dialog.findByText("Must not be empty")).toBeVisible();
+  await waitFor(() => expect(dialog.getByRole("textbox", { name: "Name" })).toHaveFocus());
+});
+
 test("an edit of what somebody else has changed is refused, and stays to be read", async () => {
   const stored = teams([{ name: "integration" }]);
   const { user } = open("/teams");

@@ -4469,7 +4469,7 @@ export interface components {
             matchedMessages: number;
             /**
              * Format: int64
-             * @description Messages about them.
+             * @description Messages that say that these fired. Reminders, escalations and later events are not counted, here and below.
              */
             messages: number;
             /** @description The newest alerts that match. */
@@ -4513,7 +4513,7 @@ export interface components {
             weekdays: ("SUN" | "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT")[];
         };
         /**
-         * @description `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over. A silence that recurs is `UPCOMING` between two windows.
+         * @description `ACTIVE` is in force, `UPCOMING` will be, `PAST` is over, or has no further window before its end. A silence that recurs is `UPCOMING` between two windows.
          * @enum {string}
          */
         SilenceState: "ACTIVE" | "UPCOMING" | "PAST";

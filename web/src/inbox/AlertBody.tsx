@@ -7,9 +7,10 @@ import { IconExternal } from "../ui/icons";
 import { Field, Fields } from "../ui/MasterDetail";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { TryAgain } from "../ui/TryAgain";
+import { period } from "../ui/time";
 import { listed } from "../ui/words";
 import styles from "./AlertDetail.module.css";
-import { AssignedField } from "./Assignee";
+import { AssignedField, useAssignable } from "./Assignee";
 import { Count, noteReaders } from "./Count";
 import { ErrorOf, ExchangeOf } from "./ExchangeOf";
 import { issueSearch } from "./issue";
@@ -99,7 +100,7 @@ function Routing({ routing }: { routing: AlertRouting }) {
       {way}
       {none} (<Link to="/routing">routing policy</Link>, version {policyVersion}).
       {minutes.length > 0 &&
-        ` Escalation: ${listed(minutes.map(String))} min after an alert fires, unless somebody acknowledges it.`}
+        ` Escalation: ${listed(minutes.map((after) => period(after * 60)))} after an alert fires, unless somebody acknowledges it.`}
     </p>
   );
 }
@@ -108,7 +109,8 @@ function Routing({ routing }: { routing: AlertRouting }) {
 function About({ alert }: { alert: Alert }) {
   const { labels = {}, owner, runbookUrl, note } = alert;
   const names = Object.keys(labels).sort();
-  if (names.length === 0 && !owner && !runbookUrl && !note && !alert.assignee) return null;
+  const assignable = useAssignable(alert);
+  if (!assignable && names.length === 0 && !owner && !runbookUrl && !note && !alert.assignee) return null;
   return (
     <Section title="Handling">
       {note && <p className={styles.message}>{note}</p>}

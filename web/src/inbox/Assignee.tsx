@@ -22,6 +22,11 @@ import { useUndo } from "./undo";
 /** Whether an alert can be assigned: it fires and is not over. */
 const isOpen = ({ state }: Alert) => state === "FIRING" || state === "ACKNOWLEDGED";
 
+/** Whether the reader may assign an alert, to anybody. */
+export function useAssignable(alert: Alert): boolean {
+  return useMay()("assignAlert") && isOpen(alert);
+}
+
 /** Assigns an alert. If somebody else has done so meanwhile, the server refuses, and the page shows the assignee. */
 function useAssign(alert: Alert) {
   const cache = useQueryClient();
@@ -84,7 +89,7 @@ export function AssignButton({ alert, selecting }: { alert: Alert; selecting: bo
 
 /** Who handles an alert. A person who may act can pass it to somebody else. */
 export function AssignedField({ alert }: { alert: Alert }) {
-  const may = useMay()("assignAlert") && isOpen(alert);
+  const may = useAssignable(alert);
   const assign = useAssign(alert);
   const { assignee = "", assignedAt, assignedBy } = alert;
   const options = usePeople(may, assignee);

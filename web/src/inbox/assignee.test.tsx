@@ -42,6 +42,8 @@ describe("an alert", () => {
     world.alerts = [anAlert(5)];
     const asked = assigning();
     const { user } = open(`/inbox/${world.alerts[0]?.id}?fold=none`);
+    // Nobody handles it and its rule says nothing about handling, but it can be assigned to anybody.
+    expect(await field()).toHaveValue("");
     await user.click(await screen.findByRole("button", { name: "Assign to me" }));
     await waitFor(() => expect(row()).toHaveTextContent("Assigned to ada@example.com"));
     expect(await field()).toHaveValue("ada@example.com");

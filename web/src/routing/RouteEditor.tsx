@@ -6,6 +6,7 @@ import { blankMatch, type MatchValues, matchOf, valuesOfMatch, wrongLines } from
 import { MatchFields } from "../silences/MatchFields";
 import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
+import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import styles from "./routing.module.css";
 import { Steps, wrongSteps } from "./Steps";
 
@@ -41,6 +42,7 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
       : { ...blankMatch(), name: "", webhookIds: [], escalation: [], goesOn: false },
   });
   const [refusals, setRefusals] = useState(0);
+  const begin = useFocusAtFirst<HTMLInputElement>();
   const submit = () => {
     const { name, webhookIds, escalation, goesOn, ...match } = form.values;
     const wrong: Record<string, string> = wrongLines(match);
@@ -54,10 +56,10 @@ export function RouteEditor({ route, taken, webhooks, teams, onDone, onCancel }:
     } else onDone({ name: name.trim(), match: matchOf(match), webhookIds, escalation, continue: goesOn });
   };
   return (
-    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "New route"}>
+    <section className={styles.card} aria-label={route ? `Edit ${route.name}` : "Add a route"}>
       <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection title={route ? "Route" : "New route"}>
-          <TextInput label="Name" placeholder="Orders team" {...form.getInputProps("name")} />
+          <TextInput ref={begin} label="Name" placeholder="Orders team" {...form.getInputProps("name")} />
         </FormSection>
         <FormSection
           title="Which alerts"
@@ -118,14 +120,18 @@ interface DefaultProps {
 /** The form of the default. */
 export function DefaultEditor({ webhookIds, escalation, webhooks, teams, onDone, onCancel }: DefaultProps) {
   const form = useForm({ initialValues: { webhookIds: [...webhookIds], escalation: [...escalation] } });
+  const [refusals, setRefusals] = useState(0);
+  const begin = useFocusAtFirst<HTMLElement>();
   const submit = () => {
     const wrong = wrongSteps(form.values.escalation);
-    if (wrong) form.setErrors({ escalation: wrong });
-    else onDone(form.values.webhookIds, form.values.escalation);
+    if (wrong) {
+      form.setErrors({ escalation: wrong });
+      setRefusals(refusals + 1);
+    } else onDone(form.values.webhookIds, form.values.escalation);
   };
   return (
-    <section className={styles.card} aria-label="Edit the default">
-      <Form problems={[]} refusals={0} onSubmit={submit}>
+    <section ref={begin} tabIndex={-1} className={styles.card} aria-label="Edit the default">
+      <Form problems={[]} refusals={refusals} onSubmit={submit}>
         <FormSection
           title="Default"
           hint="Who is notified of alerts that take no route. Without webhooks, nobody is notified."

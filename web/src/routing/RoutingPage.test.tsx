@@ -169,6 +169,38 @@ test("a form that is open stays when somebody else saves, and hides what would l
   await waitFor(() => expect(screen.queryByRole("region", { name: "Rest" })).toBeNull());
 });
 
+test("the focus goes on with what is edited, and to what comes next", async () => {
+  answers();
+  const { user } = open("/routing");
+  await screen.findByRole("region", { name: "ERP" });
+  const button = (name: string) => screen.getByRole("button", { name });
+  await user.click(button("Add a route"));
+  expect(screen.getByRole("textbox", { name: "Name" })).toHaveFocus();
+  await user.click(button("Cancel"));
+  expect(button("Add a route")).toHaveFocus();
+
+  await user.click(button("Edit Rest"));
+  expect(screen.getByRole("textbox", { name: "Name" })).toHaveFocus();
+  await user.keyboard("2");
+  await user.click(button("Add a step"));
+  await user.click(button("Keep the changes"));
+  expect(screen.getByText("Step 1 notifies nobody.")).toHaveFocus();
+  await user.click(button("Cancel"));
+  expect(button("Edit Rest")).toHaveFocus();
+
+  await user.click(button("Move Rest up"));
+  expect(button("Edit Rest")).toHaveFocus(); // It cannot be moved up again.
+  await user.click(button("Remove ERP"));
+  expect(button("Save the policy")).toHaveFocus();
+  await user.click(button("Discard the changes"));
+  expect(screen.getByText(/^Routes are tried from top to bottom/).parentElement).toHaveFocus();
+
+  await user.click(button("Edit the default"));
+  expect(screen.getByRole("region", { name: "Edit the default" })).toHaveFocus();
+  await user.click(button("Keep the changes"));
+  expect(button("Add a route")).toHaveFocus(); // Nothing was changed, so there is nothing to save.
+});
+
 test("a policy that cannot be read is not replaced without a change", async () => {
   answers({ ...policy, routes: [], problem: "unknown field" });
   open("/routing");
@@ -208,17 +240,19 @@ test("a route escalates to webhooks and teams", async () => {
   const step = within(screen.getByRole("group", { name: "Step 1" }));
   await user.click(step.getByLabelText("Notify", { selector: "input" }));
   await user.click(await screen.findByRole("option", { name: "Team platform" }));
+  await user.clear(step.getByRole("spinbutton", { name: "After" }));
+  await user.type(step.getByRole("spinbutton", { name: "After" }), "90");
   await user.click(screen.getByRole("button", { name: "Keep the changes" }));
   const erp = within(await screen.findByRole("region", { name: "ERP" }));
   expect(erp.getByRole("list", { name: "Escalation" })).toHaveTextContent(
-    "not acknowledged after 15 min → team platform",
+    "not acknowledged after 1 h 30 min → team platform",
   );
 
   await user.click(screen.getByRole("button", { name: "Save the policy" }));
   await waitFor(() => expect(sent).toHaveLength(1));
   expect(sent[0]?.body).toMatchObject({
     routes: [
-      { name: "ERP", escalation: [{ afterMinutes: 15, webhookIds: [], teams: ["platform"] }] },
+      { name: "ERP", escalation: [{ afterMinutes: 90, webhookIds: [], teams: ["platform"] }] },
       { name: "Rest", escalation: [] },
     ],
     defaultEscalation: [],

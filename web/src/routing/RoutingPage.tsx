@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { RoutingPolicy, RoutingRoute, Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
 import { useMay } from "../api/operations";
@@ -52,12 +52,14 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
   const [base, setBase] = useState(policy);
   const [draft, setDraft] = useState(() => draftOf(policy));
   const [editing, setEditing] = useState<Editing>();
+  const { page, next } = useNextFocus();
   const dirty = !alike(draft, draftOf(base));
   const unsaved = dirty || editing !== undefined;
   const take = (newest: RoutingPolicy) => {
     setBase(newest);
     setDraft(draftOf(newest));
     setEditing(undefined);
+    next("policy");
   };
   useEffect(() => {
     if (unsaved || policy.version <= base.version) return;
@@ -66,15 +68,20 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
   }, [policy, base.version, unsaved]);
   const webhooks = useQuery(webhookList()).data ?? [];
   const teams = useQuery(teamNames()).data ?? [];
-  const change = (next: Partial<Draft>) => {
-    setDraft({ ...draft, ...next });
+  const change = (changed: Partial<Draft>, ...then: string[]) => {
+    setDraft({ ...draft, ...changed });
     setEditing(undefined);
+    next(...then, "save", "add");
+  };
+  const cancel = (back: string) => {
+    setEditing(undefined);
+    next(back);
   };
   const put = (at: number, route: Draft["routes"][number]) =>
     change({ routes: draft.routes.toSpliced(at, at < draft.routes.length ? 1 : 0, route) });
   const others = (at: number) => draft.routes.filter((_, n) => n !== at).map(({ name }) => name);
   return (
-    <div className={columns.page}>
+    <div ref={page} className={columns.page}>
       <div className={columns.columns}>
         <div className={styles.scroll}>
           <div className={styles.policy}>
@@ -92,7 +99,7 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                       webhooks={webhooks}
                       teams={teams}
                       onDone={(edited) => put(at, edited)}
-                      onCancel={() => setEditing(undefined)}
+                      onCancel={() => cancel(`edit ${route.name}`)}
                     />
                   ) : (
                     <RouteCard
@@ -104,7 +111,12 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                           ? {
                               first: at === 0,
                               last: at === draft.routes.length - 1,
-                              onMove: (by) => change({ routes: moved(draft.routes, at, at + by) }),
+                              onMove: (by) =>
+                                change(
+                                  { routes: moved(draft.routes, at, at + by) },
+                                  `${by < 0 ? "up" : "down"} ${route.name}`,
+                                  `edit ${route.name}`,
+                                ),
                               onEdit: () => setEditing(at),
                               onRemove: () => change({ routes: draft.routes.toSpliced(at, 1) }),
                             }
@@ -121,13 +133,13 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                 webhooks={webhooks}
                 teams={teams}
                 onDone={(made) => put(draft.routes.length, made)}
-                onCancel={() => setEditing(undefined)}
+                onCancel={() => cancel("add")}
               />
             ) : (
               may &&
               editing === undefined && (
                 <div>
-                  <Button onClick={() => setEditing("new")}>
+                  <Button data-next="add" onClick={() => setEditing("new")}>
                     <IconPlus size={16} aria-hidden="true" />
                     Add a route
                   </Button>
@@ -141,14 +153,14 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
                 webhooks={webhooks}
                 teams={teams}
                 onDone={(defaultWebhookIds, defaultEscalation) => change({ defaultWebhookIds, defaultEscalation })}
-                onCancel={() => setEditing(undefined)}
+                onCancel={() => cancel("default")}
               />
             ) : (
               <section className={styles.card} aria-label="Default">
                 <div className={styles.head}>
                   <h2 className={styles.name}>Default</h2>
                   {may && editing === undefined && (
-                    <Button onClick={() => setEditing("default")} aria-label="Edit the default">
+                    <Button data-next="default" onClick={() => setEditing("default")} aria-label="Edit the default">
                       Edit
                     </Button>
                   )}
@@ -169,9 +181,27 @@ function Policy({ policy }: { policy: RoutingPolicy }) {
   );
 }
 
+/**
+ * Moves the focus when what had it is gone or cannot be used any more: to the first place of those named by `next` that is
+ * there after the change.
+ */
+function useNextFocus() {
+  const page = useRef<HTMLDivElement>(null);
+  const [places, setPlaces] = useState<readonly string[]>([]);
+  useEffect(() => {
+    for (const place of places) {
+      const found = page.current?.querySelector<HTMLElement>(`[data-next="${CSS.escape(place)}"]:not(:disabled)`);
+      if (!found) continue;
+      found.focus({ preventScroll: place === "policy" });
+      return;
+    }
+  }, [places]);
+  return { page, next: (...then: string[]) => setPlaces(then) };
+}
+
 function Standing({ policy }: { policy: RoutingPolicy }) {
   return (
-    <div>
+    <div tabIndex={-1} data-next="policy">
       <p>
         Routes are tried from top to bottom. An alert takes each route that matches, up to the first one that does not
         continue. Each webhook gets one message.
@@ -234,7 +264,7 @@ function Saving({ base, draft, onTake, onReset }: SavingProps) {
         </ul>
       )}
       <div className={styles.actions}>
-        <Button look="primary" disabled={save.isPending} onClick={() => save.mutate()}>
+        <Button look="primary" data-next="save" disabled={save.isPending} onClick={() => save.mutate()}>
           Save the policy
         </Button>
         {overtaken ? (
@@ -279,6 +309,7 @@ function RouteCard({ number, route, webhooks, actions }: CardProps) {
             <Button
               look="quiet"
               disabled={actions.first}
+              data-next={`up ${name}`}
               onClick={() => actions.onMove(-1)}
               aria-label={`Move ${name} up`}
             >
@@ -287,12 +318,13 @@ function RouteCard({ number, route, webhooks, actions }: CardProps) {
             <Button
               look="quiet"
               disabled={actions.last}
+              data-next={`down ${name}`}
               onClick={() => actions.onMove(1)}
               aria-label={`Move ${name} down`}
             >
               Down
             </Button>
-            <Button onClick={actions.onEdit} aria-label={`Edit ${name}`}>
+            <Button data-next={`edit ${name}`} onClick={actions.onEdit} aria-label={`Edit ${name}`}>
               Edit
             </Button>
             <Button look="quiet" onClick={actions.onRemove} aria-label={`Remove ${name}`}>

@@ -3,6 +3,7 @@ import type { EscalationStep, Webhook } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { Button } from "../ui/Button";
 import { IconPlus, IconTrash } from "../ui/icons";
+import { period } from "../ui/time";
 import { listed } from "../ui/words";
 import styles from "./routing.module.css";
 
@@ -61,7 +62,7 @@ export function Steps({ steps, webhooks, teams, onChange, error }: Props) {
         </fieldset>
       ))}
       {error && (
-        <p role="alert" className={styles.bad}>
+        <p role="alert" className={styles.bad} tabIndex={-1} data-problems="">
           {error}
         </p>
       )}
@@ -110,7 +111,7 @@ export function Escalation({ steps, webhooks }: SaidProps) {
     <ul className={styles.escalates} aria-label="Escalation">
       {steps.map(({ afterMinutes, webhookIds = [], teams = [] }) => (
         <li key={afterMinutes}>
-          not acknowledged after {afterMinutes} min →{" "}
+          not acknowledged after {period(afterMinutes * 60)} →{" "}
           {listed([
             ...webhookIds.map((id) => webhooks.find((one) => one.id === id)?.name ?? "a webhook"),
             ...teams.map((name) => `team ${name}`),

@@ -23,7 +23,18 @@ import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { useServerForm } from "../ui/useServerForm";
 import { differences, merged } from "./conflict";
-import { blank, definitionOf, fields, inHours, pathOf, type Values, valuesFor, valuesOf, wrongLines } from "./form";
+import {
+  blank,
+  definitionOf,
+  fields,
+  hasEnded,
+  inHours,
+  pathOf,
+  type Values,
+  valuesFor,
+  valuesOf,
+  wrongLines,
+} from "./form";
 import { SilenceFields } from "./SilenceFields";
 import { Preview } from "./SilencePreview";
 import { State } from "./SilencesPage";
@@ -137,7 +148,7 @@ function Editor({ initial, silence, who }: EditorProps) {
     if (Object.keys(wrong).length > 0) save.refuse({ fields: wrong, rest: [] });
     else save.submit(form.values);
   };
-  const over = silence?.state === "PAST";
+  const over = silence !== undefined && hasEnded(silence);
   const may = silence === undefined || (mayCall(who, "updateSilence") && !over);
   return (
     <div className={columns.page}>

@@ -60,6 +60,9 @@ function Suppressed({ preview, recurs }: { preview: SilencePreview; recurs: bool
         {complete ? "" : " or more, of which only the newest were checked"}.
         {recurs && ` At any hour, it would match ${counted(matchedAlerts, "alert")}.`}
       </p>
+      <p className={styles.sub}>
+        Only messages about new alerts are counted, not reminders, escalations and later events.
+      </p>
     </>
   );
 }

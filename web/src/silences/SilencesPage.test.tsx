@@ -105,6 +105,44 @@ test("a digest is asked for, and the list says what came of it", async () => {
   expect(await screen.findByText(/Each webhook gets a digest that lists them/)).toBeVisible();
 });
 
+test("a silence that recurs says that no window is left, and can still be extended", async () => {
+  answersPreview();
+  const recurrence = { timeZone: "UTC", weekdays: ["MON"], from: "22:00", durationMinutes: 60 };
+  const { from: _, until: __, ...rest } = silence;
+  const between = { ...rest, state: "PAST", recurrence };
+  const over = { ...between, id: "0192f0c1-0000-7000-8000-0000000000a4", name: "Move", endsAt: "2026-11-23T11:00:00Z" };
+  server.use(
+    http.get(api("/silences"), () => HttpResponse.json({ items: [between, over] })),
+    http.get(api("/silences/:id"), () => HttpResponse.json(between)),
+  );
+  const { user } = open("/silences");
+  const row = await screen.findByRole("row", { name: /ERP maintenance/ });
+  expect(row).toHaveTextContent(/No further windowbefore its end on 23 Nov 2099/);
+  expect(screen.getByRole("row", { name: /Move/ })).toHaveTextContent(/Pastended on 23 Nov 2026/);
+  await user.click(within(row).getByRole("link", { name: "ERP maintenance" }));
+  expect(await screen.findByRole("button", { name: "Save the silence" })).toBeVisible();
+  expect(screen.queryByText(/can no longer be changed/)).toBeNull();
+});
+
+test("a silence without conditions is refused beside the severities", async () => {
+  answersPreview();
+  server.use(
+    http.post(api("/silences"), () =>
+      problem(400, {
+        code: "invalid",
+        detail: "the silence is not valid",
+        errors: [{ field: "match", code: "required", message: "Must have at least one condition" }],
+      }),
+    ),
+  );
+  const { user } = open("/silences/new");
+  await user.type(await screen.findByRole("textbox", { name: "Name" }), "All");
+  await user.click(screen.getByRole("button", { name: "Create the silence" }));
+  expect(await screen.findByText("Must have at least one condition")).toBeVisible();
+  expect(screen.getByRole("group", { name: "Severities" })).toHaveAccessibleDescription(/at least one condition/);
+  expect(screen.getByRole("checkbox", { name: "Critical" })).toHaveFocus();
+});
+
 test("viewers cannot make or end silences", async () => {
   server.use(
     http.get(api("/me"), () =>
@@ -142,6 +180,7 @@ test("an alert leads to a silence that is filled in, previewed and made", async 
   await user.click(await screen.findByRole("link", { name: "Silence" }));
   expect(await screen.findByDisplayValue("Failed orders")).toBeVisible();
   expect(await screen.findByText("14 messages about 7 alerts")).toBeVisible();
+  expect(screen.getByText(/Only messages about new alerts are counted, not reminders/)).toBeVisible();
   expect(asked[0]).toMatchObject({
     match: { rules: [alert.ruleId], scope: { applications: ["orders"], routes: ["order-to-erp"] } },
   });

@@ -13,7 +13,7 @@ import { useLastError } from "../ui/lastError";
 import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { matchWords, recurrenceWords } from "./form";
+import { hasEnded, matchWords, recurrenceWords } from "./form";
 import { Digests, SuppressedBy } from "./SuppressedBy";
 import { parseSilences } from "./search";
 import styles from "./silences.module.css";
@@ -216,7 +216,7 @@ export function State({ silence }: { silence: Silence }) {
         </span>
       )}
       {state === "UPCOMING" && "Upcoming"}
-      {state === "PAST" && <span className={table.quiet}>Past</span>}
+      {state === "PAST" && <span className={table.quiet}>{hasEnded(silence) ? "Past" : "No further window"}</span>}
       <div className={table.sub}>
         {state === "ACTIVE" && until && (
           <>
@@ -236,7 +236,7 @@ export function State({ silence }: { silence: Silence }) {
           ) : (
             endsAt && (
               <>
-                ended on <ExactTime at={endsAt} />
+                {hasEnded(silence) ? "ended" : "before its end"} on <ExactTime at={endsAt} />
               </>
             )
           ))}

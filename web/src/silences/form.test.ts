@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Alert, Silence } from "../api/client";
 import { differences, merged } from "./conflict";
-import { blank, definitionOf, matchWords, pathOf, recurrenceWords, valuesFor, valuesOf } from "./form";
+import { blank, definitionOf, hasEnded, matchWords, pathOf, recurrenceWords, valuesFor, valuesOf } from "./form";
 
 const stored: Silence = {
   id: "6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a00",
@@ -49,6 +49,15 @@ test("a complaint of the server finds its field", () => {
   expect(pathOf("recurrence.durationMinutes")).toBe("hours");
   expect(pathOf("match.labels")).toBe("labels");
   expect(pathOf("endsAt")).toBe("endsAt");
+  expect(pathOf("match")).toBe("severities");
+});
+
+test("a silence that recurs has not ended when only its windows have", () => {
+  const before = Date.parse("2026-11-24T09:00:00Z");
+  expect(hasEnded(stored, before)).toBe(false);
+  expect(hasEnded({ ...stored, state: "PAST" }, before)).toBe(false);
+  expect(hasEnded({ ...stored, state: "PAST" }, Date.parse("2026-11-24T10:00:00Z"))).toBe(true);
+  expect(hasEnded({ ...stored, state: "PAST", endedAt: "2026-11-24T08:00:00Z" }, before)).toBe(true);
 });
 
 const alert = {

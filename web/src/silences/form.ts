@@ -97,6 +97,7 @@ export const fields = [
   "match.filter.errorMessageContains",
   "match.filter.errorMessageMatches",
   "match.filter.attributes",
+  "match",
   "startsAt",
   "endsAt",
   "recurrence.timeZone",
@@ -107,6 +108,8 @@ export const fields = [
 ] as const;
 
 const ofServer: Record<string, string> = {
+  // A silence without conditions: all severities are the condition that every alert meets.
+  match: "severities",
   "match.filter.errorMessageContains": "messageContains",
   "match.filter.errorMessageMatches": "messageMatches",
   "match.filter.attributes": "attributes",
@@ -229,6 +232,14 @@ export function valuesOf(silence: Silence): Values {
 }
 
 const hourMs = 60 * 60 * 1000;
+
+/**
+ * Whether a silence has ended, and cannot be changed any more. One that recurs is past already when no window remains before
+ * its end.
+ */
+export function hasEnded({ state, endedAt, endsAt }: Silence, now = Date.now()): boolean {
+  return state === "PAST" && (endedAt !== undefined || endsAt === undefined || Date.parse(endsAt) <= now);
+}
 
 /** The instant a number of hours from now, to the minute. */
 export function inHours(hours: number, now = Date.now()): string {

@@ -14,9 +14,7 @@ export function Form({ problems, refusals, onSubmit, children }: Props) {
   const form = useRef<HTMLFormElement>(null);
   useEffect(() => {
     if (refusals === 0) return;
-    const first = form.current?.querySelector<HTMLElement>('[aria-invalid="true"], [data-problems]');
-    first?.focus();
-    first?.scrollIntoView({ block: "center" });
+    focusOnError(form.current);
   }, [refusals]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -34,6 +32,16 @@ export function Form({ problems, refusals, onSubmit, children }: Props) {
       {children}
     </form>
   );
+}
+
+/** Moves the focus to the first field in error, or to the first error that has no field. */
+export function focusOnError(form: HTMLElement | null): void {
+  const first = form?.querySelector<HTMLElement>('[aria-invalid="true"], [data-problems], [id$="-error"]');
+  // A group of checkboxes is not marked itself, only described by its error.
+  const grouped = first?.id && form?.querySelector<HTMLElement>(`[aria-describedby~="${CSS.escape(first.id)}"] input`);
+  const field = grouped || first;
+  field?.focus();
+  field?.scrollIntoView({ block: "center" });
 }
 
 interface SectionProps {

@@ -1,6 +1,7 @@
-import { type ReactNode, useId } from "react";
+import { type ReactNode, useEffect, useId, useRef } from "react";
 import { Button } from "./Button";
 import styles from "./ConfirmDialog.module.css";
+import { focusOnError } from "./Form";
 import { useModal } from "./useModal";
 
 interface Props {
@@ -32,6 +33,12 @@ export function FormDialog({
 }: Props) {
   const dialog = useModal();
   const titleId = useId();
+  const wasBusy = useRef(false);
+  // What was refused: its button was disabled meanwhile, and has lost the focus.
+  useEffect(() => {
+    if (wasBusy.current && !busy) focusOnError(dialog.current);
+    wasBusy.current = busy;
+  }, [busy, dialog]);
   return (
     <dialog
       ref={dialog}
@@ -54,7 +61,7 @@ export function FormDialog({
       >
         <div className={styles.fields}>{children}</div>
         {problem && (
-          <p className={styles.error} role="alert">
+          <p className={styles.error} role="alert" tabIndex={-1} data-problems="">
             {problem}
           </p>
         )}

@@ -83,6 +83,20 @@ describe("a webhook", () => {
     ]);
   });
 
+  test("has quiet hours that are refused, and the focus goes there", async () => {
+    const { user } = open("/webhooks/w1");
+    await name();
+    await user.click(screen.getByRole("button", { name: "Add quiet hours" }));
+    const message = "Cannot be used: entry 1 has no weekday";
+    server.use(
+      http.put(api("/webhooks/:id"), () =>
+        problem(400, { code: "invalid", errors: [{ field: "quietHours", code: "invalid", message }] }),
+      ),
+    );
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await waitFor(() => expect(screen.getByText(message)).toHaveFocus());
+  });
+
   test("has quiet hours that are removed", async () => {
     webhook = { ...webhook, quietHours: [{ timeZone: "UTC", weekdays: ["SAT", "SUN"], from: "00:00", to: "24:00" }] };
     const { user } = open("/webhooks/w1");

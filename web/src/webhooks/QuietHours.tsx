@@ -33,7 +33,11 @@ export function QuietHours({ form }: { form: UseFormReturnType<Values> }) {
           </Button>
         </fieldset>
       ))}
-      {form.errors.quietHours && <Input.Error>{form.errors.quietHours}</Input.Error>}
+      {form.errors.quietHours && (
+        <Input.Error role="alert" tabIndex={-1} data-problems="">
+          {form.errors.quietHours}
+        </Input.Error>
+      )}
       <div>
         <Button
           disabled={quietHours.length >= 10}
