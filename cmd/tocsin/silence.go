@@ -374,7 +374,7 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 			}
 			_, err = fmt.Fprintf(out, "%s has ended. Messages suppressed: %d.\n", shown(s.Name), s.Suppressed)
 			if err == nil && s.Digest && s.Suppressed > 0 {
-				_, err = fmt.Fprintln(out, "Digests list those that no digest has listed yet.")
+				_, err = fmt.Fprintln(out, "A digest lists those that are in no digest yet.")
 			}
 			return err
 		}

@@ -131,7 +131,7 @@ func (f *files) refusedSilences(silence func(code int, parts []string, command s
 		{1, "--for 0m", []string{"--for: must be longer than 0"}},
 		{misused, "--for", []string{"--for: the value is missing"}},
 		{misused, "--for 30", []string{`--for: "30" is not a duration`, "36h"}},
-		{misused, "--until tomorrow", []string{`--until: "tomorrow" is not an instant`, "2026-12-01T18:00:00Z"}},
+		{misused, "--until tomorrow", []string{`--until: "tomorrow" is not a time`, "2026-12-01T18:00:00Z"}},
 		{1, "--application a --until 2020-01-01T00:00:00Z", []string{"--until: Must be after the start"}},
 		{1, "--application a --for 400d", []string{"--for: Must be at most 366 days"}},
 		{1, "--for 1h --severity high", []string{"--severity: Must be one of"}},
