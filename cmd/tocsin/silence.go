@@ -159,7 +159,7 @@ func (a *silenceAdd) byFlag(err error) error {
 		case e.Field == "endsAt" && e.Code == "required":
 			name = lasts
 		case e.Field == "recurrence.durationMinutes":
-			text = "Must be a time from 1m to 7d"
+			text = "Must be a duration from 1m to 7d"
 		}
 		errs = append(errs, fmt.Errorf("%s: %s", name, text))
 	}

@@ -217,7 +217,7 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 			return err
 		}
 	}
-	return c.discard(ctx, q, expired, "Not sent: it was too late to be useful, because the event is older than the webhook wants, or because the next reminder is due")
+	return c.discard(ctx, q, expired, "Not sent: the message came too late, because the event is older than the maximum age of the webhook, or because the next reminder is due")
 }
 
 // discardNeedless ends messages that are of no use any more, unless a person sends them again:
@@ -238,7 +238,7 @@ func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 	if err := c.discard(ctx, q, escalations, "Not sent: the alert has been acknowledged or resolved"); err != nil {
 		return err
 	}
-	return c.discard(ctx, q, events, "Not sent: no message has told the webhook that the alert fires")
+	return c.discard(ctx, q, events, "Not sent: the webhook was not notified that the alert fired")
 }
 
 func (c *claiming) discard(ctx context.Context, q *pgq.Queries, ids []uuid.UUID, why string) error {
