@@ -49,7 +49,7 @@ func (s *server) ListAssignees(ctx context.Context, _ ListAssigneesRequestObject
 // SnoozeAlert answers POST /alerts/{id}/snooze.
 func (s *server) SnoozeAlert(ctx context.Context, req SnoozeAlertRequestObject) (SnoozeAlertResponseObject, error) {
 	if req.Body.Until.IsZero() {
-		return nil, invalidField("until", "required", "Must be an instant")
+		return nil, invalidField("until", "required", "Must be a timestamp")
 	}
 	a, err := s.snooze(ctx, Snooze{AlertID: req.ID, Until: &req.Body.Until})
 	return SnoozeAlert200JSONResponse(a), err

@@ -31,7 +31,7 @@ func (s *server) handleError(err error, c echo.Context) {
 	ctx := c.Request().Context()
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
 	if c.Response().Committed {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "answer not sent completely", slog.String("request_id", id), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "response not sent completely", slog.String("request_id", id), slog.Any("error", err))
 		return
 	}
 	if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled) {
@@ -49,12 +49,12 @@ func (s *server) handleError(err error, c echo.Context) {
 	}
 	body, err := json.Marshal(p)
 	if err != nil {
-		s.Log.LogAttrs(ctx, slog.LevelError, "problem not encoded", slog.String("request_id", id), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelError, "error response not encoded", slog.String("request_id", id), slog.Any("error", err))
 		c.Response().WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	if err := c.Blob(p.Status, "application/problem+json", body); err != nil {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "answer not sent completely", slog.String("request_id", id), slog.Any("error", err))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "response not sent completely", slog.String("request_id", id), slog.Any("error", err))
 	}
 }
 

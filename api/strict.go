@@ -228,7 +228,7 @@ func readsText(t reflect.Type) bool {
 // article names a type for people.
 func article(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Time]() {
-		return "an RFC 3339 instant"
+		return "an RFC 3339 timestamp"
 	}
 	if readsText(t) {
 		return "a UUID"
@@ -239,7 +239,7 @@ func article(t reflect.Type) string {
 	case reflect.Slice:
 		return "a list"
 	case reflect.String:
-		return "a text"
+		return "a string"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Float32, reflect.Float64:

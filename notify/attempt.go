@@ -60,7 +60,7 @@ func (d *Dispatcher) refused(ctx context.Context, claimed *Claimed) map[uuid.UUI
 		refused[webhook] = "Not sent: the webhook was edited, switched off or held, or does not answer"
 	}
 	if claimed.Unchecked != nil {
-		d.Logger.WarnContext(ctx, "webhooks not checked before their calls", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
+		d.Logger.WarnContext(ctx, "webhooks could not be checked, so their messages are not sent yet", slog.Int("calls", len(claimed.Deliveries)), slog.Any("error", claimed.Unchecked))
 		for i := range claimed.Deliveries {
 			refused[claimed.Deliveries[i].Webhook.ID] = "Not sent: the database could not be asked whether the webhook still accepts messages"
 		}
@@ -138,7 +138,7 @@ func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled
 	switch {
 	case settled.Fenced:
 		d.Observer.Fenced()
-		d.log(s).WarnContext(ctx, "settlement fenced", slog.String("verdict", s.Outcome.Verdict.String()))
+		d.log(s).WarnContext(ctx, "outcome not settled, because the lease of the message was lost", slog.String("verdict", s.Outcome.Verdict.String()))
 	case s.Outcome.Verdict != VerdictDelivered:
 		d.log(s).WarnContext(ctx, "not delivered", slog.String("verdict", s.Outcome.Verdict.String()),
 			slog.String("status", string(s.Decision.Status)), slog.String("error", s.Outcome.Error))

@@ -23,7 +23,7 @@ func (p BreakerPolicy) Validate() error {
 		return fmt.Errorf("breaker threshold is %d; it must be at least 1", p.Threshold)
 	}
 	if p.Pause <= 0 || p.MaxPause < p.Pause {
-		return fmt.Errorf("breaker pause is %v, at most %v; both must be positive and the first not above the second", p.Pause, p.MaxPause)
+		return fmt.Errorf("breaker pause is %v, and its maximum %v; both must be positive, and the pause must not exceed the maximum", p.Pause, p.MaxPause)
 	}
 	if p.Jitter < 0 || p.Jitter > 1 {
 		return fmt.Errorf("breaker jitter is %v; it must be between 0 and 1", p.Jitter)

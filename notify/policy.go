@@ -67,7 +67,7 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("retry jitter is %v; it must be between 0 and 1", p.Jitter)
 	}
 	if p.DefaultHold <= 0 || p.MaxHold < p.DefaultHold {
-		return fmt.Errorf("webhook hold is %v, at most %v; both must be positive and the first not above the second", p.DefaultHold, p.MaxHold)
+		return fmt.Errorf("webhook hold is %v, and its maximum %v; both must be positive, and the hold must not exceed the maximum", p.DefaultHold, p.MaxHold)
 	}
 	return p.Breaker.Validate()
 }

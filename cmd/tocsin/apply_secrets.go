@@ -108,7 +108,7 @@ func (a *applying) secret(place string, v any) (any, error) {
 	case strings.HasSuffix(place, ".headers"):
 		return maps.Clone(m), nil
 	default:
-		return nil, a.misplaced(place, "Must be a text, {env: NAME} or {file: PATH}")
+		return nil, a.misplaced(place, "Must be a string, {env: NAME} or {file: PATH}")
 	}
 }
 

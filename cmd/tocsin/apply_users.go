@@ -41,7 +41,7 @@ func (a *applying) strictly(section string, i int, fields any, into any) error {
 // misread returns where in the fields of an entry a decoder of JSON found something wrong, and what.
 func misread(err error, fields any) (path, message string) {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		want := map[reflect.Kind]string{reflect.String: "a text", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "a mapping", reflect.Struct: "a mapping"}[wrong.Type.Kind()]
+		want := map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Slice: "a list", reflect.Map: "a mapping", reflect.Struct: "a mapping"}[wrong.Type.Kind()]
 		return wrong.Field, "Must be " + cmp.Or(want, "a number")
 	}
 	if quoted, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {

@@ -36,7 +36,7 @@ type instant time.Time
 func (i *instant) UnmarshalText(text []byte) error {
 	at, err := time.Parse(time.RFC3339, string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not an instant; write it like 2026-12-01T18:00:00Z or 2026-12-01T19:00:00+01:00", text)
+		return fmt.Errorf("%q is not a time; write it like 2026-12-01T18:00:00Z or 2026-12-01T19:00:00+01:00", text)
 	}
 	*i = instant(at)
 	return nil

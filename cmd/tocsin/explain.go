@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,9 +29,6 @@ func (x *explainExchange) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	answer, err := server.ExplainExchangeWithResponse(ctx, &api.ExplainExchangeParams{ExecutionID: x.ExecutionID, StartTime: x.StartTime, Hours: &x.Hours})
-	if p, ok := errors.AsType[*api.Problem](api.Check(answer, err)); ok && p.Status == http.StatusNotFound && p.Detail != nil && strings.Contains(*p.Detail, "exchange") {
-		return p // the URL is right
-	}
 	if err := answered(answer, err); err != nil {
 		return fmt.Errorf("explain exchange: %w", err)
 	}

@@ -92,7 +92,7 @@ func writeKeys(ctx context.Context, db *postgres.DB, out io.Writer) error {
 func meaning(use postgres.KeyUse) string {
 	switch {
 	case use.Active:
-		return "seals"
+		return "encrypts"
 	case use.Configured && use.Secrets == 0:
 		return "no longer needed; remove it from TOCSIN_ENCRYPTION_KEY of all replicas"
 	case use.Configured:

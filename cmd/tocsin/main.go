@@ -95,7 +95,7 @@ type serve struct {
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Maximum number of wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
 	PollInterval      *time.Duration  `help:"Longest pause between reads of the outbox, if neither the bus nor a known due time ends it earlier. The default is 30s, or 1s with a bus in memory." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
-	ResolveInterval   time.Duration   `help:"Time between searches for alerts that age or evidence resolves." default:"30s" env:"TOCSIN_RESOLVE_INTERVAL"`
+	ResolveInterval   time.Duration   `help:"Time between searches for alerts to resolve by age or by evidence." default:"30s" env:"TOCSIN_RESOLVE_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the headers and bodies of messages are kept after the messages were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`

@@ -15,7 +15,7 @@ import (
 
 // partitions are the commands for the distribution of tenants over partitions.
 type partitions struct {
-	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is behind, which replica holds it, and of how many tenants it evaluates the rules."`
+	List    partitionsList    `cmd:"" default:"withargs" help:"List partitions: how far each is behind, which replica holds it, and how many tenants' rules it evaluates."`
 	Tenants partitionsTenants `cmd:"" help:"List tenants, furthest behind first: the partition of each, and how far its rules are behind."`
 	Isolate partitionsIsolate `cmd:"" help:"Isolate a tenant in a separate partition, so that it neither delays others nor is delayed by them."`
 	Join    partitionsJoin    `cmd:"" help:"End the separate partition of a tenant."`

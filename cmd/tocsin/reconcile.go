@@ -102,7 +102,7 @@ func (r *report) end(failed error) error {
 		return errors.Join(err, failed)
 	}
 	for _, s := range r.samples {
-		if _, err := fmt.Fprintf(r.out, "missing of %s\n", s); err != nil {
+		if _, err := fmt.Fprintf(r.out, "missing for %s\n", s); err != nil {
 			return errors.Join(err, failed)
 		}
 	}

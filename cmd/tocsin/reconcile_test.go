@@ -52,7 +52,7 @@ func TestARuleThatCannotBeComparedHidesNothing(t *testing.T) {
 	if err := r.end(failed); !errors.Is(err, failed) || !strings.Contains(err.Error(), "have no alert: 1") {
 		t.Errorf("the command says: %v", err)
 	}
-	for _, want := range []string{"missing of Orders: 7f3a", "until 2023-11-14T22:13:20Z were compared"} {
+	for _, want := range []string{"missing for Orders: 7f3a", "until 2023-11-14T22:13:20Z were compared"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not printed:\n%s", want, &out)
 		}

@@ -145,10 +145,10 @@ func printRouting(out io.Writer, answer *api.RoutingTestAnswer, webhooks *names)
 		line("→ after %d min without acknowledgement: %s\n", step.AfterMinutes, shown(strings.Join(to, ", ")))
 	}
 	if by := answer.SuppressedBy; by != nil && len(answer.Webhooks)+len(answer.Escalation) > 0 {
-		line("At present the silence %s of %s suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))
+		line("At present the silence %s, created by %s, suppresses the messages.\n", shown(by.Name), shown(by.CreatedBy))
 	}
 	if s := answer.Stored; s != nil {
-		line("When the alert fired, version %d of the policy answered %s.\n", s.PolicyVersion, s.Answer)
+		line("When the alert fired, version %d of the policy applied, with the result %s.\n", s.PolicyVersion, s.Answer)
 	}
 	return errors.Join(append(errs, table.Flush())...)
 }

@@ -59,7 +59,7 @@ func (s *selfTest) run(ctx context.Context) (f clickhouse.Finding, err error) {
 	if err != nil || alert == nil {
 		return clickhouse.Finding{
 			Verdict: clickhouse.Broken, About: "self-test", Text: fmt.Sprintf("no alert within %s", s.within),
-			Remedy: "check that exchanges end in this time; the pages Rules and System show errors, and how far evaluation is behind",
+			Remedy: "check that exchanges ended during this time; the Rules and System pages show errors, and how far evaluation is behind",
 		}, err
 	}
 	raised := time.Since(began)
@@ -94,7 +94,7 @@ func (s *selfTest) delivered(ctx context.Context, alert uuid.UUID, raised time.D
 	began := time.Now()
 	f = clickhouse.Finding{
 		Verdict: clickhouse.Broken, About: "self-test", Text: fmt.Sprintf("alerted after %s, but the message did not arrive within %s", raised.Round(time.Millisecond), s.within),
-		Remedy: "the page Deliveries shows its attempts",
+		Remedy: "the Deliveries page shows its attempts",
 	}
 	err = s.poll(ctx, func() (bool, error) {
 		list, err := s.api.ListAlertNotificationsWithResponse(ctx, alert)
@@ -110,9 +110,9 @@ func (s *selfTest) delivered(ctx context.Context, alert uuid.UUID, raised time.D
 			case n.Status == api.NotificationStatusSUPPRESSED:
 				f.Text = fmt.Sprintf("alerted after %s, but a silence suppressed the message", raised.Round(time.Millisecond))
 				if s := n.SuppressedBy; s != nil {
-					f.Text = fmt.Sprintf("alerted after %s, but the silence %q of %s suppressed the message", raised.Round(time.Millisecond), s.Name, s.CreatedBy)
+					f.Text = fmt.Sprintf("alerted after %s, but the silence %q, created by %s, suppressed the message", raised.Round(time.Millisecond), s.Name, s.CreatedBy)
 				}
-				f.Remedy = "test again when it is over, or end it (tocsin silence end, the page Silences)"
+				f.Remedy = "test again when it is over, or end it (tocsin silence end, or the Silences page)"
 				return true, nil
 			case n.QuietUntil != nil:
 				f.Text = fmt.Sprintf("alerted after %s, but the quiet hours of the webhook hold the message until %s", raised.Round(time.Millisecond), n.QuietUntil.Format(time.RFC3339))

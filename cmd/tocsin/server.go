@@ -48,11 +48,18 @@ func answered(answer api.Answer, err error) error {
 		}
 		switch refused.Status {
 		case http.StatusNotFound:
+			if refused.Detail != nil {
+				return err // Tocsin says what does not exist, so the URL is right
+			}
 			return fmt.Errorf("%w; check --url or TOCSIN_URL: it is the server's address, without /api/v1", err)
 		case http.StatusUnauthorized:
 			return fmt.Errorf("%w; give a valid token in TOCSIN_TOKEN, --token or --token-file", err)
 		case http.StatusPreconditionFailed:
 			return fmt.Errorf("%w; it was changed in the meantime: run the command again", err)
+		case http.StatusInternalServerError:
+			if refused.RequestID != "" {
+				return fmt.Errorf("%w; the log of the server shows the reason, with request_id=%s", err, refused.RequestID)
+			}
 		}
 	}
 	return err

@@ -23,6 +23,12 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		switch {
 		case r.URL.Path != "/api/v1/rules/export":
 			w.WriteHeader(http.StatusNotFound)
+		case r.Header.Get("Authorization") == "Bearer tcn_gone":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"status":404,"title":"Not Found","detail":"No such rule"}`))
+		case r.Header.Get("Authorization") == "Bearer tcn_broken":
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"status":500,"title":"Internal Server Error","requestId":"r-7"}`))
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write([]byte(`{"status":401,"title":"Unauthorized","detail":"Sign in first"}`))
@@ -37,6 +43,8 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		"a path too much": {serverFlags{URL: server.URL + "/api/v1"}, []string{"404", "TOCSIN_URL", "without /api/v1"}, "TOCSIN_TOKEN"},
 		"no token":        {serverFlags{URL: server.URL}, []string{"401", "Sign in first", "TOCSIN_TOKEN"}, "TOCSIN_URL"},
 		"a wrong token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first", "a valid token"}, "TOCSIN_URL"},
+		"nothing there":   {serverFlags{URL: server.URL, Token: "tcn_gone"}, []string{"404", "No such rule"}, "TOCSIN_URL"},
+		"a failure":       {serverFlags{URL: server.URL, Token: "tcn_broken"}, []string{"500", "request_id=r-7"}, "TOCSIN_URL"},
 		"nobody there":    {serverFlags{URL: "http://127.0.0.1:1"}, []string{"no answer", "TOCSIN_URL"}, "TOCSIN_TOKEN"},
 	} {
 		client, err := c.flags.open()

@@ -159,7 +159,7 @@ func (a *silenceAdd) byFlag(err error) error {
 		case e.Field == "endsAt" && e.Code == "required":
 			name = lasts
 		case e.Field == "recurrence.durationMinutes":
-			text = "Must be a time from 1m to 7d"
+			text = "Must be a duration from 1m to 7d"
 		}
 		errs = append(errs, fmt.Errorf("%s: %s", name, text))
 	}
@@ -376,7 +376,7 @@ func (e *silenceEnd) Run(ctx context.Context, out io.Writer) error {
 			}
 			_, err = fmt.Fprintf(out, "%s has ended. Messages suppressed: %d.\n", shown(s.Name), s.Suppressed)
 			if err == nil && s.Digest && s.Suppressed > 0 {
-				_, err = fmt.Fprintln(out, "Digests list those that no digest has listed yet.")
+				_, err = fmt.Fprintln(out, "A digest lists those that are in no digest yet.")
 			}
 			return err
 		}

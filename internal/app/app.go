@@ -420,7 +420,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Wait()
 	if err == nil {
 		if err := a.member.Leave(end); err != nil {
-			a.options.Logger.WarnContext(end, "leases of messages not released; other replicas take the messages over when they expire", slog.Any("error", err))
+			a.options.Logger.WarnContext(end, "leases of messages not released; other replicas take over the messages when the leases expire", slog.Any("error", err))
 		}
 	}
 	return errors.Join(err, serveErr)

@@ -39,7 +39,7 @@ func (a *App) watchBreakers(ctx context.Context) {
 		a.dispatchers.wake(ctx, notifications)
 		ended, err := a.outbox.ExpireHeld(ctx, max(notify.Policy{Schedule: a.options.RetrySchedule}.Span(), a.receivers.Span()))
 		if err != nil && ctx.Err() == nil {
-			a.options.Logger.WarnContext(ctx, "messages of held webhooks not ended", slog.Any("error", err))
+			a.options.Logger.WarnContext(ctx, "expired messages of held webhooks not settled", slog.Any("error", err))
 		}
 		a.dispatchers.wake(ctx, ended)
 		released, err := a.outbox.EndQuiet(ctx, nil)

@@ -176,7 +176,7 @@ func TestFilesOfWebhooksAndUsersThatAreWrongChangeNothing(t *testing.T) {
 	f.does(0, nil, "apply", "-f", f.write("ok.yaml", "webhooks:\n  - { name: ops, kind: generic, url: 'http://127.0.0.1/' }\n"))
 	for content, want := range map[string]string{
 		"webhooks:\n  - { name: a, kind: generic, url: {env: TOCSIN_TEST_NOT_SET} }\n":                              `:2:31: webhook "a": url: The environment variable TOCSIN_TEST_NOT_SET is not set`,
-		"webhooks:\n  - { name: a, kind: generic, url: {envy: x} }\n":                                               `:2:31: webhook "a": url: Must be a text`,
+		"webhooks:\n  - { name: a, kind: generic, url: {envy: x} }\n":                                               `:2:31: webhook "a": url: Must be a string`,
 		"webhooks:\n  - { name: a, kind: generic, url: {file: /gone} }\n":                                           "/gone",
 		"webhooks:\n  - { name: a, kind: generic, uri: x }\n":                                                       `:2:31: webhook "a": uri: Unknown field`,
 		"webhooks:\n  - { name: a, kind: generic, timeoutSeconds: soon }\n":                                         `:2:31: webhook "a": timeoutSeconds: Must be a number`,

@@ -87,8 +87,8 @@ func TestKeysCommands(t *testing.T) {
 		code          int
 		want          []string
 	}{
-		{"status", first + "," + key, 0, []string{"seals", "still in use; run: tocsin keys reseal"}},
-		{"status", first, 0, []string{"seals", "missing; add it to TOCSIN_ENCRYPTION_KEY"}},
+		{"status", first + "," + key, 0, []string{"encrypts", "still in use; run: tocsin keys reseal"}},
+		{"status", first, 0, []string{"encrypts", "missing; add it to TOCSIN_ENCRYPTION_KEY"}},
 		{"reseal", first, 1, []string{"Encrypted again: 0", "not all secrets could be decrypted"}},
 		{"status", "nonsense", 1, []string{"TOCSIN_ENCRYPTION_KEY"}},
 		{"reseal", first + "," + key, 0, []string{"Encrypted again: 1", "no longer needed; remove it from TOCSIN_ENCRYPTION_KEY"}},

@@ -79,7 +79,7 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_attempts_total", Help: "Attempts of this replica to deliver a message, by verdict.",
 		}, []string{"verdict"}),
 		calls: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tocsin_attempt_duration_seconds", Help: "How long this replica's calls of receivers took.", Buckets: append(durations(), 30, 60),
+			Name: "tocsin_attempt_duration_seconds", Help: "How long this replica's calls to receivers took.", Buckets: append(durations(), 30, 60),
 		}),
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
@@ -88,10 +88,10 @@ func newMetrics(version string) *metrics {
 			Name: "tocsin_reaped_claims_total", Help: "Leases of dead replicas that this replica released, by kind.",
 		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_attempts_unknown_total", Help: "Attempts without an outcome, of any replica, after which this replica made the next one; each may have sent a message a second time.",
+			Name: "tocsin_attempts_unknown_total", Help: "Attempts of any replica whose outcome is unknown, and after which this replica made the next attempt; the message may have been sent twice.",
 		}),
 		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_swept_total", Help: "Alerts, and contents of attempts, that this replica deleted because their retention was over.",
+			Name: "tocsin_swept_total", Help: "Alerts, and contents of attempts, that this replica deleted because their retention has expired.",
 		}, []string{"what"}),
 		unswept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
@@ -111,7 +111,7 @@ func newMetrics(version string) *metrics {
 	}, []string{"event"})
 	m.Swept(0, 0)
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "tocsin_build_info", Help: "1, with the version of this replica and of its Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+		Name: "tocsin_build_info", Help: "Always 1; the labels are the version of this replica and that of Go.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
 	m.registry.MustRegister(build, m.calls, m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.age, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, m.suppressed, m.emptySteps, m.unjudged, collectors.NewGoCollector(),

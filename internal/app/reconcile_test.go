@@ -118,7 +118,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 		t.Errorf("two alerts deleted: %s", diff)
 	}
 	out, code := w.command("reconcile", "--confirm=0s", "--rule="+rule.ID.String())
-	if code != 1 || !strings.Contains(out, "missing of orders: a, new") || !strings.Contains(out, "have no alert: 2") {
+	if code != 1 || !strings.Contains(out, "missing for orders: a, new") || !strings.Contains(out, "have no alert: 2") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 
@@ -147,7 +147,7 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 		w.ruleOf(rules.Definition{Name: fmt.Sprintf("new %02d", i)})
 	}
 	out, code := w.command("reconcile", "--confirm=0s")
-	if code != 1 || !strings.Contains(out, "Exchanges that ended until") || !strings.Contains(out, "missing of orders: a") ||
+	if code != 1 || !strings.Contains(out, "Exchanges that ended until") || !strings.Contains(out, "missing for orders: a") ||
 		!strings.Contains(out, "not compared: 12 (new 00, ") || !strings.Contains(out, "new 09 and 2 more)") {
 		t.Errorf("exit %d, %s", code, out)
 	}

@@ -117,7 +117,7 @@ func TestRoutesInFilesAndByCommand(t *testing.T) {
 	f.admin.must(http.StatusCreated, http.MethodPost, "/silences", map[string]any{
 		"name": "Everything", "match": map[string]any{"severities": []string{"INFO", "WARNING", "CRITICAL"}}, "endsAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 	})
-	test(0, []string{"→ rest", "At present the silence Everything of " + adminEmail + " suppresses the messages."}, "--severity", "warning")
+	test(0, []string{"→ rest", "At present the silence Everything, created by " + adminEmail + ", suppresses the messages."}, "--severity", "warning")
 	if out, code := f.command("route", "test", "--url", f.base, "--token", f.token, "--severity", "info"); code != 0 || strings.Contains(out, "silence") {
 		t.Errorf("exit %d, and it names a silence, although nobody is notified:\n%s", code, out)
 	}

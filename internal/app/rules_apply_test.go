@@ -164,7 +164,7 @@ func TestFilesThatAreWrongChangeNothing(t *testing.T) {
 		"rules:\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE }\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE }\n":                         `:3:7: rule "a": name: rules[0] has the same name`,
 		"rules:\n  - { name: a, severity: INFO, fireMode: PER_EXCHANGE, webhooks: [gone] }\n":                                                                `There is no webhook named "gone"`,
 		"rules:\n  - name: a\n    name: b\n":                                   ":3:5: name is given twice",
-		"rules:\n  - { name: true, severity: INFO, fireMode: PER_EXCHANGE }\n": ":2:7: name: Must be a text",
+		"rules:\n  - { name: true, severity: INFO, fireMode: PER_EXCHANGE }\n": ":2:7: name: Must be a string",
 	} {
 		path := f.write("wrong.yaml", content)
 		f.want(1, []string{path + want[:max(0, strings.Index(want, "There"))], want}, "apply", "-f", path)

@@ -136,7 +136,7 @@ func (f *files) refusedSilences(silence func(code int, parts []string, command s
 		{1, "--for 0m", []string{"--for: must be longer than 0"}},
 		{misused, "--for", []string{"--for: the value is missing"}},
 		{misused, "--for 30", []string{`--for: "30" is not a duration`, "36h"}},
-		{misused, "--until tomorrow", []string{`--until: "tomorrow" is not an instant`, "2026-12-01T18:00:00Z"}},
+		{misused, "--until tomorrow", []string{`--until: "tomorrow" is not a time`, "2026-12-01T18:00:00Z"}},
 		{1, "--application a --until 2020-01-01T00:00:00Z", []string{"--until: Must be after the start"}},
 		{1, "--application a --for 400d", []string{"--for: Must be at most 366 days"}},
 		{1, "--for 1h --severity high", []string{"--severity: Must be one of"}},
@@ -145,7 +145,7 @@ func (f *files) refusedSilences(silence func(code int, parts []string, command s
 		{1, "--application a --weekdays mon", []string{"also needs --at, --window, --time-zone"}},
 		{1, "--application a --weekdays workday --at 22:00 --window 8h --time-zone UTC", []string{"--weekdays:", "write mon,"}},
 		{1, "--application a --weekdays mon,Monday --at 22:00 --window 8h --time-zone UTC", []string{"--weekdays: Must not contain the same entry twice"}},
-		{1, "--application a --weekdays mon --at 9pm --window 9d --time-zone Berlin", []string{"--window: Must be a time from 1m to 7d", "--time-zone: Must be a time zone such as", "--at: Must be a time of day such as"}},
+		{1, "--application a --weekdays mon --at 9pm --window 9d --time-zone Berlin", []string{"--window: Must be a duration from 1m to 7d", "--time-zone: Must be a time zone such as", "--at: Must be a time of day such as"}},
 	} {
 		silence(c.code, c.want, "add", append([]string{"Wrong"}, strings.Fields(c.args)...)...)
 	}

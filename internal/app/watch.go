@@ -61,7 +61,7 @@ func (w *watch) run(ctx context.Context) {
 			return pass, err
 		})
 		if err != nil && ctx.Err() == nil {
-			w.logger.WarnContext(ctx, "exchanges not compared with alerts", slog.Any("error", err))
+			w.logger.WarnContext(ctx, "reconciliation failed; it is repeated after TOCSIN_RECONCILE_INTERVAL", slog.Any("error", err))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 	case err != nil:
 		// A rule that cannot be compared, like one that cannot be evaluated, does not hide the
 		// others.
-		w.logger.WarnContext(ctx, "rule not compared", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+		w.logger.WarnContext(ctx, "rule not reconciled", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
 	}
 	if err := w.store.LateDropped(ctx, rule.ID, result.LateDroppedByHour); err != nil {

@@ -51,7 +51,7 @@ func ParseMapping(name string, document []byte) (Mapping, error) {
 		case given[key.Value] != nil:
 			errs = append(errs, at(key, "%s is given twice", key.Value))
 		case value.Kind != yaml.ScalarNode:
-			errs = append(errs, at(value, "%s: must be a text", key.Value))
+			errs = append(errs, at(value, "%s: must be a string", key.Value))
 		default:
 			given[key.Value] = value
 		}

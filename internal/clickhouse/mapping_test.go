@@ -38,7 +38,7 @@ func TestParseMappingRefuses(t *testing.T) {
 		"unknown key":            {"preset: exchanges\n\ntabel: x", `source.yaml:3: unknown key "tabel"`},
 		"two unknown keys":       {"preset: exchanges\na: x\nb: x", `source.yaml:3: unknown key "b"`},
 		"key given twice":        {"preset: exchanges\nfailed: a\nfailed: b", "source.yaml:3: failed is given twice"},
-		"no text":                {"preset: exchanges\nfailed: [a]", "source.yaml:2: failed: must be a text"},
+		"no text":                {"preset: exchanges\nfailed: [a]", "source.yaml:2: failed: must be a string"},
 		"unknown preset":         {"preset: jaeger", `source.yaml:1: unknown preset "jaeger"`},
 		"without preset":         {"table: t\ntenant: a\nstart_time: s", "execution_id: an expression is needed"},
 		"no table name":          {"preset: exchanges\ntable: a;b", `table: "a;b" is not the name of a table`},

@@ -172,7 +172,7 @@ func (s *Source) RowCounts(ctx context.Context, rq evaluator.RowCountQuery) (eva
 }
 
 // errTwoServers means that one answer would be composed of the answers of two servers.
-var errTwoServers = errors.New("two ClickHouse servers answered, where one has to: let TOCSIN_CLICKHOUSE_URL lead to one server as long as it is up")
+var errTwoServers = errors.New("two ClickHouse servers answered parts of one query; let TOCSIN_CLICKHOUSE_URL lead to the same server as long as it is up")
 
 // rowCountsOfParts asks separately for the ranges before middle and from middle on.
 func (s *Source) rowCountsOfParts(ctx context.Context, rq evaluator.RowCountQuery, middle int) (evaluator.RowCounts, error) {

@@ -199,7 +199,7 @@ func (s *Source) row(ctx context.Context, q query, into ...any) error {
 		return rows.Scan(into...)
 	})
 	if err == nil && n != 1 {
-		return fmt.Errorf("clickhouse: %d rows, where one was to come", n)
+		return fmt.Errorf("clickhouse: %d rows instead of one", n)
 	}
 	return err
 }

@@ -139,7 +139,7 @@ func (s *Source) judgeSample(r *Report, nowNS int64) {
 		r.add(Warn, "execution_id", share(p.SharedIDs)+" have the id of another exchange: a rule raises an alert only for the first of them", "map an expression that names each exchange, as in concat(a, ':', b)")
 	}
 	if p.Repeated > 0 {
-		r.add(OK, "repeated rows", share(p.Repeated)+" are repeated; each exchange is alerted once", "")
+		r.add(OK, "repeated rows", share(p.Repeated)+" are repeated; each exchange raises only one alert for each rule", "")
 	}
 	switch {
 	case p.ahead(nowNS):

@@ -65,7 +65,7 @@ func TestTheSelfTestFollowsAnExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 		if suppresses {
-			test(false, fmt.Sprintf("but the silence %q of ", silence["name"]))
+			test(false, fmt.Sprintf("but the silence %q, created by ", silence["name"]))
 		} else {
 			test(true, "✓ self-test      alerted after")
 		}

@@ -217,7 +217,7 @@ func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 			return err
 		}
 	}
-	return c.discard(ctx, q, expired, "Not sent: it was too late to be useful, because the event is older than the webhook wants, or because the next reminder is due")
+	return c.discard(ctx, q, expired, "Not sent: the message came too late, because the event is older than the maximum age of the webhook, or because the next reminder is due")
 }
 
 // needlessAfter is how long ago an alert must have been acknowledged or resolved for its escalations to be of no use any
@@ -227,7 +227,7 @@ const needlessAfter = undoWithin + time.Minute
 // What is recorded of messages that are of no use any more.
 const (
 	becauseHandled = "Not sent: the alert has been acknowledged or resolved"
-	becauseUntold  = "Not sent: the webhook has not been notified that the alert fires"
+	becauseUntold  = "Not sent: the webhook was not notified that the alert fired"
 )
 
 // discardNeedless ends messages that are of no use any more, unless a person sends them again:

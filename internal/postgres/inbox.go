@@ -238,7 +238,7 @@ func (s *Inbox) Act(ctx context.Context, tenant string, act api.AlertAction) (al
 			case alerts.Resolved:
 				err = q.AlertResolve(ctx, pgq.AlertResolveParams{Actor: act.Actor, AlertID: act.AlertID})
 			case alerts.Firing, alerts.Pending:
-				err = fault.New(fault.Conflict, "no action leads back to %s", to)
+				err = fault.New(fault.Conflict, "an alert cannot return to the state %s", to)
 			}
 			if err != nil {
 				return err

@@ -202,7 +202,7 @@ func (r *reader) scalar(n *yaml.Node) (any, error) {
 		}
 		return json.Number(number), nil
 	case "!!null":
-		return nil, r.at(n, "has no value; leave the field out, or write \"\" for an empty text")
+		return nil, r.at(n, "has no value; leave the field out, or write \"\" for an empty string")
 	default:
 		return nil, r.at(n, "%s is not supported", n.Tag)
 	}

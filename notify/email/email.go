@@ -185,7 +185,7 @@ func (t *transaction) greet(ctx context.Context, conn net.Conn) *failure {
 	}
 	client, err := smtp.NewClient(conn, t.server.Host)
 	if err != nil {
-		return failed("its greeting", err, notify.VerdictRetry)
+		return failed("the connection", err, notify.VerdictRetry)
 	}
 	client.SkipSMTPUTF8(true)
 	t.client = client

@@ -192,7 +192,7 @@ func (r *reader) head() error {
 			return r.fail(r.lines["severity"], "severity: there is no %q; name CRITICAL, WARNING and INFO, and ACKNOWLEDGED and RESOLVED where these differ", name)
 		}
 		if _, isText := value.(string); !isText && !isNumber(value) {
-			return r.fail(r.lines["severity"], "severity: %s must be a text or a number", name)
+			return r.fail(r.lines["severity"], "severity: %s must be a string or a number", name)
 		}
 	}
 	r.preset = &Preset{

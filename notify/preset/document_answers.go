@@ -40,7 +40,7 @@ func (r *reader) answers() error {
 			return r.fail(entry.Verdict.Line, "verdict must be DELIVERED, RETRY, THROTTLED, REFUSED or GONE, not %q", entry.Verdict.Value)
 		}
 		if v.verdict != notify.VerdictDelivered && v.remedy == "" {
-			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy, which tells a person what to do")
+			return r.fail(entry.Verdict.Line, "a verdict other than DELIVERED needs a remedy, which says what to do")
 		}
 		if v.forget && v.verdict != notify.VerdictRetry {
 			return r.fail(entry.Verdict.Line, "forget needs the verdict RETRY, because the next attempt is made without the stored id")
@@ -70,7 +70,7 @@ func (r *reader) duration(line int, name, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > maxHold {
-		return 0, r.fail(line, "%s must be a time such as 30s, from 1s to 24h", name)
+		return 0, r.fail(line, "%s must be a duration such as 30s, from 1s to 24h", name)
 	}
 	return d, nil
 }
@@ -102,7 +102,7 @@ func (r *reader) schedule() error {
 	}
 	age, err := time.ParseDuration(r.d.MaxAge)
 	if err != nil || age < time.Minute || age > maxAge {
-		return r.fail(r.lines["maxAge"], "maxAge must be a time such as 6h, from 1m to 720h")
+		return r.fail(r.lines["maxAge"], "maxAge must be a duration such as 6h, from 1m to 720h")
 	}
 	r.preset.Schedule.MaxAge = age
 	return nil

@@ -104,7 +104,7 @@ func summed(g *notify.Digest) alerts.Instance {
 	part("Rules", len(g.Rules), g.AllRules, func(i int) string {
 		return fmt.Sprintf("%d × %s (%s)", g.Rules[i].Count, rules.CleanText(g.Rules[i].Name, maxNameBytes), g.Rules[i].Severity)
 	})
-	part("Where", len(g.Places), g.AllPlaces, func(i int) string {
+	part("Routes", len(g.Places), g.AllPlaces, func(i int) string {
 		return fmt.Sprintf("%d × %s", g.Places[i].Count, rules.CleanText(strings.Trim(g.Places[i].Application+" · "+g.Places[i].Route, " ·"), maxNameBytes))
 	})
 	part("Errors", len(g.Errors), g.AllErrors, func(i int) string {

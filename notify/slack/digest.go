@@ -63,8 +63,8 @@ func DigestMessage(d *Digest) ([]byte, error) {
 	m := message{Text: digestNotice(d)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: Plain(line(d.ID), maxBlockID), Text: plainText(Plain(digestHeadline(d), boundHeader))})
 	m.Blocks = append(m.Blocks, digestRules(d)...)
-	m.Blocks = append(m.Blocks, digestList("By route", d.Places, d.AllPlaces, boundPlace, "places")...)
-	m.Blocks = append(m.Blocks, digestList("Commonest errors", d.Errors, d.AllErrors, boundCause, "errors")...)
+	m.Blocks = append(m.Blocks, digestList("By route", d.Places, d.AllPlaces, boundPlace, "routes")...)
+	m.Blocks = append(m.Blocks, digestList("Most common errors", d.Errors, d.AllErrors, boundCause, "errors")...)
 	if ends := digestEnds(d); len(ends) > 0 {
 		m.Blocks = append(m.Blocks, block{Type: "section", Fields: ends})
 	}

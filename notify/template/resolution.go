@@ -19,11 +19,11 @@ func Resolution(a *alerts.Instance) string {
 	case a.ResolvedBy != "":
 		return "by " + rules.CleanText(a.ResolvedBy, maxNameBytes)
 	case r != nil && r.Reason == alerts.ByEvidence:
-		text := "done later: " + rules.CleanText(r.ExecutionID, maxNameBytes)
+		text := "completed later: " + rules.CleanText(r.ExecutionID, maxNameBytes)
 		if r.StartTimeNS != nil {
-			text += ", begun at " + time.Unix(0, *r.StartTimeNS).UTC().Format(time.DateTime) + " UTC,"
+			text += ", started at " + time.Unix(0, *r.StartTimeNS).UTC().Format(time.DateTime) + " UTC"
 		}
-		return text + " completed"
+		return text
 	case r != nil && r.Reason == alerts.ByAge:
 		return "open for longer than its rule allows"
 	case r != nil && r.Reason == alerts.ByEdit:

@@ -23,7 +23,7 @@ var errUnknownPreset = errors.New("This replica does not have the webhook's rece
 type missingInputsError []string
 
 func (m missingInputsError) Error() string {
-	return "The receiver now asks for " + strings.Join(m, ", ") + ": edit the webhook, and enable it"
+	return "The receiver now requires " + strings.Join(m, ", ") + ": edit the webhook, and enable it"
 }
 
 // renderPreset returns the body that the webhook's preset makes, without secrets; no body if the
@@ -121,11 +121,11 @@ func CheckPreset(presets *preset.Set, w *notify.Webhook) []fault.Field {
 		{"signingSecret", w.SigningSecret != ""},
 	} {
 		if not.given {
-			add(not.field, "not_applicable", fmt.Sprintf("The receiver %s decides this itself; remove it, or choose no receiver", p.Name))
+			add(not.field, "not_applicable", fmt.Sprintf("Does not apply to the receiver %s; leave it out, or choose no receiver", p.Name))
 		}
 	}
 	if !p.Sends(preset.Digest) && w.DigestAbove > 0 {
-		add("digestAbove", "not_applicable", p.Name+" knows each alert by itself and gets no digests; must be 0")
+		add("digestAbove", "not_applicable", "Must be 0, because "+p.Name+" gets a message for each alert, and no digests")
 	}
 	for i, reason := range w.Events {
 		if event := preset.EventOf(reason); reason.IsEvent() && !p.Sends(event) {

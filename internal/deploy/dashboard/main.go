@@ -44,7 +44,7 @@ func rows() []row {
 			{"Alerts missing", "Exchanges that match a rule and have no alert, as the last reconciliation found. Must be 0.", "stat", "none", 4, one("max(tocsin_rule_missing{job=~\"$job\"})"), 1},
 			{"Behind ClickHouse", "How far the slowest partition is behind ClickHouse's clock, or the time since its last commit.", "stat", "s", 4, one("max(tocsin_watermark_lag_seconds{job=~\"$job\"} or tocsin_commit_age_seconds{job=~\"$job\"})"), 60},
 			{"Messages waiting", "Messages that are not delivered yet.", "stat", "none", 4, one("max(tocsin_outbox_depth{job=~\"$job\"})"), 0},
-			{"Given up", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
+			{"Dead letters", "Messages that were refused for good, or whose attempts ran out, and that nobody has handled.", "stat", "none", 4, one("max(tocsin_dead_letters{job=~\"$job\"})"), 1},
 			{"Receivers not responding", "Webhooks whose circuit breaker is open, that were switched off, or whose key is missing.", "stat", "none", 4, one("max(tocsin_webhooks_open{job=~\"$job\"}) + max(tocsin_webhooks_off{job=~\"$job\"}) + max(tocsin_webhooks_locked{job=~\"$job\"})"), 1},
 			{"Rules failing", "Rules that cannot be evaluated.", "stat", "none", 4, one("max(tocsin_rules_failing{job=~\"$job\"})"), 1},
 		}},
@@ -61,8 +61,8 @@ func rows() []row {
 			{"Backlog, by partition", "Start times in the past that must still be evaluated.", "timeseries", "s", 8, []query{
 				{"max by (partition) (tocsin_backlog_seconds{job=~\"$job\"})", "partition {{partition}}"},
 			}, 0},
-			{"Time of a pass", "One pass over a partition: observe, plan, evaluate, commit.", "timeseries", "s", 8, quantiles("tocsin_pass_duration_seconds"), 0},
-			{"Time of a commit", "The transaction that writes alerts, messages and checkpoint.", "timeseries", "s", 8, quantiles("tocsin_commit_duration_seconds"), 0},
+			{"Pass duration", "One pass over a partition: observe, plan, evaluate, commit.", "timeseries", "s", 8, quantiles("tocsin_pass_duration_seconds"), 0},
+			{"Commit duration", "The transaction that writes alerts, messages and checkpoint.", "timeseries", "s", 8, quantiles("tocsin_commit_duration_seconds"), 0},
 		}},
 		{"Delivery", []panel{
 			{"Attempts", "By their outcome.", "timeseries", "cps", 8, []query{
@@ -73,7 +73,7 @@ func rows() []row {
 			{"Attempts of unknown outcome", "Each may have sent a message twice: a process ended between sending and storing.", "timeseries", "none", 8, []query{
 				{"sum(increase(tocsin_attempts_unknown_total{job=~\"$job\"}[$__rate_interval]))", "attempts"},
 			}, 0},
-			{"Time of a call", "Of a receiver, whatever it answered.", "timeseries", "s", 8, quantiles("tocsin_attempt_duration_seconds"), 0},
+			{"Call duration", "How long calls to receivers took, whatever the answer.", "timeseries", "s", 8, quantiles("tocsin_attempt_duration_seconds"), 0},
 			{"Wake-ups", "Through the bus, by event.", "timeseries", "cps", 8, []query{
 				{"sum by (event) (rate(tocsin_wake_ups_total{job=~\"$job\"}[$__rate_interval]))", "{{event}}"},
 			}, 0},
@@ -87,7 +87,7 @@ func rows() []row {
 			}, 0},
 			{"Memory", "Resident, by replica.", "timeseries", "bytes", 6, []query{{"process_resident_memory_bytes{job=~\"$job\"}", "{{instance}}"}}, 0},
 			{"Goroutines", "By replica.", "timeseries", "none", 6, []query{{"go_goroutines{job=~\"$job\"}", "{{instance}}"}}, 0},
-			{"Since the last reconciliation and sweep", "Both run all the time; an hour is too long.", "timeseries", "s", 12, []query{
+			{"Since the last reconciliation and sweep", "Both run continuously; more than an hour is too long.", "timeseries", "s", 12, []query{
 				{"time() - (max(tocsin_reconciled_timestamp_seconds{job=~\"$job\"}) > 0)", "reconciliation"},
 				{"time() - (max(tocsin_swept_timestamp_seconds{job=~\"$job\"}) > 0)", "retention"},
 			}, 0},
