@@ -139,11 +139,11 @@ function undelivered(cache: QueryClient): string[] {
   return alerts.filter(isUndelivered).map(({ id }: Alert) => id);
 }
 
-/** Whether the newest alert of a group on the page has messages to deliver. */
+/** Whether a group on the page has messages to deliver. */
 function hasUndeliveredGroups(cache: QueryClient): boolean {
   const groups = cache.getQueryCache().findAll({ queryKey: alertKeys.groups, type: "active" });
   return groups.some(({ state }) =>
-    (state.data as Groups | undefined)?.pages.some(({ items }) => items.some(({ newest }) => isUndelivered(newest))),
+    (state.data as Groups | undefined)?.pages.some(({ items }) => items.some(isUndelivered)),
   );
 }
 

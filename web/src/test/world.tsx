@@ -6,7 +6,7 @@ import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import type { Role } from "../api/access";
 import { createCache } from "../api/cache";
-import type { Alert, AlertCounts, AlertGroup, AlertSelection, Exchange, Problem } from "../api/client";
+import type { Alert, AlertCounts, AlertGroup, AlertSelection, DeliverySummary, Exchange, Problem } from "../api/client";
 import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
 import { ruleHandlers } from "./rules";
@@ -111,9 +111,19 @@ export function issuesOf(alerts: readonly Alert[]): AlertGroup[] {
           newest.severity,
         firstAt: first.firedAt,
         trend,
+        ...(list.some(({ delivery }) => delivery) ? { delivery: together(list), deliveryAlerts: list.length } : {}),
       },
     ];
   });
+}
+
+/** The messages of some alerts. */
+function together(alerts: readonly Alert[]): DeliverySummary {
+  const all = { total: 0, delivered: 0, retrying: 0, failed: 0, suppressed: 0 };
+  for (const { delivery } of alerts) {
+    for (const state of Object.keys(all) as (keyof typeof all)[]) all[state] += delivery?.[state] ?? 0;
+  }
+  return all;
 }
 
 /** Starts the server side of the tests in a file, and returns it with its data. */
