@@ -1,10 +1,11 @@
 import type { InfiniteData } from "@tanstack/react-query";
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { rowHeight } from "../inbox/RowParts";
-import { anAlert, anIssue, api, countsOf, issuesOf, open, startWorld, streams } from "../test/world";
+import { anAlert, anIssue, api, aStatus, countsOf, issuesOf, open, startWorld, streams } from "../test/world";
 import { alertKeys } from "./alerts";
+import { pollMs } from "./live";
 
 const { server, world } = startWorld();
 
@@ -143,8 +144,35 @@ test("a row whose message is not delivered yet is read again until it is", async
   world.alerts = [alert];
   open("/inbox?fold=none");
   await screen.findByText("0/1");
-  streams.at(-1)?.onopen?.();
+  streams.at(-1)?.beat(15);
   streams.at(-1)?.tell(countsOf(world.alerts));
   alert.delivery = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 };
   await screen.findByText("1/1");
+});
+
+test.each([
+  ["the inbox", "/inbox", "/alerts/groups"],
+  ["a list of each alert", "/inbox?fold=none", "/alerts"],
+  ["the page of an issue", "/issue?app=orders&route=import&error=java.net.ConnectException", "/alerts/issue"],
+  ["a wall", "/wall", "/alerts/groups"],
+])("without a stream, %s is refreshed, and says that it is not live", async (_, address, path) => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  world.alerts = [anAlert(5, { route: "import" })];
+  let asked = 0;
+  server.use(
+    http.get(api("/status"), () => HttpResponse.json(aStatus())),
+    http.get(api(path), () => {
+      asked += 1;
+      return undefined;
+    }),
+    http.get(api("/alerts/issue"), () => HttpResponse.json(anIssue({ rules: [] }))),
+  );
+  open(address);
+  await waitFor(() => expect(asked).toBe(1));
+  await screen.findByText("Connecting…");
+  vi.advanceTimersByTime(pollMs);
+  expect(await screen.findByText("Not live: refreshed every 20 s")).toBeVisible();
+  await waitFor(() => expect(asked).toBe(2));
+  streams.at(-1)?.beat(15);
+  expect(await screen.findByText("Live")).toBeVisible();
 });

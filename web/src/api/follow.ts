@@ -1,6 +1,7 @@
 import type { InfiniteData, Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import { type AlertFilter, alertKeys, alertPage, changedAlerts, isUndelivered, mostChanged } from "./alerts";
 import type { AlertCounts, AlertGroupPage, AlertPage } from "./client";
+import { isKnownAway } from "./comeback";
 import { applyDelta } from "./delta";
 import { mergeHead } from "./head";
 import { changedOfIssue, type IssueKey, isAlertsOfIssue, issueAlertPage, issueOf } from "./issues";
@@ -26,7 +27,7 @@ type List = InfiniteData<AlertPage, string>;
 type Groups = InfiniteData<AlertGroupPage, string>;
 
 /**
- * Keeps the cache as fresh as the stream of events. An event contains the counts and the ids of the
+ * Keeps the cache as fresh as the stream of events, or as an interval while there is no stream. An event contains the counts and the ids of the
  * alerts that changed. A list reads those, whatever its length, at most once a second. So do an
  * opened group and the alerts of an issue. If an event names no alerts, everything on the page is
  * read again. Groups are always read again, as far down as the page has kept them.
@@ -98,6 +99,8 @@ export function follow(cache: QueryClient): Live {
   );
   const live = new Live({
     onAlerts: (counts, ids) => {
+      // Without a stream this is a poll, and there is nobody to ask.
+      if (live.current() === "polling" && isKnownAway(cache)) return;
       if (counts) cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => ({ ...old, ...counts }));
       else void cache.invalidateQueries({ queryKey: alertKeys.counts });
       if (!ids) changed = undefined;

@@ -68,7 +68,7 @@ test("a folded row shows the deliveries of all its alerts, and is read again unt
   expect(issue).toHaveTextContent("1 of 2 failed permanently, 1 of 2 messages delivered");
   const other = screen.getByRole("button", { name: /export.*×2/ });
   expect(other).toHaveTextContent("1 of 2 messages delivered");
-  streams.at(-1)?.onopen?.();
+  streams.at(-1)?.beat(15);
   streams.at(-1)?.tell(countsOf(world.alerts));
   await waitFor(() => expect(asked).toBe(2));
   // No event announces a delivery.

@@ -55,7 +55,6 @@ export function countsOf(alerts: readonly Alert[]): AlertCounts {
 export const streams: FakeStream[] = [];
 
 export class FakeStream extends EventTarget {
-  onopen: (() => void) | null = null;
   onerror: (() => void) | null = null;
   closed = false;
   readonly url: string;
@@ -292,3 +291,13 @@ export function anIssue(change: Partial<Issue> = {}): Issue {
     ...change,
   };
 }
+
+/** The status of a Tocsin that is well. */
+export const aStatus = (version = "1.0") => ({
+  replicaId: "a",
+  version,
+  startedAt: "2026-11-21T10:00:00Z",
+  now: "2026-11-21T10:00:00Z",
+  ready: true,
+  dependencies: [],
+});
