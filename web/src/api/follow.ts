@@ -27,10 +27,11 @@ type List = InfiniteData<AlertPage, string>;
 type Groups = InfiniteData<AlertGroupPage, string>;
 
 /**
- * Keeps the cache as fresh as the stream of events, or as an interval while there is no stream. An event contains the counts and the ids of the
- * alerts that changed. A list reads those, whatever its length, at most once a second. So do an
- * opened group and the alerts of an issue. If an event names no alerts, everything on the page is
- * read again. Groups are always read again, as far down as the page has kept them.
+ * Keeps the cache as fresh as the stream of events, or as an interval while there is no stream. An
+ * event contains the counts and the ids of the alerts that changed. A list reads those, whatever
+ * its length, at most once a second. So do an opened group and the alerts of an issue. If an event
+ * names no alerts, everything on the page is read again. Groups are always read again, as far down
+ * as the page has kept them.
  */
 export function follow(cache: QueryClient): Live {
   /** The alerts to read; undefined for all. */
@@ -80,7 +81,7 @@ export function follow(cache: QueryClient): Live {
       gapMs = refreshGapMs * (whole ? loadedPages(cache) : Math.max(1, activeLists(cache).length));
       try {
         if (whole) await refreshAll(cache);
-        else await refreshSome(cache, [...new Set([...ids, ...undelivered(cache)])].slice(0, mostChanged));
+        else await refreshSome(cache, ids);
         if (whole) wholeAt = Date.now();
         refreshIssues();
       } catch {
@@ -137,8 +138,12 @@ async function refreshAll(cache: QueryClient): Promise<void> {
   ]);
 }
 
-/** Reads some alerts for the lists on the page, and for other parts that show them. */
-async function refreshSome(cache: QueryClient, ids: readonly string[]): Promise<void> {
+/**
+ * Reads the changed alerts, and those with messages to deliver, for the lists on the page and for
+ * other parts that show them.
+ */
+async function refreshSome(cache: QueryClient, changed: ReadonlySet<string>): Promise<void> {
+  const ids = [...new Set([...changed, ...undelivered(cache)])].slice(0, mostChanged);
   if (ids.length === 0) return;
   const set = new Set(ids);
   const shows = ({ queryKey }: Query) => set.has(String(queryKey[2]));
@@ -149,7 +154,8 @@ async function refreshSome(cache: QueryClient, ids: readonly string[]): Promise<
         if (!old || "pages" in old) return old && applyDelta(old, set, items);
         return applyDelta({ pages: [old], pageParams: [""] }, set, items).pages[0];
       });
-      if (queryKey[1] !== alertKeys.issues[1] || items.length === 0) return;
+      // What is said of an issue does not depend on deliveries.
+      if (queryKey[1] !== alertKeys.issues[1] || !items.some(({ id }) => changed.has(id))) return;
       await cache.invalidateQueries({ queryKey: issueOf(queryKey), exact: true, refetchType: "none" });
     }),
     cache.invalidateQueries({ queryKey: alertKeys.lists, type: "inactive", refetchType: "none" }),
