@@ -203,11 +203,30 @@ func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) 
 		answer.Items[i] = groupAnswer(q.By, &found[i])
 		answer.Items[i].Newest = newest[i]
 	}
+	if deref(p.Deliveries) {
+		if err := s.addDeliveries(ctx, q, found, answer.Items); err != nil {
+			return nil, err
+		}
+	}
 	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
 		last := &found[len(found)-1]
 		return mark{List: listGroups + string(q.By), Name: last.Key, At: last.Newest.FiredAt.UTC(), ID: last.Newest.ID, Number: last.Rank}
 	})
 	return answer, err
+}
+
+// addDeliveries adds to the answers of some groups the counts of their deliveries.
+func (s *server) addDeliveries(ctx context.Context, q GroupQuery, found []alerts.Group, answers []AlertGroup) error {
+	counts, err := s.Folder.Deliveries(ctx, tenantOf(ctx), q, found)
+	if err != nil {
+		return fmt.Errorf("group alerts: %w", err)
+	}
+	for i := range found {
+		if d, there := counts[found[i].Key]; there {
+			answers[i].Delivery, answers[i].DeliveryAlerts = deliveryAnswer(d.DeliveryCounts), &d.Alerts
+		}
+	}
+	return nil
 }
 
 func groupAnswer(by alerts.Fold, g *alerts.Group) AlertGroup {
@@ -262,15 +281,18 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 		if !there {
 			continue
 		}
-		d := note.Delivery
 		list[i].Unread, list[i].Mine = &note.Unread, &note.Mine
-		list[i].Delivery = &DeliverySummary{
-			Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, NextAttemptAt: utc(d.NextAttemptAt),
-			QuietUntil: utc(d.QuietUntil),
-		}
+		list[i].Delivery = deliveryAnswer(note.Delivery)
 		if r := note.Reopenable; r != nil {
 			list[i].Reopenable = &Reopening{ActionID: r.ActionID, Until: r.Until.UTC(), Alerts: r.Alerts}
 		}
 	}
 	return nil
+}
+
+func deliveryAnswer(d DeliveryCounts) *DeliverySummary {
+	return &DeliverySummary{
+		Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, NextAttemptAt: utc(d.NextAttemptAt),
+		QuietUntil: utc(d.QuietUntil),
+	}
 }

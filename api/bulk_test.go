@@ -72,6 +72,13 @@ func (m *bulkMemory) Groups(_ context.Context, _ string, q api.GroupQuery) ([]al
 	return m.found, nil
 }
 
+func (*bulkMemory) Deliveries(_ context.Context, _ string, q api.GroupQuery, groups []alerts.Group) (map[string]api.GroupDeliveries, error) {
+	next := instant().Add(time.Minute)
+	return map[string]api.GroupDeliveries{groups[0].Key: {
+		DeliveryCounts: api.DeliveryCounts{Total: 8, Delivered: 4, Retrying: 1, Failed: 3, NextAttemptAt: &next}, Alerts: int64(q.Limit),
+	}}, nil
+}
+
 func TestManyAlertsAreActedUpon(t *testing.T) {
 	b := newBench(t)
 	a, action := uuid.New(), uuid.New()
@@ -198,6 +205,9 @@ func TestAlertsAreFolded(t *testing.T) {
 	if *g.Signature != "T: refused" || g.RuleID != nil || g.Count != 4 || g.Unread != 2 || g.Newest.ID != newest.ID || g.Newest.Exchange.ErrorStack != nil {
 		t.Errorf("group %+v", g)
 	}
+	if g.Delivery != nil || g.DeliveryAlerts != nil {
+		t.Errorf("deliveries were counted unasked: %+v", g.Delivery)
+	}
 	if got := b.bulk.groups; got.By != alerts.BySignature || got.Limit != 1 || got.Actor != "ada" || got.Filter.Applications[0] != "orders" {
 		t.Errorf("asked for %+v", got)
 	}
@@ -230,6 +240,10 @@ func TestAlertsAreFolded(t *testing.T) {
 				t.Errorf("%s: %+v", query, p.Errors)
 			}
 		}
+	}
+	g = into[api.AlertGroupPage](b.do("GET", "/api/v1/alerts/groups?by=signature&limit=3&deliveries=true", "").want(200)).Items[0]
+	if d := g.Delivery; d.Total != 8 || d.Delivered != 4 || d.Retrying != 1 || d.Failed != 3 || d.NextAttemptAt == nil || *g.DeliveryAlerts != 3 {
+		t.Errorf("deliveries %+v of %d alerts", d, *g.DeliveryAlerts)
 	}
 	b.do("GET", "/api/v1/alerts/groups?by=colour", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/alerts/groups", "").problem(400, "invalid")

@@ -151,7 +151,7 @@ type Reopenable struct {
 	Alerts int64
 }
 
-// DeliveryCounts counts an alert's notifications by result.
+// DeliveryCounts counts notifications by result.
 type DeliveryCounts struct {
 	Total, Delivered, Retrying, Failed, Suppressed int
 	// NextAttemptAt is nil if no message waits; QuietUntil is nil if quiet hours hold none.
@@ -171,6 +171,17 @@ type ReadMark struct {
 type Folder interface {
 	// Groups returns groups in the order of [alerts.GroupMark].
 	Groups(ctx context.Context, tenant string, q GroupQuery) ([]alerts.Group, error)
+	// Deliveries counts the notifications of groups by key. For each group it covers the newest
+	// alerts, at most 5,000 in total; a group whose alerts were deleted is missing.
+	Deliveries(ctx context.Context, tenant string, q GroupQuery, groups []alerts.Group) (map[string]GroupDeliveries, error)
+}
+
+// GroupDeliveries counts the notifications of a group's newest alerts.
+type GroupDeliveries struct {
+	DeliveryCounts
+
+	// Alerts is how many alerts are covered.
+	Alerts int64
 }
 
 // GroupQuery selects groups of alerts.

@@ -1027,7 +1027,7 @@ type Alert struct {
 	// Count What a window rule counted or measured when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
 
-	// Delivery The state of an alert's notifications.
+	// Delivery The state of the notifications of an alert, or of several.
 	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// ErrorPattern An RE2 expression of the exchange's error message, and of those that differ from it in ids, numbers, quotations or in what
@@ -1197,7 +1197,13 @@ type AlertGroup struct {
 	// Application For groups by issue.
 	Application *string `json:"application,omitempty"`
 	Count       int64   `json:"count"`
-	Firing      int64   `json:"firing"`
+
+	// Delivery With `deliveries`: the notifications of the group's newest `deliveryAlerts` alerts.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
+
+	// DeliveryAlerts How many alerts `delivery` covers: all, unless a page of groups has more than 5,000 alerts.
+	DeliveryAlerts *int64 `json:"deliveryAlerts,omitempty"`
+	Firing         int64  `json:"firing"`
 
 	// FirstAt When the first alert of the group fired.
 	FirstAt  time.Time `json:"firstAt"`
@@ -1572,7 +1578,7 @@ type DeliveryBucket struct {
 	P95Ms *float64 `json:"p95Ms,omitempty"`
 }
 
-// DeliverySummary The state of an alert's notifications.
+// DeliverySummary The state of the notifications of an alert, or of several.
 type DeliverySummary struct {
 	Delivered int `json:"delivered"`
 
@@ -4374,6 +4380,9 @@ type GroupAlertsParams struct {
 
 	// PerExchange Only alerts about one exchange each, which issues consist of: none of a window rule, and none about Tocsin itself.
 	PerExchange *OnlyExchanges `form:"perExchange,omitempty" json:"perExchange,omitempty"`
+
+	// Deliveries Whether to count the notifications of each group (`delivery`).
+	Deliveries *bool `form:"deliveries,omitempty" json:"deliveries,omitempty"`
 
 	// Cursor The `nextCursor` of the previous page, unchanged.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -9695,6 +9704,18 @@ func NewGroupAlertsRequest(server string, params *GroupAlertsParams) (*http.Requ
 		if params.PerExchange != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "perExchange", *params.PerExchange, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Deliveries != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "deliveries", *params.Deliveries, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +56,37 @@ select %[1]s as key, floor(extract(epoch from now() - a.fired_at) / 3600)::integ
 from alert a
 where a.fired_at > now() - @trend_hours * interval '1 hour' and a.fired_at <= now() and %[1]s = any(@keys) and %[2]s
 group by 1, 2`
+
+// mostDelivered bounds the alerts whose messages are counted for a page of groups. Each costs some
+// 20 µs.
+const mostDelivered = 5000
+
+// foldDeliveries counts the messages of the newest alerts of some groups. It has placeholders for
+// the key of a group and for conditions.
+const foldDeliveries = `
+with picked as materialized (
+    select p.key, p.alert_id
+    from (
+        select (%[1]s)::text as key, a.alert_id,
+               row_number() over (partition by (%[1]s)::text collate "C" order by a.fired_at desc, a.alert_id desc) as place
+        from alert a
+        where (%[1]s)::text = any(@keys) and %[2]s
+    ) p
+    where p.place <= @most
+)
+select p.key, count(*), sum(d.total)::bigint, sum(d.delivered)::bigint, sum(d.retrying)::bigint, sum(d.failed)::bigint,
+       sum(d.suppressed)::bigint, min(d.next_attempt_at), min(d.quiet_until)
+from picked p
+cross join lateral (
+    select count(*) as total,
+           count(*) filter (where s.status = 'DELIVERED') as delivered,
+           count(*) filter (where s.status = 'RETRYING') as retrying,
+           count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
+           count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
+           min(s.next_attempt_at) as next_attempt_at, min(s.quiet_until) as quiet_until
+    from notification_status s where s.alert_id = p.alert_id
+) d
+group by p.key`
 
 // Groups returns the groups of the matching alerts, newest first.
 func (s *Inbox) Groups(ctx context.Context, tenant string, q api.GroupQuery) ([]alerts.Group, error) {
@@ -124,6 +157,52 @@ func (s *Inbox) trends(ctx context.Context, tenant string, f alerts.Filter, grou
 		return fmt.Errorf("count trends: %w", err)
 	}
 	return nil
+}
+
+// Deliveries counts the messages of groups, see [api.Folder].
+func (s *Inbox) Deliveries(ctx context.Context, tenant string, q api.GroupQuery, groups []alerts.Group) (map[string]api.GroupDeliveries, error) {
+	c, err := s.selects(ctx, tenant, q.Filter)
+	if err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	keys, sizes := make([]string, len(groups)), make([]int64, len(groups))
+	for i := range groups {
+		n := groups[i].Counts
+		keys[i], sizes[i] = groups[i].Key, n.Pending+n.Firing+n.Acknowledged+n.Resolved
+	}
+	c.args["keys"], c.args["most"] = keys, share(sizes, mostDelivered)
+	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(foldDeliveries, keyOf(q.By), c.where()), c.args)
+	if err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	defer rows.Close()
+	counts := make(map[string]api.GroupDeliveries, len(groups))
+	for rows.Next() {
+		var key string
+		var d api.GroupDeliveries
+		if err := rows.Scan(&key, &d.Alerts, &d.Total, &d.Delivered, &d.Retrying, &d.Failed, &d.Suppressed, &d.NextAttemptAt, &d.QuietUntil); err != nil {
+			return nil, fmt.Errorf("count deliveries: %w", err)
+		}
+		counts[key] = d
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	return counts, nil
+}
+
+// share returns the largest number such that taking at most so many from each group takes at most
+// total altogether, and at least 1. What small groups leave is for the large ones.
+func share(sizes []int64, total int64) int64 {
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		even := total / int64(len(sizes)-i)
+		if size > even {
+			return max(1, even)
+		}
+		total -= size
+	}
+	return math.MaxInt64
 }
 
 // folding returns the statement that reads a page of groups.

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -246,5 +247,105 @@ from generate_series(0, $1::int) i`, api.MaxChanged); err != nil {
 	}
 	if state := look(); state.Changed != nil || state.Counts.Firing != api.MaxChanged+2 {
 		t.Errorf("more than can be named: %d named, %+v", len(state.Changed), state.Counts)
+	}
+}
+
+// TestGroupsSumUpTheirDeliveries has alerts of two issues with messages in several states.
+func TestGroupsSumUpTheirDeliveries(t *testing.T) {
+	db, conn := inboxOf(t)
+	orders := raised{severity: "WARNING", application: "orders", route: "import", error: "Refused"}
+	for i, ago := range []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour} {
+		orders.id, orders.ago = strconv.Itoa(i+1), ago
+		insert(t, conn, orders)
+	}
+	insert(t, conn, raised{id: "6", severity: "INFO", application: "billing", route: "import", error: "Refused"})
+	deliver(t, conn, "1", "DELIVERED", "DELIVERED")
+	deliver(t, conn, "2", "EXHAUSTED")
+	deliver(t, conn, "3", "RETRYING", "DELIVERED")
+	deliver(t, conn, "4", "SUPPRESSED", "PENDING")
+	deliver(t, conn, "5", "FAILED")
+	deliver(t, conn, "6", "DELIVERED")
+	if _, err := conn.Exec(t.Context(), `update alert set state = 'RESOLVED' where alert_id = $1`, alertID("5")); err != nil {
+		t.Fatal(err)
+	}
+	inbox := db.Inbox()
+	for by, want := range map[alerts.Fold][]api.GroupDeliveries{
+		alerts.ByIssue: {
+			{Alerts: 4, DeliveryCounts: api.DeliveryCounts{Total: 7, Delivered: 3, Retrying: 1, Failed: 1, Suppressed: 1}},
+			{Alerts: 1, DeliveryCounts: api.DeliveryCounts{Total: 1, Delivered: 1}},
+		},
+		alerts.ByRule:      {{Alerts: 5, DeliveryCounts: api.DeliveryCounts{Total: 8, Delivered: 4, Retrying: 1, Failed: 1, Suppressed: 1}}},
+		alerts.BySignature: {{Alerts: 5, DeliveryCounts: api.DeliveryCounts{Total: 8, Delivered: 4, Retrying: 1, Failed: 1, Suppressed: 1}}},
+	} {
+		q := api.GroupQuery{By: by, Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Actor: "ada", Limit: 10}
+		groups, err := inbox.Groups(t.Context(), tenant, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts, err := inbox.Deliveries(t.Context(), tenant, q, groups)
+		if err != nil || len(counts) != len(want) || len(groups) != len(want) {
+			t.Fatalf("by %s: %+v of %d groups, %v", by, counts, len(groups), err)
+		}
+		for i, g := range groups {
+			got := counts[g.Key]
+			if waits := got.Retrying > 0; waits != (got.NextAttemptAt != nil) {
+				t.Errorf("by %s: the next attempt is at %v", by, got.NextAttemptAt)
+			}
+			got.NextAttemptAt = nil
+			if got != want[i] {
+				t.Errorf("by %s, group %d: %+v, want %+v", by, i, got, want[i])
+			}
+		}
+	}
+}
+
+// deliver writes messages about an alert, each to a webhook of its own, in some states.
+func deliver(t *testing.T, conn *pgx.Conn, alert string, states ...string) {
+	t.Helper()
+	for _, state := range states {
+		id := uuid.New()
+		if _, err := conn.Exec(t.Context(), `insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+			select $1, tenant_id, alert_id, rule_id, $1, 'FIRED' from alert where alert_id = $2`, id, alertID(alert)); err != nil {
+			t.Fatal(err)
+		}
+		store := `insert into settlement (notification_id, tenant_id, status, silence_id)
+			values ($1, 'default', $2, case when $2::text = 'SUPPRESSED' then $1::uuid end)`
+		if state == "PENDING" || state == "RETRYING" {
+			store = `insert into outbox (notification_id, webhook_id, attempts) values ($1, $1, case when $2::text = 'RETRYING' then 2 else 0 end)`
+		}
+		if _, err := conn.Exec(t.Context(), store, id, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestThePageOfALargeGroupCountsTheNewestDeliveries has more alerts on a page than are counted. A
+// small group is counted as a whole nevertheless.
+func TestThePageOfALargeGroupCountsTheNewestDeliveries(t *testing.T) {
+	db, conn := inboxOf(t)
+	insert(t, conn,
+		raised{id: "1", severity: "WARNING", error: "Small", ago: 30 * time.Hour}, raised{id: "2", severity: "WARNING", error: "Small", ago: 40 * time.Hour},
+		raised{id: "3", severity: "WARNING", error: "Large", ago: 50 * time.Hour},
+	)
+	deliver(t, conn, "2", "FAILED")
+	deliver(t, conn, "3", "FAILED")
+	if _, err := conn.Exec(t.Context(), `
+		insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, signature)
+		select uuidv7(), tenant_id, rule_id, 1, severity, state, title, message, 'many-' || i, 1, application, route, exchange, now() - i * interval '1 second', signature
+		from alert, generate_series(1, 6000) i where alert_id = $1`, alertID("3")); err != nil {
+		t.Fatal(err)
+	}
+	q := api.GroupQuery{By: alerts.ByIssue, Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Actor: "ada", Limit: 10}
+	groups, err := db.Inbox().Groups(t.Context(), tenant, q)
+	if err != nil || len(groups) != 2 {
+		t.Fatalf("%d groups, %v", len(groups), err)
+	}
+	counts, err := db.Inbox().Deliveries(t.Context(), tenant, q, groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, small := counts[groups[0].Key], counts[groups[1].Key]
+	if small.Alerts != 2 || small.Failed != 1 || large.Alerts != 4998 || large.Failed != 0 {
+		t.Errorf("small group %+v, large group %+v", small, large)
 	}
 }

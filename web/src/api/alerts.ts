@@ -7,6 +7,7 @@ import {
   type BulkResult,
   body,
   client,
+  type DeliverySummary,
   type Notification,
   type Severity,
   type UndoResult,
@@ -109,9 +110,11 @@ export function changedAlerts(filter: AlertFilter, ids: readonly string[]): Prom
   return body(client.GET("/alerts", { params: { query: { ...queryOf(filter), id: [...ids], limit: mostChanged } } }));
 }
 
-/** Whether an alert has messages that are not delivered yet. */
-export function isUndelivered({ delivery }: Alert): boolean {
-  return delivery !== undefined && delivery.delivered + delivery.failed < delivery.total;
+/** Whether an alert, or a group, has messages that are not delivered yet. */
+export function isUndelivered({ delivery }: { delivery?: DeliverySummary }): boolean {
+  if (!delivery) return false;
+  const { total, delivered, failed, suppressed } = delivery;
+  return delivered + failed + suppressed < total;
 }
 
 export function alertList(filter: AlertFilter) {
@@ -155,17 +158,24 @@ export function usualDuration(id: string) {
   });
 }
 
-/** The matching alerts, folded: the group with the newest alert first. */
+/** The matching alerts, folded: the group with the newest alert first, with the counts of its messages. */
 export function alertGroups(filter: AlertFilter, by: Fold) {
+  return groupsOf(filter, by, { limit: pageSize, deliveries: true });
+}
+
+/** The first matching issues, without the counts of their messages. */
+export function firstIssues(filter: AlertFilter, limit: number) {
+  return groupsOf(filter, "issue", { limit });
+}
+
+function groupsOf(filter: AlertFilter, by: Fold, how: { limit: number; deliveries?: true }) {
   return infiniteQueryOptions({
-    queryKey: [...alertKeys.groups, by, filter],
+    queryKey: [...alertKeys.groups, by, filter, how],
     queryFn: ({ pageParam, signal }) =>
       body(
         client.GET("/alerts/groups", {
           signal,
-          params: {
-            query: { by, ...queryOf(filter), limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) },
-          },
+          params: { query: { by, ...queryOf(filter), ...how, ...(pageParam ? { cursor: pageParam } : {}) } },
         }),
       ),
     initialPageParam: "",

@@ -1,7 +1,11 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import type { InfiniteData } from "@tanstack/react-query";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
-import { anAlert, api, countsOf, open, startWorld, streams } from "../test/world";
+import { expect, test, vi } from "vitest";
+import { rowHeight } from "../inbox/RowParts";
+import { anAlert, anIssue, api, aStatus, countsOf, issuesOf, open, startWorld, streams } from "../test/world";
+import { alertKeys } from "./alerts";
+import { pollMs } from "./live";
 
 const { server, world } = startWorld();
 
@@ -37,13 +41,138 @@ test("a page that is notified which alerts changed reads only those", async () =
   await waitFor(() => expect(rows().map((row) => row.getAttribute("data-alert"))).toEqual([c.id, b?.id]));
 });
 
+test("pages of groups far below the view are not read again", async () => {
+  const size = 30;
+  world.alerts = Array.from({ length: 10 * size }, (_, at) => anAlert(5 + at, { route: `r${at}.` }));
+  const asked: number[] = [];
+  server.use(
+    http.get(api("/alerts/groups"), ({ request }) => {
+      const from = Number(new URL(request.url).searchParams.get("cursor"));
+      asked.push(from / size);
+      const items = issuesOf(world.alerts.slice(from, from + size)).map((issue) => ({ ...issue, count: 2 }));
+      const next = from + size < world.alerts.length ? { nextCursor: String(from + size) } : {};
+      return HttpResponse.json({ items, asOf: new Date().toISOString(), ...next });
+    }),
+  );
+  const { user, cache } = open("/inbox");
+  await screen.findByText("r0.", { exact: false });
+  const scroller = screen.getByRole("list", { name: "Alerts" }).parentElement as HTMLElement;
+  const scrollTo = (row: number) => {
+    scroller.scrollTop = rowHeight.narrow * row;
+    fireEvent.scroll(scroller);
+    return screen.findByText(`r${row}.`, { exact: false });
+  };
+  const refresh = () => {
+    asked.length = 0;
+    streams.at(-1)?.tell(countsOf(world.alerts));
+  };
+  await waitFor(() => expect(asked).toEqual([0, 1, 2]));
+  await scrollTo(80);
+  await waitFor(() => expect(asked).toEqual([0, 1, 2, 3, 4, 5]));
+  await scrollTo(0);
+  refresh();
+  await waitFor(() => expect(asked.length).toBeGreaterThan(2));
+  refresh();
+  await waitFor(() => expect(asked).toEqual([0, 1, 2]));
+  // They are read when they come into view again, and kept while rows are selected.
+  asked.length = 0;
+  await scrollTo(80);
+  await waitFor(() => expect(asked).toEqual([3, 4, 5]));
+  await user.click(screen.getAllByRole("checkbox")[0] as HTMLElement);
+  await scrollTo(0);
+  refresh();
+  await waitFor(() => expect(asked).toHaveLength(6));
+  await waitFor(() => expect(cache.isFetching({ queryKey: alertKeys.groups })).toBe(0));
+  expect(cache.getQueriesData<InfiniteData<unknown>>({ queryKey: alertKeys.groups })[0]?.[1]?.pages).toHaveLength(6);
+}, 40_000);
+
+test("a change reads only the changed alerts of an opened group", async () => {
+  world.alerts = [anAlert(5), anAlert(60), anAlert(90)];
+  const asked: string[][] = [];
+  server.use(
+    http.get(api("/alerts"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams.getAll("id"));
+      return undefined;
+    }),
+  );
+  const { user } = open("/inbox");
+  await user.click(await screen.findByRole("button", { name: /×3/ }));
+  await waitFor(() => expect(rows()).toHaveLength(3 + 1));
+  streams.at(-1)?.tell(countsOf(world.alerts));
+  await waitFor(() => expect(asked).toEqual([[], []]));
+  const [a, b] = world.alerts;
+  const c = anAlert(0);
+  if (b) b.state = "RESOLVED";
+  world.alerts = [c, ...world.alerts];
+  streams.at(-1)?.tell(countsOf(world.alerts), [b?.id ?? "", c.id]);
+  await waitFor(() => expect(asked).toHaveLength(3));
+  expect(asked[2]?.sort()).toEqual([b?.id, c.id].sort());
+  await waitFor(() =>
+    expect(rows().map((row) => row.getAttribute("data-alert"))).toEqual([c.id, a?.id, world.alerts[3]?.id, null]),
+  );
+});
+
+test("an issue is read again only if its alerts changed", async () => {
+  const mine = anAlert(5, { route: "import" });
+  world.alerts = [mine];
+  const asked: string[] = [];
+  server.use(
+    http.get(api("/alerts/issue"), () => {
+      asked.push("issue");
+      return HttpResponse.json(anIssue({ rules: [] }));
+    }),
+    http.get(api("/alerts"), ({ request }) => {
+      const ids = new URL(request.url).searchParams.getAll("id");
+      asked.push(ids.length > 0 ? "changed" : "alerts");
+      return undefined;
+    }),
+  );
+  open("/issue?app=orders&route=import&error=java.net.ConnectException");
+  await waitFor(() => expect(asked.sort()).toEqual(["alerts", "issue"]));
+  const refresh = async (ids: string[] | undefined, ...want: string[]) => {
+    asked.length = 0;
+    streams.at(-1)?.tell(countsOf(world.alerts), ids);
+    await waitFor(() => expect(asked.sort()).toEqual(want), { timeout: 5_000 });
+  };
+  await refresh(undefined, "alerts", "issue");
+  await refresh(["0192f0c1-0000-7000-8000-000000000001"], "changed");
+  await refresh([mine.id], "changed", "issue");
+}, 20_000);
+
 test("a row whose message is not delivered yet is read again until it is", async () => {
   const alert = anAlert(5, { delivery: { total: 1, delivered: 0, retrying: 0, failed: 0, suppressed: 0 } });
   world.alerts = [alert];
   open("/inbox?fold=none");
   await screen.findByText("0/1");
-  streams.at(-1)?.onopen?.();
+  streams.at(-1)?.beat(15);
   streams.at(-1)?.tell(countsOf(world.alerts));
   alert.delivery = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 };
   await screen.findByText("1/1");
+});
+
+test.each([
+  ["the inbox", "/inbox", "/alerts/groups"],
+  ["a list of each alert", "/inbox?fold=none", "/alerts"],
+  ["the page of an issue", "/issue?app=orders&route=import&error=java.net.ConnectException", "/alerts/issue"],
+  ["a wall", "/wall", "/alerts/groups"],
+])("without a stream, %s is refreshed, and says that it is not live", async (_, address, path) => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  world.alerts = [anAlert(5, { route: "import" })];
+  let asked = 0;
+  server.use(
+    http.get(api("/status"), () => HttpResponse.json(aStatus())),
+    http.get(api(path), () => {
+      asked += 1;
+      return undefined;
+    }),
+    http.get(api("/alerts/issue"), () => HttpResponse.json(anIssue({ rules: [] }))),
+  );
+  open(address);
+  await waitFor(() => expect(asked).toBe(1));
+  await screen.findByText("Connecting…");
+  vi.advanceTimersByTime(pollMs);
+  expect(await screen.findByText("Not live: refreshed every 20 s")).toBeVisible();
+  await waitFor(() => expect(asked).toBe(2));
+  streams.at(-1)?.beat(15);
+  expect(await screen.findByText("Live")).toBeVisible();
 });

@@ -1,8 +1,10 @@
-import type { InfiniteData, Query, QueryClient } from "@tanstack/react-query";
+import type { InfiniteData, Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import { type AlertFilter, alertKeys, alertPage, changedAlerts, isUndelivered, mostChanged } from "./alerts";
-import type { Alert, AlertCounts, AlertGroupPage, AlertPage } from "./client";
+import type { AlertCounts, AlertGroupPage, AlertPage } from "./client";
+import { isKnownAway } from "./comeback";
 import { applyDelta } from "./delta";
 import { mergeHead } from "./head";
+import { changedOfIssue, type IssueKey, isAlertsOfIssue, issueAlertPage, issueOf } from "./issues";
 import { Live } from "./live";
 import { isReplays } from "./rules";
 import { throttle } from "./throttle";
@@ -25,9 +27,11 @@ type List = InfiniteData<AlertPage, string>;
 type Groups = InfiniteData<AlertGroupPage, string>;
 
 /**
- * Keeps the cache as fresh as the stream of events. An event contains the counts and the ids of the
- * alerts that changed. A list reads those, whatever its length, at most once a second. If an event
- * names no alerts, everything on the page is read again.
+ * Keeps the cache as fresh as the stream of events, or as an interval while there is no stream. An
+ * event contains the counts and the ids of the alerts that changed. A list reads those, whatever
+ * its length, at most once a second. So do an opened group and the alerts of an issue. If an event
+ * names no alerts, everything on the page is read again. Groups are always read again, as far down
+ * as the page has kept them.
  */
 export function follow(cache: QueryClient): Live {
   /** The alerts to read; undefined for all. */
@@ -44,7 +48,7 @@ export function follow(cache: QueryClient): Live {
       const known = (query: Query) => !isTrying(query);
       await Promise.all([
         cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: known }),
-        cache.invalidateQueries({ queryKey: alertKeys.issues, predicate: known }),
+        cache.invalidateQueries({ queryKey: alertKeys.totals, predicate: known }),
       ]);
       foldMs = Date.now() - began;
       clearTimeout(groupsWaiting);
@@ -52,6 +56,19 @@ export function follow(cache: QueryClient): Live {
       groupsWaiting = setTimeout(() => live.current() === "live" && refreshGroups(), deliveryMs);
     },
     () => Math.max(groupsGapMs, groupsShare * foldMs),
+  );
+  let issueMs = 0;
+  const refreshIssues = throttle(
+    async () => {
+      const began = Date.now();
+      await cache.refetchQueries({
+        queryKey: alertKeys.issues,
+        type: "active",
+        predicate: (query) => query.state.isInvalidated && !isAlertList(query) && !isTrying(query),
+      });
+      issueMs = Date.now() - began;
+    },
+    () => Math.max(groupsGapMs, groupsShare * issueMs),
   );
   const refresh = throttle(
     async () => {
@@ -61,11 +78,12 @@ export function follow(cache: QueryClient): Live {
       const ids = changed;
       changed = new Set();
       const whole = ids === undefined || ids.size > mostChanged || Date.now() - wholeAt > wholeMs;
-      gapMs = whole ? refreshGapMs * loadedPages(cache) : refreshGapMs;
+      gapMs = refreshGapMs * (whole ? loadedPages(cache) : Math.max(1, activeLists(cache).length));
       try {
         if (whole) await refreshAll(cache);
-        else await refreshSome(cache, [...new Set([...ids, ...undelivered(cache)])].slice(0, mostChanged));
+        else await refreshSome(cache, ids);
         if (whole) wholeAt = Date.now();
+        refreshIssues();
       } catch {
         // Alerts that could not be read are unknown. The query cache has the error for what is on
         // the page.
@@ -82,6 +100,8 @@ export function follow(cache: QueryClient): Live {
   );
   const live = new Live({
     onAlerts: (counts, ids) => {
+      // Without a stream this is a poll, and there is nobody to ask.
+      if (live.current() === "polling" && isKnownAway(cache)) return;
       if (counts) cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => ({ ...old, ...counts }));
       else void cache.invalidateQueries({ queryKey: alertKeys.counts });
       if (!ids) changed = undefined;
@@ -102,48 +122,88 @@ async function refreshAll(cache: QueryClient): Promise<void> {
       predicate: (query) => !isLong(query.state.data) && !isTrying(query),
     }),
     refreshHeads(cache),
-    cache.invalidateQueries({ queryKey: alertKeys.nested }),
-    cache.invalidateQueries({ queryKey: alertKeys.totals }),
+    cache.invalidateQueries({ queryKey: alertKeys.nested, predicate: (query) => !isTrying(query) }),
+    cache.invalidateQueries({
+      queryKey: alertKeys.issues,
+      predicate: (query) => isAlertList(query) && !isLong(query.state.data) && !isTrying(query),
+    }),
+    cache.invalidateQueries({
+      queryKey: alertKeys.issues,
+      predicate: (query) => !isAlertList(query),
+      refetchType: "none",
+    }),
     cache.invalidateQueries({ queryKey: alertKeys.ones, predicate: (query) => !isTrying(query) }),
     // A count that continues, or ends, creates new messages about an alert that is open here.
     cache.invalidateQueries({ queryKey: alertKeys.timelines }),
   ]);
 }
 
-/** Reads some alerts for the lists on the page, and for other parts that show them. */
-async function refreshSome(cache: QueryClient, ids: readonly string[]): Promise<void> {
+/**
+ * Reads the changed alerts, and those with messages to deliver, for the lists on the page and for
+ * other parts that show them.
+ */
+async function refreshSome(cache: QueryClient, changed: ReadonlySet<string>): Promise<void> {
+  const ids = [...new Set([...changed, ...undelivered(cache)])].slice(0, mostChanged);
   if (ids.length === 0) return;
   const set = new Set(ids);
   const shows = ({ queryKey }: Query) => set.has(String(queryKey[2]));
   await Promise.all([
     ...activeLists(cache).map(async ({ queryKey }) => {
-      const { items } = await changedAlerts(queryKey[2] as AlertFilter, ids);
-      cache.setQueryData<List>(queryKey, (old) => old && applyDelta(old, set, items));
+      const { items } = await changedIn(queryKey, ids);
+      cache.setQueryData<List | AlertPage>(queryKey, (old) => {
+        if (!old || "pages" in old) return old && applyDelta(old, set, items);
+        return applyDelta({ pages: [old], pageParams: [""] }, set, items).pages[0];
+      });
+      // What is said of an issue does not depend on deliveries.
+      if (queryKey[1] !== alertKeys.issues[1] || !items.some(({ id }) => changed.has(id))) return;
+      await cache.invalidateQueries({ queryKey: issueOf(queryKey), exact: true, refetchType: "none" });
     }),
     cache.invalidateQueries({ queryKey: alertKeys.lists, type: "inactive", refetchType: "none" }),
-    cache.invalidateQueries({ queryKey: alertKeys.nested }),
-    cache.invalidateQueries({ queryKey: alertKeys.totals }),
+    cache.invalidateQueries({ queryKey: alertKeys.nested, type: "inactive", refetchType: "none" }),
+    cache.invalidateQueries({ queryKey: alertKeys.issues, type: "inactive", refetchType: "none" }),
     cache.invalidateQueries({ queryKey: alertKeys.ones, predicate: (query) => shows(query) && !isTrying(query) }),
     cache.invalidateQueries({ queryKey: alertKeys.timelines, predicate: shows }),
   ]);
 }
 
+/** Those of some alerts that belong to the list with this key. */
+function changedIn(queryKey: QueryKey, ids: readonly string[]): Promise<AlertPage> {
+  return queryKey[1] === alertKeys.issues[1]
+    ? changedOfIssue(queryKey[2] as IssueKey, ids)
+    : changedAlerts(queryKey[2] as AlertFilter, ids);
+}
+
+/** Whether the data of a query are alerts: a list, an opened group, or the alerts of an issue. */
+function isAlertList({ queryKey }: Query): boolean {
+  const [, kind] = queryKey;
+  return kind === alertKeys.lists[1] || kind === alertKeys.nested[1] || isAlertsOfIssue(queryKey);
+}
+
+/** The lists of alerts on the page. */
 function activeLists(cache: QueryClient): readonly Query[] {
-  const lists = cache.getQueryCache().findAll({ queryKey: alertKeys.lists, type: "active" });
-  return lists.filter(({ state }) => state.data !== undefined);
+  return cache.getQueryCache().findAll({
+    queryKey: alertKeys.all,
+    type: "active",
+    predicate: (query) => isAlertList(query) && query.state.data !== undefined,
+  });
+}
+
+function pagesOf({ state }: Query): readonly AlertPage[] {
+  const data = state.data as List | AlertPage;
+  return "pages" in data ? data.pages : [data];
 }
 
 /** The alerts on the page that have messages to deliver. */
 function undelivered(cache: QueryClient): string[] {
-  const alerts = activeLists(cache).flatMap(({ state }) => (state.data as List).pages.flatMap(({ items }) => items));
-  return alerts.filter(isUndelivered).map(({ id }: Alert) => id);
+  const alerts = activeLists(cache).flatMap((query) => pagesOf(query).flatMap(({ items }) => items));
+  return alerts.filter(isUndelivered).map(({ id }) => id);
 }
 
-/** Whether the newest alert of a group on the page has messages to deliver. */
+/** Whether a group on the page has messages to deliver. */
 function hasUndeliveredGroups(cache: QueryClient): boolean {
   const groups = cache.getQueryCache().findAll({ queryKey: alertKeys.groups, type: "active" });
   return groups.some(({ state }) =>
-    (state.data as Groups | undefined)?.pages.some(({ items }) => items.some(({ newest }) => isUndelivered(newest))),
+    (state.data as Groups | undefined)?.pages.some(({ items }) => items.some(isUndelivered)),
   );
 }
 
@@ -152,10 +212,17 @@ async function refreshHeads(cache: QueryClient): Promise<void> {
     activeLists(cache)
       .filter(({ state }) => isLong(state.data))
       .map(async ({ queryKey }) => {
-        const head = await alertPage(queryKey[2] as AlertFilter, "");
+        const head = await headOf(queryKey);
         cache.setQueryData<List>(queryKey, (old) => old && mergeHead(old, head));
       }),
   );
+}
+
+/** The first page of the list with this key. */
+function headOf(queryKey: QueryKey): Promise<AlertPage> {
+  return queryKey[1] === alertKeys.issues[1]
+    ? issueAlertPage(queryKey[2] as IssueKey, "")
+    : alertPage(queryKey[2] as AlertFilter, "");
 }
 
 /**
@@ -174,6 +241,9 @@ function isLong(data: unknown): boolean {
 
 /** How many calls are needed to read everything on the page again. */
 function loadedPages(cache: QueryClient): number {
-  const loaded = activeLists(cache).map(({ state }) => (isLong(state.data) ? 1 : (state.data as List).pages.length));
-  return Math.max(1, ...loaded);
+  const loaded = activeLists(cache).map((query) => (isLong(query.state.data) ? 1 : pagesOf(query).length));
+  return Math.max(
+    1,
+    loaded.reduce((all, pages) => all + pages, 0),
+  );
 }

@@ -22,7 +22,7 @@ describe("Live", () => {
     const { live, onAlerts } = follow();
     live.start();
     expect(live.current()).toBe("connecting");
-    streams[0]?.onopen?.();
+    streams[0]?.beat(15);
     expect(live.current()).toBe("live");
     streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 }, ["a1"]);
     expect(onAlerts).toHaveBeenLastCalledWith({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 }, ["a1"]);
@@ -36,14 +36,14 @@ describe("Live", () => {
     for (const delay of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
       const before = streams.length;
       streams.at(-1)?.onerror?.();
-      expect(live.current()).toBe("reconnecting");
+      expect(["reconnecting", "polling"]).toContain(live.current());
       expect(streams.at(-1)?.closed).toBe(true);
       vi.advanceTimersByTime(delay - 1);
       expect(streams).toHaveLength(before);
       vi.advanceTimersByTime(1);
       expect(streams).toHaveLength(before + 1);
     }
-    streams.at(-1)?.onopen?.();
+    streams.at(-1)?.beat(15);
     streams.at(-1)?.onerror?.();
     const before = streams.length;
     vi.advanceTimersByTime(500);
@@ -53,13 +53,13 @@ describe("Live", () => {
   test("a nudge ends the wait, and is nothing while the stream lives", () => {
     const { live } = follow();
     live.start();
-    streams[0]?.onopen?.();
+    streams[0]?.beat(15);
     live.nudge();
     expect(streams).toHaveLength(1);
     streams[0]?.onerror?.();
     live.nudge();
     expect(streams).toHaveLength(2);
-    streams[1]?.onopen?.();
+    streams[1]?.beat(60);
     vi.advanceTimersByTime(60_000);
     expect(streams).toHaveLength(2);
   });
@@ -67,7 +67,6 @@ describe("Live", () => {
   test("gives up a stream that is silent for longer than its beats allow", () => {
     const { live } = follow();
     live.start();
-    streams[0]?.onopen?.();
     streams[0]?.beat(15);
     vi.advanceTimersByTime(30_000);
     streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 0, resolved: 0 });
@@ -80,31 +79,63 @@ describe("Live", () => {
     expect(streams[0]?.closed).toBe(true);
     vi.advanceTimersByTime(500);
     expect(streams).toHaveLength(2);
-    streams[1]?.onopen?.();
+    streams[1]?.beat(15);
     expect(live.current()).toBe("live");
   });
 
   test.each([undefined, "{", '{"intervalSeconds":0}'])("believes a stream whose beat is %j until it ends", (data) => {
     const { live } = follow();
     live.start();
-    streams[0]?.onopen?.();
+    streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 0, resolved: 0 });
     if (data !== undefined) streams[0]?.dispatchEvent(new MessageEvent("beat", { data }));
     vi.advanceTimersByTime(3_600_000);
     expect([live.current(), streams.length]).toEqual(["live", 1]);
   });
 
-  test("gives up a stream that does not open, and what it had to bring is forgotten when it is stopped", () => {
+  test("gives up a stream that brings nothing, and what it had to bring is forgotten when it is stopped", () => {
     const { live } = follow();
     live.start();
-    vi.advanceTimersByTime(30_000);
-    expect(live.current()).toBe("reconnecting");
+    vi.advanceTimersByTime(29_999);
+    expect(streams[0]?.closed).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(streams[0]?.closed).toBe(true);
     vi.advanceTimersByTime(500);
     expect(streams).toHaveLength(2);
-    streams[1]?.onopen?.();
     streams[1]?.beat(15);
     live.stop();
     vi.advanceTimersByTime(60_000);
     expect([live.current(), streams.length]).toEqual(["paused", 2]);
+  });
+
+  test("without a stream, says at an interval that anything may have changed, until one lives", () => {
+    const { live, onAlerts } = follow();
+    live.start();
+    streams[0]?.beat(15);
+    streams[0]?.onerror?.();
+    vi.advanceTimersByTime(19_999);
+    expect([live.current(), onAlerts.mock.calls]).toEqual(["reconnecting", []]);
+    vi.advanceTimersByTime(1);
+    streams.at(-1)?.onerror?.();
+    vi.advanceTimersByTime(20_000);
+    expect([live.current(), onAlerts.mock.calls]).toEqual([
+      "polling",
+      [
+        [undefined, undefined],
+        [undefined, undefined],
+      ],
+    ]);
+    // A person who comes back to the page waits no longer.
+    const before = streams.length;
+    streams.at(-1)?.onerror?.();
+    live.nudge();
+    expect(streams).toHaveLength(before + 1);
+    streams.at(-1)?.beat(15);
+    expect(live.current()).toBe("live");
+    vi.advanceTimersByTime(30_000);
+    expect(onAlerts).toHaveBeenCalledTimes(2);
+    live.stop();
+    vi.advanceTimersByTime(60_000);
+    expect(onAlerts).toHaveBeenCalledTimes(2);
   });
 
   test("stopping leaves nothing behind, and can be taken back", () => {

@@ -1,10 +1,16 @@
 import type { AlertCounts, AlertsEvent } from "./client";
 
-/** How fresh the page is. `paused`: nobody looks at it, so nothing is requested. */
-export type Connection = "connecting" | "live" | "reconnecting" | "paused";
+/**
+ * How fresh the page is. `polling`: there has been no stream for some time, so everything is read
+ * again at an interval. `paused`: nobody looks at the page, so nothing is requested.
+ */
+export type Connection = "connecting" | "live" | "reconnecting" | "polling" | "paused";
 
 export interface LiveOptions {
-  /** Called with each event of the stream: these alerts have changed, or any alert if none are named. */
+  /**
+   * Called with each event of the stream: these alerts have changed, or any alert if none are named.
+   * Without a stream, called at an interval without anything, because any alert may have changed.
+   */
   onAlerts: (counts: AlertCounts | undefined, changed: readonly string[] | undefined) => void;
   open?: (url: string) => EventSource;
   random?: () => number;
@@ -13,7 +19,10 @@ export interface LiveOptions {
 const firstDelayMs = 500;
 const longestDelayMs = 30_000;
 
-/** How long a stream may take to open. */
+/** How often everything is read again while there is no stream. */
+export const pollMs = 20_000;
+
+/** How long a stream may take until its first event, which the server sends at once. */
 const openingMs = 30_000;
 /** How many missing beats end a stream: one may be late, and the next one with it. */
 const missedBeats = 2.5;
@@ -22,7 +31,8 @@ const missedBeats = 2.5;
  * Live follows /api/v1/events while it runs. A stream that ends is opened again after a delay that
  * doubles from half a second to half a minute. Each delay is shortened by up to a half at random,
  * so that many pages do not return at once. The first event of a new stream contains everything
- * that was missed. {@link nudge} ends such a wait.
+ * that was missed. {@link nudge} ends such a wait. A stream lives from its first event: a proxy may
+ * open it and hold back what it brings.
  *
  * A stream whose other end hangs or is gone may never end. It is given up when it is silent for
  * longer than its beats allow. A stream without beats, such as that of an older replica, is trusted
@@ -33,6 +43,7 @@ export class Live {
   private readonly listeners = new Set<() => void>();
   private source: EventSource | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private polls: ReturnType<typeof setInterval> | undefined;
   private failures = 0;
   private state: Connection = "paused";
 
@@ -60,7 +71,7 @@ export class Live {
 
   /** Tries again at once if there is a reason to: the network is back, or the page is visible again. */
   nudge(): void {
-    if (this.state !== "reconnecting") return;
+    if (this.state !== "reconnecting" && this.state !== "polling") return;
     this.disconnect();
     this.connect("reconnecting");
   }
@@ -75,24 +86,20 @@ export class Live {
       const delay = Math.min(longestDelayMs, firstDelayMs * 2 ** this.failures++);
       this.timer = setTimeout(() => this.connect("reconnecting"), delay * (1 - this.options.random() / 2));
     };
-    let timeoutMs: number | undefined = openingMs;
-    const wait = () => {
+    this.timer = setTimeout(lose, openingMs);
+    let timeoutMs: number | undefined;
+    const hear = () => {
       clearTimeout(this.timer);
       if (timeoutMs !== undefined) this.timer = setTimeout(lose, timeoutMs);
-    };
-    wait();
-    source.onopen = () => {
       this.failures = 0;
-      timeoutMs = undefined;
-      wait();
       this.become("live");
     };
     source.addEventListener("beat", (event) => {
       timeoutMs = timeoutOf(event);
-      wait();
+      hear();
     });
     source.addEventListener("alerts", (event) => {
-      wait();
+      hear();
       const { counts, changed } = dataOf(event);
       this.options.onAlerts(counts, changed);
     });
@@ -105,9 +112,20 @@ export class Live {
     this.source = undefined;
   }
 
+  private poll(): void {
+    this.become("polling");
+    this.options.onAlerts(undefined, undefined);
+  }
+
   private become(state: Connection): void {
-    if (this.state === state) return;
+    if (this.state === state || (this.state === "polling" && state === "reconnecting")) return;
     this.state = state;
+    if (state === "live" || state === "paused") {
+      clearInterval(this.polls);
+      this.polls = undefined;
+    } else {
+      this.polls ??= setInterval(() => this.poll(), pollMs);
+    }
     for (const listener of this.listeners) listener();
   }
 }

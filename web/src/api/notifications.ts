@@ -72,6 +72,15 @@ export function notificationList(filter: NotificationFilter) {
   });
 }
 
+/** The newest notifications, at most so many. */
+export function newestNotifications(filter: NotificationFilter, limit: number) {
+  return queryOptions({
+    queryKey: [...notificationKeys.all, "newest", filter, limit],
+    queryFn: async ({ signal }) => (await page(filter, "", limit, signal)).items,
+    refetchInterval: ({ state: { data } }) => pollMs(data ? [{ items: data }] : []),
+  });
+}
+
 /** How many messages have each status, for some webhooks and as far back as a filter reaches. */
 export function notificationCounts({ webhookId, hours }: NotificationFilter) {
   return queryOptions({
@@ -158,6 +167,6 @@ export async function refreshDeliveries(cache: QueryClient): Promise<void> {
   await Promise.all([
     cache.invalidateQueries({ queryKey: notificationKeys.all }),
     cache.invalidateQueries({ queryKey: alertKeys.timelines }),
-    cache.invalidateQueries({ queryKey: alertKeys.lists }),
+    ...[alertKeys.lists, alertKeys.groups, alertKeys.nested].map((queryKey) => cache.invalidateQueries({ queryKey })),
   ]);
 }

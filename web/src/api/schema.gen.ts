@@ -2198,6 +2198,13 @@ export interface components {
             application?: string;
             /** Format: int64 */
             count: number;
+            /** @description With `deliveries`: the notifications of the group's newest `deliveryAlerts` alerts. */
+            delivery?: components["schemas"]["DeliverySummary"];
+            /**
+             * Format: int64
+             * @description How many alerts `delivery` covers: all, unless a page of groups has more than 5,000 alerts.
+             */
+            deliveryAlerts?: number;
             /** Format: int64 */
             firing: number;
             /**
@@ -2580,7 +2587,7 @@ export interface components {
              */
             p95Ms?: number;
         };
-        /** @description The state of an alert's notifications. */
+        /** @description The state of the notifications of an alert, or of several. */
         DeliverySummary: {
             delivered: number;
             /** @description Refused permanently, or attempted as often as the schedule allows. */
@@ -5688,6 +5695,8 @@ export interface operations {
                 correlationId?: components["parameters"]["OnlyCorrelation"];
                 /** @description The `nextCursor` of the previous page, unchanged. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description Whether to count the notifications of each group (`delivery`). */
+                deliveries?: boolean;
                 /** @description The environments of the exchanges. */
                 environment?: components["parameters"]["OnlyEnvironment"];
                 /** @description The alerts about this exchange. */

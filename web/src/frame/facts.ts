@@ -1,5 +1,5 @@
 import type { Status } from "../api/client";
-import type { Connection } from "../api/live";
+import { type Connection, pollMs } from "../api/live";
 import { lag, minuteTime, span } from "../ui/time";
 import { counted } from "../ui/words";
 
@@ -90,6 +90,13 @@ function freshness(connection: Connection, reachable: boolean): Fact {
       return { key: "connection", text: "Connecting…", tone: "quiet" };
     case "reconnecting":
       return { key: "connection", text: "Reconnecting…", tone: "warn", said: "Reconnecting." };
+    case "polling":
+      return {
+        key: "connection",
+        text: `Not live: refreshed every ${span(pollMs / 1000)}`,
+        tone: "warn",
+        said: "Not live.",
+      };
     case "paused":
       return { key: "connection", text: "Paused", tone: "quiet" };
   }

@@ -49,6 +49,8 @@ interface Props extends RowActs {
   hasMore: boolean;
   loadingMore: boolean;
   onMore: () => void;
+  /** Says before which row the list has all that it needs at present. */
+  onView: (until: number) => void;
   /** The progress of a text search. */
   search: Search | undefined;
 }
@@ -59,7 +61,7 @@ interface Props extends RowActs {
  * rows were added.
  */
 export function AlertList(props: Props) {
-  const { rows, openId, cursorId, hasMore, loadingMore, onMore, search } = props;
+  const { rows, openId, cursorId, hasMore, loadingMore, onMore, onView, search } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const wide = useWidth(scroller) >= wideFrom;
   const height = wide ? rowHeight.wide : rowHeight.narrow;
@@ -93,6 +95,7 @@ export function AlertList(props: Props) {
     shows: (id) => rows.slice(inView.startIndex, inView.endIndex + 1).some((row) => row.id === id),
     first: () => rows[inView.startIndex]?.id,
   }));
+  useEffect(() => onView(last + loadAhead + 1), [last, onView]);
   useEffect(() => {
     if (hasMore && !loadingMore && !waiting && last >= rows.length - loadAhead) onMore();
   }, [hasMore, loadingMore, waiting, last, rows.length, onMore]);

@@ -14,17 +14,24 @@ const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
   suppressed: { icon: IconSilence, hue: "var(--text-3)" },
 };
 
-/** The state of an alert's messages, at a glance. */
-export function DeliveryMark({ delivery }: { delivery: DeliverySummary }) {
+interface Props {
+  delivery: DeliverySummary;
+  /** Which alerts it is about, where that is not obvious. */
+  of?: string | undefined;
+}
+
+/** The state of the messages of an alert, or of several, at a glance. */
+export function DeliveryMark({ delivery, of }: Props) {
   const next = useAtNow((now) => (delivery.nextAttemptAt ? ago(delivery.nextAttemptAt, now) : ""));
   const words = deliveryWords(delivery, next);
   if (!words) return null;
   const { icon: Icon, hue } = looks[words.tone];
+  const long = of ? `${of}: ${words.long}` : words.long;
   return (
-    <span className={styles.delivery} style={{ color: hue }} title={words.long}>
+    <span className={styles.delivery} style={{ color: hue }} title={long}>
       <Icon size={14} stroke={1.9} aria-hidden="true" />
       <span aria-hidden="true">{words.short}</span>
-      <span className="visually-hidden"> {words.long}</span>
+      <span className="visually-hidden"> {long}</span>
     </span>
   );
 }

@@ -5,7 +5,7 @@ import { Bars } from "../ui/Bars";
 import { ClockTime } from "../ui/Instant";
 import { IconChevron } from "../ui/icons";
 import { TryAgain } from "../ui/TryAgain";
-import { number, sum } from "../ui/words";
+import { alertsWord, number, sum } from "../ui/words";
 import styles from "./AlertRow.module.css";
 import { DeliveryMark } from "./DeliveryMark";
 import { toSearch } from "./filter";
@@ -65,13 +65,20 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
           <span className={styles.end}>
             {look.wide && group.trend && <Trend counts={group.trend} />}
             <Owner of={group} />
-            <span className={styles.mark}>{newest.delivery && <DeliveryMark delivery={newest.delivery} />}</span>
+            <span className={styles.mark}>
+              {group.delivery && <DeliveryMark delivery={group.delivery} of={coveredWords(group)} />}
+            </span>
             {!look.wide && chevron}
           </span>
         }
       />
     </button>
   );
+}
+
+/** Which alerts of a group its deliveries are about, unless all. */
+function coveredWords({ count, deliveryAlerts = count }: AlertGroup): string | undefined {
+  return deliveryAlerts < count ? `The newest ${alertsWord(deliveryAlerts)}` : undefined;
 }
 
 /** When the first alert of a group fired. The end of the row shows when the newest did. */

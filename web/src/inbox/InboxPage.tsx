@@ -22,7 +22,7 @@ import { NoAlerts } from "./NoAlerts";
 import { rowHeight } from "./RowParts";
 import { useReopen, useReopenable } from "./reopen";
 import { canBecome, step, successor } from "./rows";
-import { extend, nothing, order, present, type Selection, toggle } from "./selection";
+import { extend, isSome, nothing, order, present, type Selection, toggle } from "./selection";
 import { canAll, Toolbar } from "./Toolbar";
 import { useInboxCommands } from "./useInboxCommands";
 import { useInboxRows } from "./useInboxRows";
@@ -39,17 +39,17 @@ export function InboxPage() {
   const may = isAtLeast(useQuery(me()).data, "operator");
 
   const open = useOpenAlert(openId);
-  const list = useInboxRows(filter, fold, open.data);
+  const [chosen, setSelection] = useState<{ key: string; selection: Selection }>({ key: "", selection: nothing });
+  const list = useInboxRows(filter, fold, open.data, isSome(chosen.selection));
   const { rows } = list;
   const ids = useMemo(() => rows.map((row) => row.id), [rows]);
   const [pointedAt, setCursorId] = useState<string>();
   useGoingOn(open.data?.id === openId ? open.data : undefined, openId, rows, setCursorId);
   const cursorId = (split ? openId : undefined) ?? pointedAt;
 
-  const [chosen, setSelection] = useState<{ key: string; selection: Selection }>({ key: "", selection: nothing });
   const selection = chosen.key === list.key ? present(chosen.selection, rows) : nothing;
   const select = (next: Selection) => setSelection({ key: list.key, selection: next });
-  const some = selection.all || selection.ids.size > 0;
+  const some = isSome(selection);
   const total = useTotal(filter, selection.all);
   const { parts, count } = order(selection, rows, { filter, asOf: list.asOf, total });
 
@@ -214,6 +214,7 @@ export function InboxPage() {
                   hasMore={list.hasMore}
                   loadingMore={list.loadingMore}
                   onMore={list.onMore}
+                  onView={list.onView}
                   search={list.search}
                 />
               ) : list.isError ? (

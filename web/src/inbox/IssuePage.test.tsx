@@ -1,40 +1,11 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import type { AlertSelection, Issue, IssueNote } from "../api/client";
+import type { AlertSelection, IssueNote } from "../api/client";
 import { aRule } from "../test/rules";
-import { anAlert, api, open, problem, signedInAs, startWorld } from "../test/world";
+import { ago, anAlert, anIssue, api, open, problem, signedInAs, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
-
-const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
-
-function anIssue(change: Partial<Issue> = {}): Issue {
-  return {
-    application: "orders",
-    route: "import",
-    signature: "java.net.ConnectException",
-    severity: "CRITICAL",
-    count: 12,
-    firing: 9,
-    acknowledged: 1,
-    resolved: 2,
-    firstAt: ago(3 * 86_400),
-    newestAt: ago(120),
-    trend: Array.from({ length: 24 }, (_, hour) => hour % 5),
-    days: Array.from({ length: 14 }, (_, day) => day),
-    rules: [{ ruleId: "0192f0c1-0000-7000-8000-000000000900", ruleName: "Failed orders", count: 12 }],
-    places: [
-      { application: "orders", route: "import", count: 12, firing: 9, newestAt: ago(120) },
-      { application: "billing", route: "import", count: 3, firing: 0, newestAt: ago(7200) },
-    ],
-    placeCount: 2,
-    lastResolution: { alertId: "0192f0c1-0000-7000-8000-000000000901", at: ago(3600), by: "Bo" },
-    regressions: [{ alertId: "0192f0c1-0000-7000-8000-000000000902", at: ago(600), resolvedAt: ago(3600) }],
-    regressionCount: 1,
-    ...change,
-  };
-}
 
 test("an issue tells its alerts together, and acting on it reaches no other alert", async () => {
   world.alerts = [anAlert(5, { route: "import" }), anAlert(60, { route: "export" })];

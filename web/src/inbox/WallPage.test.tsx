@@ -2,7 +2,7 @@ import { screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test, vi } from "vitest";
 import { systemStatus } from "../api/status";
-import { anAlert, api, open, startWorld } from "../test/world";
+import { anAlert, api, issuesOf, open, startWorld } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -40,4 +40,21 @@ test("a wall loads a new version by itself", async () => {
   version = "1.1";
   await cache.refetchQueries({ queryKey: ["status"] });
   await vi.waitFor(() => expect(reload).toHaveBeenCalledOnce());
+});
+
+test("a wall reads only the issues that it has room for", async () => {
+  world.alerts = Array.from({ length: 20 }, (_, at) => anAlert(5 + at, { route: `r${at}.` }));
+  const asked: URLSearchParams[] = [];
+  server.use(
+    http.get(api("/alerts/groups"), ({ request }) => {
+      const query = new URL(request.url).searchParams;
+      asked.push(query);
+      const items = issuesOf(world.alerts).slice(0, Number(query.get("limit")));
+      return HttpResponse.json({ items, asOf: new Date().toISOString(), nextCursor: "c" });
+    }),
+  );
+  open("/wall");
+  expect(await screen.findAllByRole("listitem")).toHaveLength(12);
+  expect(screen.getByText("and more issues")).toBeVisible();
+  expect(asked.map((query) => [query.get("limit"), query.get("deliveries")])).toEqual([["12", null]]);
 });

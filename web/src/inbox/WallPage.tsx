@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
-import { alertCounts, alertGroups } from "../api/alerts";
+import { alertCounts, firstIssues } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
 import { systemStatus } from "../api/status";
 import { Page } from "../frame/Page";
@@ -27,7 +27,7 @@ const most = 12;
 /** The firing alerts for a wall screen: large, without controls, as fresh as the inbox. */
 export function WallPage() {
   const { data: counts } = useQuery(alertCounts());
-  const issues = useInfiniteQuery(alertGroups(wide("FIRING"), "issue"));
+  const issues = useInfiniteQuery(firstIssues(wide("FIRING"), most));
   const failure = useLastError(issues);
   const firing = counts?.firing;
   useReloads();
@@ -70,18 +70,17 @@ export function WallPage() {
 /** As many issues as the screen has room for, because nobody scrolls there; a phone scrolls. */
 function Issues({ groups, hasMore }: { groups: readonly AlertGroup[]; hasMore: boolean }) {
   const list = useRef<HTMLUListElement>(null);
-  const shown = groups.slice(0, most);
-  const fitting = useFitting(list, shown.length);
+  const fitting = useFitting(list, groups.length);
   return (
     <>
       <ul className={styles.issues} ref={list}>
-        {shown.map((group, index) => (
+        {groups.map((group, index) => (
           <IssueLine key={groupId(group)} group={group} hidden={index >= fitting} />
         ))}
       </ul>
       {(groups.length > fitting || hasMore) && (
         <p className={styles.more}>
-          {hasMore ? "and many more issues" : `and ${counted(groups.length - fitting, "more issue")}`}
+          {hasMore ? "and more issues" : `and ${counted(groups.length - fitting, "more issue")}`}
         </p>
       )}
     </>

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { isUndelivered } from "../api/alerts";
 import type { DeliverySummary } from "../api/client";
 import { ago, exactTime } from "../ui/time";
 import { deliveryWords } from "./delivery";
@@ -29,4 +30,12 @@ test.each([
 ])("%j", (delivery: DeliverySummary, want) => {
   const words = deliveryWords(delivery, ago(delivery.nextAttemptAt ?? "", now));
   expect(words && [words.tone, words.short, words.long]).toEqual(want);
+});
+
+test.each([
+  [{ total: 3, delivered: 1, retrying: 0, failed: 1, suppressed: 1 }, false],
+  [{ total: 3, delivered: 1, retrying: 0, failed: 1, suppressed: 0 }, true],
+  [{ total: 2, delivered: 1, retrying: 1, failed: 0, suppressed: 0 }, true],
+])("%j is still to be delivered: %s", (delivery: DeliverySummary, want) => {
+  expect(isUndelivered({ delivery })).toBe(want);
 });

@@ -5,7 +5,7 @@ import { messagesWord, number, plural } from "../ui/words";
 export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
 
 /**
- * The state of an alert's messages, worst first, in a short form for a row and as a sentence.
+ * The state of the messages of an alert, or of several, worst first, in a short form for a row and as a sentence.
  * `next` says when the next attempt is: "in 48 s".
  */
 export function deliveryWords(

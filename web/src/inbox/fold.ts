@@ -1,6 +1,9 @@
+import type { InfiniteData } from "@tanstack/react-query";
 import type { AlertFilter } from "../api/alerts";
-import type { Alert, AlertGroup } from "../api/client";
+import type { Alert, AlertGroup, AlertGroupPage } from "../api/client";
 import type { Folding } from "./filter";
+
+type Groups = InfiniteData<AlertGroupPage>;
 
 /** One line of the inbox. Its id is the alert's own, or that of the group. */
 export type Row =
@@ -18,6 +21,20 @@ export function alertRows(alerts: readonly Alert[], known = new WeakMap<Alert, R
     known.set(alert, row);
     return row;
   });
+}
+
+/** Whether a row is that of a group of one alert. */
+export const isAlone = (row: Row): boolean => row.kind === "alert" && !row.nested;
+
+/** The pages up to the one that contains the group at an index. */
+export function withoutPagesAfter(groups: Groups, index: number): Groups {
+  let sum = 0;
+  const last = groups.pages.findIndex(({ items }) => {
+    sum += items.length;
+    return sum > index;
+  });
+  if (last < 0 || last === groups.pages.length - 1) return groups;
+  return { pages: groups.pages.slice(0, last + 1), pageParams: groups.pageParams.slice(0, last + 1) };
 }
 
 export function groupId({ ruleId, signature, application, route }: AlertGroup): string {

@@ -3,7 +3,7 @@ import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { Me } from "../api/access";
 import type { AlertSelection, View, ViewDefinition } from "../api/client";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, countsOf, issuesOf, open, problem, startWorld, streams } from "../test/world";
 
 const { server, world } = startWorld();
 
@@ -46,6 +46,51 @@ test("a folded row has the highest severity of its alerts, by which issues are o
   open("/inbox");
   const issue = await screen.findByRole("button", { name: /×2/ });
   expect(within(issue).getByText("CRIT")).toBeVisible();
+});
+
+test("a folded row shows the deliveries of all its alerts, and is read again until they are delivered", async () => {
+  const state = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 };
+  world.alerts = [
+    anAlert(5, { route: "import", delivery: state }),
+    anAlert(60, { route: "import", delivery: { ...state, delivered: 0, failed: 1 } }),
+    anAlert(90, { route: "export", delivery: state }),
+    anAlert(95, { route: "export", delivery: { ...state, delivered: 0 } }),
+  ];
+  let asked = 0;
+  server.use(
+    http.get(api("/alerts/groups"), () => {
+      asked += 1;
+      return undefined;
+    }),
+  );
+  open("/inbox");
+  const issue = await screen.findByRole("button", { name: /import.*×2/ });
+  expect(issue).toHaveTextContent("1 of 2 failed permanently, 1 of 2 messages delivered");
+  const other = screen.getByRole("button", { name: /export.*×2/ });
+  expect(other).toHaveTextContent("1 of 2 messages delivered");
+  streams.at(-1)?.beat(15);
+  streams.at(-1)?.tell(countsOf(world.alerts));
+  await waitFor(() => expect(asked).toBe(2));
+  // No event announces a delivery.
+  if (world.alerts[3]) world.alerts[3].delivery = state;
+  await waitFor(() => expect(other).toHaveTextContent("2 of 2 messages delivered"), { timeout: 9_000 });
+}, 15_000);
+
+test("a folded row whose alerts are not all counted says which are", async () => {
+  world.alerts = [anAlert(5), anAlert(60)];
+  const delivery = { total: 5000, delivered: 5000, retrying: 0, failed: 0, suppressed: 0 };
+  const asked: URLSearchParams[] = [];
+  server.use(
+    http.get(api("/alerts/groups"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams);
+      const items = issuesOf(world.alerts).map((issue) => ({ ...issue, count: 6000, delivery, deliveryAlerts: 5000 }));
+      return HttpResponse.json({ items, asOf: new Date().toISOString() });
+    }),
+  );
+  open("/inbox");
+  const issue = await screen.findByRole("button", { name: /×6,000/ });
+  expect(issue).toHaveTextContent("The newest 5,000 alerts: 5,000 of 5,000 messages delivered");
+  expect(asked[0]?.get("deliveries")).toBe("true");
 });
 
 test("folded and single rows say that an alert is the reader's", async () => {

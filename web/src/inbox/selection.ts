@@ -12,6 +12,8 @@ export interface Selection {
 
 export const nothing: Selection = { ids: new Set(), all: false, anchor: undefined };
 
+export const isSome = ({ ids, all }: Selection): boolean => all || ids.size > 0;
+
 const selectable = (row: Row) => row.kind !== "rest";
 
 export function isSelected({ ids, all }: Selection, id: string): boolean {

@@ -1,18 +1,22 @@
 import { useInfiniteQuery, useQueries, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type AlertFilter, alertGroups, alertList, nestedAlerts } from "../api/alerts";
 import type { Alert, AlertGroup, AlertPage } from "../api/client";
 import { useLastError } from "../ui/lastError";
 import type { Folding } from "./filter";
-import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
+import { alertRows, groupId, groupRows, isAlone, type Opened, type Row, withinGroup, withoutPagesAfter } from "./fold";
 import { withPinned } from "./rows";
 
 const noAlerts: readonly Alert[] = [];
 const noGroups: readonly AlertGroup[] = [];
 const noneOpened: ReadonlySet<string> = new Set();
 
-/** The lines of the inbox: alerts or groups of alerts, some of which are opened. An open alert keeps its place. */
-export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | undefined) {
+/**
+ * The lines of the inbox: alerts or groups of alerts, some of which are opened. An open alert keeps
+ * its place. `keeps` keeps all pages of groups; otherwise those below the view are dropped, because
+ * each change reads all that are loaded.
+ */
+export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | undefined, keeps: boolean) {
   const cache = useQueryClient();
   const key = JSON.stringify([filter, fold]);
 
@@ -42,6 +46,17 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
     return groupRows(groups, contents);
   }, [fold, alerts, pinned, known, groups, openedGroups, nested]);
   const rows = useHeldRow(key, listed, fold === "none" ? undefined : open);
+  const wanted = useRef(Number.POSITIVE_INFINITY);
+  const onView = useCallback((until: number) => {
+    wanted.current = until;
+  }, []);
+  const { queryKey } = alertGroups(filter, fold === "none" ? "rule" : fold);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it runs when groups were read, not when a page scrolls.
+  useEffect(() => {
+    if (keeps || fold === "none") return;
+    const until = rows.slice(0, wanted.current).filter((row) => row.kind === "group" || isAlone(row)).length;
+    cache.setQueryData(queryKey, (old) => old && withoutPagesAfter(old, until));
+  }, [folded.dataUpdatedAt]);
 
   const shown = fold === "none" ? list : folded;
   const failure = useLastError(shown, key);
@@ -59,6 +74,7 @@ export function useInboxRows(filter: AlertFilter, fold: Folding, open: Alert | u
     hasMore: shown.hasNextPage,
     loadingMore: shown.isFetchingNextPage,
     onMore,
+    onView,
     search,
     toggleGroup: (id: string) =>
       setOpened((before) => {

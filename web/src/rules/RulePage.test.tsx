@@ -93,3 +93,25 @@ test("a rule that cannot be read says so, on its page and in its editor", async 
   await user.click(screen.getByRole("link", { name: "Edit" }));
   expect(await screen.findByText(/Saving replaces the definition/)).toHaveTextContent(unreadable);
 });
+
+test("a rule's page reads the few messages that it shows", async () => {
+  const asked: URLSearchParams[] = [];
+  const message = {
+    status: "DELIVERED",
+    webhookName: "#ops",
+    alertTitle: "Refused",
+    createdAt: "2026-11-21T13:00:00Z",
+  };
+  server.use(
+    http.get(api("/notifications"), ({ request }) => {
+      const query = new URL(request.url).searchParams;
+      asked.push(query);
+      const items = Array.from({ length: 20 }, (_, at) => ({ ...message, id: `n${at}` }));
+      return HttpResponse.json({ items: items.slice(0, Number(query.get("limit"))), nextCursor: "c" });
+    }),
+  );
+  open(address);
+  const deliveries = within(await screen.findByRole("region", { name: "Deliveries" }));
+  expect(await deliveries.findAllByRole("listitem")).toHaveLength(8);
+  expect(asked.map((query) => [query.get("limit"), query.get("ruleId")])).toEqual([["8", rule.id]]);
+});

@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect } from "react";
 import type { Rule } from "../api/client";
-import { type NotificationFilter, notificationList } from "../api/notifications";
+import { type NotificationFilter, newestNotifications } from "../api/notifications";
 import { useMay } from "../api/operations";
 import { ruleActivity, ruleAlerts, ruleHistory, ruleShown } from "../api/rules";
 import { webhookList } from "../api/webhooks";
@@ -193,8 +193,8 @@ function Deliveries({ rule }: { rule: Rule }) {
     hours: 0,
     q: "",
   };
-  const list = useInfiniteQuery(notificationList(filter));
-  const messages = list.data?.pages[0]?.items.slice(0, fewMessages);
+  const list = useQuery(newestNotifications(filter, fewMessages));
+  const messages = list.data;
   return (
     <Section
       inset

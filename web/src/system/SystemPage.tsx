@@ -256,7 +256,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
       <td>{roles.join(", ")}</td>
       <td>
         {alive ? (
-          `alive, ${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
+          `Alive: last heartbeat ${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
         ) : (
           <span className={table.bad}>
             Dead: no heartbeat for {span(lastBeatAgeSeconds)}. Other replicas take over its work.
@@ -288,7 +288,7 @@ function Webhooks() {
           <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )
       ) : stopped.length === 0 ? (
-        <p className={styles.fine}>{webhooks.data.length === 0 ? "No webhooks yet." : "All webhooks are working."}</p>
+        <p className={styles.fine}>{webhooks.data.length === 0 ? "No webhooks yet." : "All webhooks are sending."}</p>
       ) : (
         <ul className={styles.webhooks}>
           {stopped.map((webhook) => (

@@ -6,7 +6,16 @@ import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import type { Role } from "../api/access";
 import { createCache } from "../api/cache";
-import type { Alert, AlertCounts, AlertGroup, AlertSelection, Exchange, Problem } from "../api/client";
+import type {
+  Alert,
+  AlertCounts,
+  AlertGroup,
+  AlertSelection,
+  DeliverySummary,
+  Exchange,
+  Issue,
+  Problem,
+} from "../api/client";
 import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
 import { ruleHandlers } from "./rules";
@@ -46,7 +55,6 @@ export function countsOf(alerts: readonly Alert[]): AlertCounts {
 export const streams: FakeStream[] = [];
 
 export class FakeStream extends EventTarget {
-  onopen: (() => void) | null = null;
   onerror: (() => void) | null = null;
   closed = false;
   readonly url: string;
@@ -111,9 +119,19 @@ export function issuesOf(alerts: readonly Alert[]): AlertGroup[] {
           newest.severity,
         firstAt: first.firedAt,
         trend,
+        ...(list.some(({ delivery }) => delivery) ? { delivery: together(list), deliveryAlerts: list.length } : {}),
       },
     ];
   });
+}
+
+/** The messages of some alerts. */
+function together(alerts: readonly Alert[]): DeliverySummary {
+  const all = { total: 0, delivered: 0, retrying: 0, failed: 0, suppressed: 0 };
+  for (const { delivery } of alerts) {
+    for (const state of Object.keys(all) as (keyof typeof all)[]) all[state] += delivery?.[state] ?? 0;
+  }
+  return all;
 }
 
 /** Starts the server side of the tests in a file, and returns it with its data. */
@@ -242,3 +260,44 @@ export function anAlert(
     ...rest,
   };
 }
+
+/** The instant some seconds ago. */
+export const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+
+/** What is known about the issue of orders · import. */
+export function anIssue(change: Partial<Issue> = {}): Issue {
+  return {
+    application: "orders",
+    route: "import",
+    signature: "java.net.ConnectException",
+    severity: "CRITICAL",
+    count: 12,
+    firing: 9,
+    acknowledged: 1,
+    resolved: 2,
+    firstAt: ago(3 * 86_400),
+    newestAt: ago(120),
+    trend: Array.from({ length: 24 }, (_, hour) => hour % 5),
+    days: Array.from({ length: 14 }, (_, day) => day),
+    rules: [{ ruleId: "0192f0c1-0000-7000-8000-000000000900", ruleName: "Failed orders", count: 12 }],
+    places: [
+      { application: "orders", route: "import", count: 12, firing: 9, newestAt: ago(120) },
+      { application: "billing", route: "import", count: 3, firing: 0, newestAt: ago(7200) },
+    ],
+    placeCount: 2,
+    lastResolution: { alertId: "0192f0c1-0000-7000-8000-000000000901", at: ago(3600), by: "Bo" },
+    regressions: [{ alertId: "0192f0c1-0000-7000-8000-000000000902", at: ago(600), resolvedAt: ago(3600) }],
+    regressionCount: 1,
+    ...change,
+  };
+}
+
+/** The status of a Tocsin that is well. */
+export const aStatus = (version = "1.0") => ({
+  replicaId: "a",
+  version,
+  startedAt: "2026-11-21T10:00:00Z",
+  now: "2026-11-21T10:00:00Z",
+  ready: true,
+  dependencies: [],
+});

@@ -23,7 +23,7 @@ export function Preferences() {
       <Select
         label="Time zone"
         options={[
-          { value: "local", label: `this computer's (${ownZone()})` },
+          { value: "local", label: `Local time (${ownZone()})` },
           { value: "utc", label: "UTC" },
         ]}
         value={zone}
