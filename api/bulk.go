@@ -292,7 +292,7 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 
 func deliveryAnswer(d DeliveryCounts) *DeliverySummary {
 	return &DeliverySummary{
-		Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, NextAttemptAt: utc(d.NextAttemptAt),
+		Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, Suppressed: d.Suppressed, Discarded: d.Discarded, NextAttemptAt: utc(d.NextAttemptAt),
 		QuietUntil: utc(d.QuietUntil),
 	}
 }

@@ -153,7 +153,7 @@ type Reopenable struct {
 
 // DeliveryCounts counts notifications by result.
 type DeliveryCounts struct {
-	Total, Delivered, Retrying, Failed, Suppressed int
+	Total, Delivered, Retrying, Failed, Suppressed, Discarded int
 	// NextAttemptAt is nil if no message waits; QuietUntil is nil if quiet hours hold none.
 	NextAttemptAt, QuietUntil *time.Time
 }

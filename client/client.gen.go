@@ -1582,6 +1582,9 @@ type DeliveryBucket struct {
 type DeliverySummary struct {
 	Delivered int `json:"delivered"`
 
+	// Discarded Not to be sent because a person discarded them, or because they are of no use any more.
+	Discarded int `json:"discarded"`
+
 	// Failed Refused permanently, or attempted as often as the schedule allows.
 	Failed int `json:"failed"`
 

@@ -75,7 +75,7 @@ with picked as materialized (
     where p.place <= @most
 )
 select p.key, count(*), sum(d.total)::bigint, sum(d.delivered)::bigint, sum(d.retrying)::bigint, sum(d.failed)::bigint,
-       sum(d.suppressed)::bigint, min(d.next_attempt_at), min(d.quiet_until)
+       sum(d.suppressed)::bigint, sum(d.discarded)::bigint, min(d.next_attempt_at), min(d.quiet_until)
 from picked p
 cross join lateral (
     select count(*) as total,
@@ -83,6 +83,7 @@ cross join lateral (
            count(*) filter (where s.status = 'RETRYING') as retrying,
            count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
            count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
+           count(*) filter (where s.status = 'DISCARDED') as discarded,
            min(s.next_attempt_at) as next_attempt_at, min(s.quiet_until) as quiet_until
     from notification_status s where s.alert_id = p.alert_id
 ) d
@@ -180,7 +181,7 @@ func (s *Inbox) Deliveries(ctx context.Context, tenant string, q api.GroupQuery,
 	for rows.Next() {
 		var key string
 		var d api.GroupDeliveries
-		if err := rows.Scan(&key, &d.Alerts, &d.Total, &d.Delivered, &d.Retrying, &d.Failed, &d.Suppressed, &d.NextAttemptAt, &d.QuietUntil); err != nil {
+		if err := rows.Scan(&key, &d.Alerts, &d.Total, &d.Delivered, &d.Retrying, &d.Failed, &d.Suppressed, &d.Discarded, &d.NextAttemptAt, &d.QuietUntil); err != nil {
 			return nil, fmt.Errorf("count deliveries: %w", err)
 		}
 		counts[key] = d

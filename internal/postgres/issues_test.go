@@ -262,7 +262,7 @@ func TestGroupsSumUpTheirDeliveries(t *testing.T) {
 	deliver(t, conn, "1", "DELIVERED", "DELIVERED")
 	deliver(t, conn, "2", "EXHAUSTED")
 	deliver(t, conn, "3", "RETRYING", "DELIVERED")
-	deliver(t, conn, "4", "SUPPRESSED", "PENDING")
+	deliver(t, conn, "4", "SUPPRESSED", "PENDING", "DISCARDED")
 	deliver(t, conn, "5", "FAILED")
 	deliver(t, conn, "6", "DELIVERED")
 	if _, err := conn.Exec(t.Context(), `update alert set state = 'RESOLVED' where alert_id = $1`, alertID("5")); err != nil {
@@ -271,11 +271,11 @@ func TestGroupsSumUpTheirDeliveries(t *testing.T) {
 	inbox := db.Inbox()
 	for by, want := range map[alerts.Fold][]api.GroupDeliveries{
 		alerts.ByIssue: {
-			{Alerts: 4, DeliveryCounts: api.DeliveryCounts{Total: 7, Delivered: 3, Retrying: 1, Failed: 1, Suppressed: 1}},
+			{Alerts: 4, DeliveryCounts: api.DeliveryCounts{Total: 8, Delivered: 3, Retrying: 1, Failed: 1, Suppressed: 1, Discarded: 1}},
 			{Alerts: 1, DeliveryCounts: api.DeliveryCounts{Total: 1, Delivered: 1}},
 		},
-		alerts.ByRule:      {{Alerts: 5, DeliveryCounts: api.DeliveryCounts{Total: 8, Delivered: 4, Retrying: 1, Failed: 1, Suppressed: 1}}},
-		alerts.BySignature: {{Alerts: 5, DeliveryCounts: api.DeliveryCounts{Total: 8, Delivered: 4, Retrying: 1, Failed: 1, Suppressed: 1}}},
+		alerts.ByRule:      {{Alerts: 5, DeliveryCounts: api.DeliveryCounts{Total: 9, Delivered: 4, Retrying: 1, Failed: 1, Suppressed: 1, Discarded: 1}}},
+		alerts.BySignature: {{Alerts: 5, DeliveryCounts: api.DeliveryCounts{Total: 9, Delivered: 4, Retrying: 1, Failed: 1, Suppressed: 1, Discarded: 1}}},
 	} {
 		q := api.GroupQuery{By: by, Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Actor: "ada", Limit: 10}
 		groups, err := inbox.Groups(t.Context(), tenant, q)
@@ -308,8 +308,8 @@ func deliver(t *testing.T, conn *pgx.Conn, alert string, states ...string) {
 			select $1, tenant_id, alert_id, rule_id, $1, 'FIRED' from alert where alert_id = $2`, id, alertID(alert)); err != nil {
 			t.Fatal(err)
 		}
-		store := `insert into settlement (notification_id, tenant_id, status, silence_id)
-			values ($1, 'default', $2, case when $2::text = 'SUPPRESSED' then $1::uuid end)`
+		store := `insert into settlement (notification_id, tenant_id, status, silence_id, discarded_by)
+			values ($1, 'default', $2, case when $2::text = 'SUPPRESSED' then $1::uuid end, case when $2::text = 'DISCARDED' then 'ada' end)`
 		if state == "PENDING" || state == "RETRYING" {
 			store = `insert into outbox (notification_id, webhook_id, attempts) values ($1, $1, case when $2::text = 'RETRYING' then 2 else 0 end)`
 		}

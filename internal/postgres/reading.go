@@ -69,6 +69,7 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 	for _, row := range rows {
 		note := api.Annotation{Unread: row.Unread, Mine: row.Mine, Delivery: api.DeliveryCounts{
 			Total: int(row.Total), Delivered: int(row.Delivered), Retrying: int(row.Retrying), Failed: int(row.Failed), Suppressed: int(row.Suppressed),
+			Discarded: int(row.Discarded),
 		}}
 		if row.NextAttemptAt.Unix() > 0 {
 			next := row.NextAttemptAt

@@ -154,7 +154,7 @@ select a.alert_id,
        (exists (select from unnest($2::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))
         or coalesce(r.about->>'owner' = any($3::text[]), false)
         or coalesce(h.assignee = any($4::text[]), false))::boolean as mine,
-       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed,
+       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed, d.suppressed::bigint as suppressed, d.discarded::bigint as discarded,
        coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at, coalesce(d.quiet_until, 'epoch')::timestamptz as quiet_until,
        u.action_id as undoable_id, u.at as undoable_at, u.changed as undoable_alerts
 from alert a
@@ -169,6 +169,7 @@ cross join lateral (
            count(*) filter (where s.status = 'RETRYING') as retrying,
            count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
            count(*) filter (where s.status = 'SUPPRESSED') as suppressed,
+           count(*) filter (where s.status = 'DISCARDED') as discarded,
            min(s.next_attempt_at) as next_attempt_at, min(s.quiet_until) as quiet_until
     from notification_status s where s.alert_id = a.alert_id
 ) d
@@ -195,6 +196,7 @@ type AlertAnnotationsRow struct {
 	Retrying       int64
 	Failed         int64
 	Suppressed     int64
+	Discarded      int64
 	NextAttemptAt  time.Time
 	QuietUntil     time.Time
 	UndoableID     *uuid.UUID
@@ -230,6 +232,7 @@ func (q *Queries) AlertAnnotations(ctx context.Context, arg AlertAnnotationsPara
 			&i.Retrying,
 			&i.Failed,
 			&i.Suppressed,
+			&i.Discarded,
 			&i.NextAttemptAt,
 			&i.QuietUntil,
 			&i.UndoableID,

@@ -113,8 +113,8 @@ export function changedAlerts(filter: AlertFilter, ids: readonly string[]): Prom
 /** Whether an alert, or a group, has messages that are not delivered yet. */
 export function isUndelivered({ delivery }: { delivery?: DeliverySummary }): boolean {
   if (!delivery) return false;
-  const { total, delivered, failed, suppressed } = delivery;
-  return delivered + failed + suppressed < total;
+  const { total, delivered, failed, suppressed, discarded } = delivery;
+  return delivered + failed + suppressed + discarded < total;
 }
 
 export function alertList(filter: AlertFilter) {

@@ -140,13 +140,15 @@ test("an issue is read again only if its alerts changed", async () => {
 }, 20_000);
 
 test("a row whose message is not delivered yet is read again until it is", async () => {
-  const alert = anAlert(5, { delivery: { total: 1, delivered: 0, retrying: 0, failed: 0, suppressed: 0 } });
+  const alert = anAlert(5, {
+    delivery: { total: 1, delivered: 0, retrying: 0, failed: 0, suppressed: 0, discarded: 0 },
+  });
   world.alerts = [alert];
   open("/inbox?fold=none");
   await screen.findByText("0/1");
   streams.at(-1)?.beat(15);
   streams.at(-1)?.tell(countsOf(world.alerts));
-  alert.delivery = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 };
+  alert.delivery = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0, discarded: 0 };
   await screen.findByText("1/1");
 });
 

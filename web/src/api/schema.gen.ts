@@ -2590,6 +2590,8 @@ export interface components {
         /** @description The state of the notifications of an alert, or of several. */
         DeliverySummary: {
             delivered: number;
+            /** @description Not to be sent because a person discarded them, or because they are of no use any more. */
+            discarded: number;
             /** @description Refused permanently, or attempted as often as the schedule allows. */
             failed: number;
             /**

@@ -1,6 +1,6 @@
 import type { Icon } from "@tabler/icons-react";
 import type { DeliverySummary } from "../api/client";
-import { IconDelivered, IconFailed, IconPending, IconRetrying, IconSilence } from "../ui/icons";
+import { IconDelivered, IconDiscarded, IconFailed, IconPending, IconRetrying, IconSilence } from "../ui/icons";
 import { useAtNow } from "../ui/now";
 import { ago } from "../ui/time";
 import styles from "./AlertRow.module.css";
@@ -12,6 +12,7 @@ const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
   retrying: { icon: IconRetrying, hue: "var(--retrying)" },
   failed: { icon: IconFailed, hue: "var(--failed)" },
   suppressed: { icon: IconSilence, hue: "var(--text-3)" },
+  discarded: { icon: IconDiscarded, hue: "var(--text-3)" },
 };
 
 interface Props {

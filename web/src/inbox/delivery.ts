@@ -2,14 +2,14 @@ import type { DeliverySummary } from "../api/client";
 import { exactTime } from "../ui/time";
 import { messagesWord, number, plural } from "../ui/words";
 
-export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed";
+export type DeliveryTone = "delivered" | "pending" | "retrying" | "failed" | "suppressed" | "discarded";
 
 /**
  * The state of the messages of an alert, or of several, worst first, in a short form for a row and as a sentence.
  * `next` says when the next attempt is: "in 48 s".
  */
 export function deliveryWords(
-  { total, delivered, retrying, failed, suppressed, nextAttemptAt, quietUntil }: DeliverySummary,
+  { total, delivered, retrying, failed, suppressed, discarded, nextAttemptAt, quietUntil }: DeliverySummary,
   next: string,
 ): { tone: DeliveryTone; short: string; long: string } | undefined {
   if (total === 0) return undefined;
@@ -32,6 +32,16 @@ export function deliveryWords(
   }
   if (quietUntil !== undefined) {
     return { tone: "pending", short: "held", long: `${of}, held by quiet hours until ${exactTime(quietUntil)}` };
+  }
+  if (discarded > 0 && delivered + suppressed + discarded === total) {
+    const all = discarded === total;
+    return {
+      tone: "discarded",
+      short: all ? "discarded" : `${delivered}/${total}`,
+      long: all
+        ? `${plural(total, "The message was", `All ${messagesWord(total)} were`)} discarded`
+        : `${of}, ${number(discarded)} discarded`,
+    };
   }
   if (suppressed > 0 && delivered + suppressed === total) {
     const all = suppressed === total;

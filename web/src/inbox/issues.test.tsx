@@ -49,7 +49,7 @@ test("a folded row has the highest severity of its alerts, by which issues are o
 });
 
 test("a folded row shows the deliveries of all its alerts, and is read again until they are delivered", async () => {
-  const state = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0 };
+  const state = { total: 1, delivered: 1, retrying: 0, failed: 0, suppressed: 0, discarded: 0 };
   world.alerts = [
     anAlert(5, { route: "import", delivery: state }),
     anAlert(60, { route: "import", delivery: { ...state, delivered: 0, failed: 1 } }),
@@ -78,7 +78,7 @@ test("a folded row shows the deliveries of all its alerts, and is read again unt
 
 test("a folded row whose alerts are not all counted says which are", async () => {
   world.alerts = [anAlert(5), anAlert(60)];
-  const delivery = { total: 5000, delivered: 5000, retrying: 0, failed: 0, suppressed: 0 };
+  const delivery = { total: 5000, delivered: 5000, retrying: 0, failed: 0, suppressed: 0, discarded: 0 };
   const asked: URLSearchParams[] = [];
   server.use(
     http.get(api("/alerts/groups"), ({ request }) => {

@@ -127,7 +127,7 @@ export function issuesOf(alerts: readonly Alert[]): AlertGroup[] {
 
 /** The messages of some alerts. */
 function together(alerts: readonly Alert[]): DeliverySummary {
-  const all = { total: 0, delivered: 0, retrying: 0, failed: 0, suppressed: 0 };
+  const all = { total: 0, delivered: 0, retrying: 0, failed: 0, suppressed: 0, discarded: 0 };
   for (const { delivery } of alerts) {
     for (const state of Object.keys(all) as (keyof typeof all)[]) all[state] += delivery?.[state] ?? 0;
   }
