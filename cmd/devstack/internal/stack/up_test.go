@@ -135,7 +135,14 @@ func pressInSlack(t *testing.T, d *devstack, page string) {
 	var alert string
 	eventually(t, "the bot posts a message", func() bool {
 		_, content := ask(http.MethodGet, "/api/messages?hook=api/C0ORDERS&accepted=true", "")
-		if json.Unmarshal(content, &list) != nil || len(list.Messages) == 0 {
+		if json.Unmarshal(content, &list) != nil {
+			return false
+		}
+		// On a busy machine, the first message may be a digest.
+		for len(list.Messages) > 0 && !strings.Contains(list.Messages[0].Body, `"tocsin_acknowledge"`) {
+			list.Messages = list.Messages[1:]
+		}
+		if len(list.Messages) == 0 {
 			return false
 		}
 		_, rest, _ := strings.Cut(list.Messages[0].Body, `"value":"`)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // The webhook [quiet] has quiet hours most of the time. A person edits them while exchanges come: they end by their
@@ -89,13 +91,32 @@ func (o *operator) keepQuiet(ctx context.Context) error {
 	if last := o.w.began.Add(length * 9 / 10); end.Before(time.Now().Add(2*time.Second)) || end.After(last) {
 		end = time.Now().Add(2 * time.Hour)
 	}
+	began := time.Now()
 	if err := o.editQuiet(ctx, quietUntil(end), end.Truncate(time.Minute)); err != nil {
 		return err
 	}
 	if !at(1) {
 		return ctx.Err()
 	}
+	if end.After(time.Now()) {
+		o.awaitHeld(ctx, began)
+	}
 	return o.editQuiet(ctx, nil, time.Time{})
+}
+
+// awaitHeld waits until the hours have held enough to mean something, messages of routed alerts among it, and something critical
+// has passed: a busy machine may hardly have evaluated anything by then.
+func (o *operator) awaitHeld(ctx context.Context, began time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, longestSilence*o.w.options.Length-o.w.elapsed())
+	defer cancel()
+	o.w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (enough bool, err error) {
+		err = conn.QueryRow(ctx, `SELECT (SELECT count(*) >= $1 FROM outbox WHERE quiet_until IS NOT NULL)
+			AND EXISTS (SELECT FROM outbox JOIN notification USING (notification_id) JOIN rule USING (rule_id) WHERE quiet_until IS NOT NULL AND rule.name = $2)
+			AND EXISTS (SELECT FROM settlement JOIN notification n USING (notification_id) JOIN alert a USING (alert_id) JOIN webhook w ON w.webhook_id = n.webhook_id
+				WHERE w.name = $3 AND a.severity = 'CRITICAL' AND settlement.status = 'DELIVERED' AND n.created_at > $4)`,
+			enoughSuppressed, ruleRouted, quiet, began).Scan(&enough)
+		return enough, err
+	})
 }
 
 // editQuiet replaces the quiet hours by ones that end by themselves at an instant, or by none.
