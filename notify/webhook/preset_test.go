@@ -103,7 +103,7 @@ func TestAReceiverThatAsksForMoreKeepsItsMessages(t *testing.T) {
 	s := goAlert(t)
 	delete(s.webhook.Inputs, "server")
 	o, _ := s.tell(notify.ReasonFired)
-	if o.Verdict != notify.VerdictGone || !o.NothingSent || !strings.Contains(o.Error, "asks for Server") {
+	if o.Verdict != notify.VerdictGone || !o.NothingSent || !strings.Contains(o.Error, "requires Server") {
 		t.Errorf("a URL cannot be made: %+v", o)
 	}
 }
