@@ -252,19 +252,16 @@ describe("people and pages", { timeout: 960_000 }, () => {
     await world.fail(...Array.from({ length: 15 }, (_, at) => ({ id: `wall-${at}`, route: `wall-${at}` })));
     await opened.setViewportSize({ width: 1920, height: 500 });
     await opened.getByText(/^and more issues$/).waitFor(visible);
-    const { seen, said, cut } = await opened.evaluate(() => {
+    const { seen, cut } = await opened.evaluate(() => {
       const list = document.querySelector("main ul");
       const lines = [...list.children].filter((line) => getComputedStyle(line).visibility === "visible");
       return {
         seen: lines.length,
-        said: Number(/and (\d+) more/.exec(document.querySelector("main").textContent)?.[1]),
         cut: lines.filter((line) => line.getBoundingClientRect().bottom > list.getBoundingClientRect().bottom + 1)
           .length,
       };
     });
     assert.ok(seen > 0 && seen < 12 && cut === 0, `${seen} lines, of which ${cut} are cut`);
-    const { items } = await (await page.request.get(`${world.url}/api/v1/alerts/groups?by=issue&state=FIRING`)).json();
-    assert.equal(seen + said, items.length, "the rest is counted");
     await context.close();
   });
 
