@@ -52,7 +52,11 @@ func (s *server) UpdateRoutingPolicy(ctx context.Context, req UpdateRoutingPolic
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkPolicy(ctx, req.Body, planned{}); err != nil {
+	hooks, err := s.webhookNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkPolicy(ctx, req.Body, hooks, nil); err != nil {
 		return nil, err
 	}
 	r, err := s.Routing.Replace(ctx, tenantOf(ctx), identityOf(ctx).Actor, version, *req.Body)
@@ -62,14 +66,8 @@ func (s *server) UpdateRoutingPolicy(ctx context.Context, req UpdateRoutingPolic
 	return UpdateRoutingPolicy200JSONResponse{Body: policyAnswer(&r), Headers: UpdateRoutingPolicy200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
-// planned is what a policy may name although it is not stored: webhooks by id, and teams with a webhook.
-type planned struct {
-	webhooks map[uuid.UUID]string
-	teams    []string
-}
-
-// checkPolicy returns what is wrong with a policy.
-func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, also planned) error {
+// checkPolicy returns what is wrong with a policy, which may name some webhooks, the teams that have a webhook, and planned ones.
+func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, hooks webhookNames, planned []string) error {
 	var wrong []fault.Field
 	if err := p.Check(s.validator); err != nil {
 		if fault.KindOf(err) != fault.Invalid {
@@ -77,24 +75,18 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, also planne
 		}
 		wrong = problemOf(err).Errors
 	}
-	if len(p.WebhookIDs()) > 0 {
-		hooks, err := s.webhookNames(ctx)
-		if err != nil {
-			return err
-		}
-		exist := func(list []uuid.UUID, path string) {
-			for i, id := range list {
-				if hooks.names[id] == "" && also.webhooks[id] == "" {
-					wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "This webhook does not exist"})
-				}
+	exist := func(list []uuid.UUID, path string) {
+		for i, id := range list {
+			if _, exists := hooks.names[id]; !exists {
+				wrong = append(wrong, fault.Field{Field: fmt.Sprintf("%s[%d]", path, i), Code: "not_found", Message: "This webhook does not exist"})
 			}
 		}
-		for i := range p.Routes {
-			exist(p.Routes[i].WebhookIDs, fmt.Sprintf("routes[%d].webhookIds", i))
-		}
-		exist(p.DefaultWebhookIDs, "defaultWebhookIds")
-		p.Steps(func(field string, step *alerts.EscalationStep) { exist(step.WebhookIDs, field+".webhookIds") })
 	}
+	for i := range p.Routes {
+		exist(p.Routes[i].WebhookIDs, fmt.Sprintf("routes[%d].webhookIds", i))
+	}
+	exist(p.DefaultWebhookIDs, "defaultWebhookIds")
+	p.Steps(func(field string, step *alerts.EscalationStep) { exist(step.WebhookIDs, field+".webhookIds") })
 	if len(p.Teams()) > 0 {
 		known, err := s.Teams.Get(ctx, tenantOf(ctx))
 		if err != nil {
@@ -105,7 +97,7 @@ func (s *server) checkPolicy(ctx context.Context, p *routing.Policy, also planne
 			for i, name := range step.Teams {
 				at := fmt.Sprintf("%s.teams[%d]", field, i)
 				switch {
-				case slices.Contains(also.teams, name):
+				case slices.Contains(planned, name):
 				case !slices.Contains(names, name):
 					wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: "This team does not exist"})
 				case len(known.List.WebhookIDs([]string{name})) == 0:

@@ -44,14 +44,18 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 	if err != nil {
 		return nil, fmt.Errorf("test routing: %w", err)
 	}
-	also := plannedOf(req.Body.Planned)
+	planned := deref(req.Body.Planned)
+	for _, w := range deref(planned.Webhooks) {
+		if _, stored := hooks.names[w.ID]; !stored {
+			hooks.names[w.ID], hooks.enabled[w.ID] = w.Name, true
+		}
+	}
 	add := func(ids []uuid.UUID, route ...string) {
 		for _, id := range ids {
 			at := slices.IndexFunc(answer.Webhooks, func(w RoutingTestWebhook) bool { return w.ID == id })
 			if at < 0 {
 				at = len(answer.Webhooks)
-				_, stored := hooks.names[id]
-				hook := RoutingTestWebhook{ID: id, Name: cmp.Or(hooks.names[id], also.webhooks[id], id.String()), Enabled: hooks.enabled[id] || !stored && also.webhooks[id] != "", Routes: []string{}}
+				hook := RoutingTestWebhook{ID: id, Name: cmp.Or(hooks.names[id], id.String()), Enabled: hooks.enabled[id], Routes: []string{}}
 				if until := hooks.quiet[id].Until(now); until.After(now) && about.alert.Severity != rules.Critical {
 					hook.QuietUntil = utc(&until)
 				}
@@ -64,7 +68,7 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 	if about.own {
 		add(about.rule.WebhookIDs)
 	} else {
-		router, err := s.routerOf(ctx, req.Body.Policy, also)
+		router, err := s.routerOf(ctx, req.Body.Policy, hooks, deref(planned.Teams))
 		if err != nil {
 			return nil, err
 		}
@@ -86,24 +90,12 @@ func (s *server) TestRouting(ctx context.Context, req TestRoutingRequestObject) 
 	return TestRouting200JSONResponse(answer), err
 }
 
-// plannedOf returns what the policy in a request may name although it is not stored.
-func plannedOf(p *RoutingTestPlanned) planned {
-	also := planned{webhooks: map[uuid.UUID]string{}}
-	if p != nil {
-		for _, w := range deref(p.Webhooks) {
-			also.webhooks[w.ID] = w.Name
-		}
-		also.teams = deref(p.Teams)
-	}
-	return also
-}
-
 // routerOf returns the policy in the request, or the stored one.
-func (s *server) routerOf(ctx context.Context, draft *routing.Policy, also planned) (*routing.Router, error) {
+func (s *server) routerOf(ctx context.Context, draft *routing.Policy, hooks webhookNames, planned []string) (*routing.Router, error) {
 	if draft == nil {
 		return s.policyRouter(ctx)
 	}
-	if err := s.checkPolicy(ctx, draft, also); err != nil {
+	if err := s.checkPolicy(ctx, draft, hooks, planned); err != nil {
 		return nil, inside("policy.", err)
 	}
 	router, err := routing.Compile(1, *draft)

@@ -79,9 +79,6 @@ func (n *names) idsOf(kind string, list []string) (*[]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(list))
 	for i, name := range list {
 		id, there := n.id(name)
-		if kind == "webhook" {
-			id, there = n.ids[name], n.has(name)
-		}
 		if !there {
 			return nil, fmt.Errorf("there is no %s named %q", kind, name)
 		}

@@ -21,14 +21,16 @@ func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Key
 type names struct {
 	ids   map[string]uuid.UUID
 	names map[uuid.UUID]string
+	// deleted says that the id of something that was deleted stands for itself: exported files name it so.
+	deleted bool
 }
 
 func (n *names) has(name string) bool { _, there := n.ids[name]; return there }
 
-// id returns the id for a name. The id of something that was deleted stands for itself: exported files name it so.
+// id returns the id for a name.
 func (n *names) id(name string) (uuid.UUID, bool) {
-	if id, there := n.ids[name]; there {
-		return id, true
+	if id, there := n.ids[name]; there || !n.deleted {
+		return id, there
 	}
 	id, err := uuid.Parse(name)
 	_, named := n.names[id]
@@ -47,7 +49,7 @@ func ruleNames(ctx context.Context, server *api.ClientWithResponses) (names, err
 		}
 		return page.JSON200.Items, page.JSON200.NextCursor, nil
 	})
-	n := names{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}}
+	n := names{ids: map[string]uuid.UUID{}, names: map[uuid.UUID]string{}, deleted: true}
 	for i := range list {
 		n.ids[list[i].Name], n.names[list[i].ID] = list[i].ID, list[i].Name
 	}

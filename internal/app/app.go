@@ -7,15 +7,12 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -445,20 +442,3 @@ func (a *App) shutdownServer(ctx context.Context) error {
 
 // Close closes everything, in the reverse order of opening.
 func (a *App) Close(ctx context.Context) error { return a.lifecycle.close(ctx) }
-
-// self describes this process. Its id contains the host, the process id and a random part, so that
-// a reused process id is a different replica.
-func (o *Options) self() lease.Replica {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	var random [3]byte
-	_, _ = rand.Read(random[:])
-	r := lease.Replica{Host: host, PID: os.Getpid(), Version: o.Version}
-	r.ID = fmt.Sprintf("%s-%d-%s", r.Host, r.PID, hex.EncodeToString(random[:]))
-	for _, role := range o.Roles {
-		r.Roles = append(r.Roles, string(role))
-	}
-	return r
-}

@@ -2,11 +2,14 @@ package app
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 	"time"
 
@@ -266,3 +269,20 @@ func (o *Options) heartbeat() lease.Timing {
 }
 
 func (o *Options) has(r Role) bool { return slices.Contains(o.Roles, r) }
+
+// self describes this process. Its id contains the host, the process id and a random part, so that
+// a reused process id is a different replica.
+func (o *Options) self() lease.Replica {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	var random [3]byte
+	_, _ = rand.Read(random[:])
+	r := lease.Replica{Host: host, PID: os.Getpid(), Version: o.Version}
+	r.ID = fmt.Sprintf("%s-%d-%s", r.Host, r.PID, hex.EncodeToString(random[:]))
+	for _, role := range o.Roles {
+		r.Roles = append(r.Roles, string(role))
+	}
+	return r
+}

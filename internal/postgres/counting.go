@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
@@ -213,4 +214,50 @@ func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change
 		list = append(list, over...)
 	}
 	return writeFollowing(ctx, q, "", list)
+}
+
+// endUncounted ends the alerts about groups that the rule does not count after an edit, because
+// nothing would end them later. Webhooks that were notified of them are notified if the rule says
+// so or if they chose that event. The rule commits nothing meanwhile.
+func endUncounted(ctx context.Context, q *pgq.Queries, tenant string, edit api.RuleEdit) error {
+	rows, err := q.AlertUncounted(ctx, pgq.AlertUncountedParams{
+		RuleID: edit.ID, Counts: edit.Definition.FireMode.Windowed(),
+		GroupBy: string(edit.Definition.GroupBy), Attribute: edit.Definition.GroupByAttribute,
+	})
+	if err != nil {
+		return fmt.Errorf("find alerts that are not counted any more: %w", err)
+	}
+	var pending, ended, resolved []uuid.UUID
+	for _, row := range rows {
+		switch alerts.State(row.State) {
+		case alerts.Pending:
+			pending = append(pending, row.AlertID)
+			continue
+		case alerts.Firing, alerts.Acknowledged:
+			resolved = append(resolved, row.AlertID)
+		case alerts.Resolved:
+		}
+		ended = append(ended, row.AlertID)
+	}
+	if len(pending) > 0 {
+		if _, err := q.AlertDrop(ctx, pending); err != nil {
+			return fmt.Errorf("drop pending alerts: %w", err)
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	if err := q.AlertEndUncounted(ctx, ended); err != nil {
+		return fmt.Errorf("resolve alerts: %w", err)
+	}
+	chosen, err := events(ctx, q, notify.ReasonResolved, []string{tenant}, resolved)
+	if err != nil {
+		return err
+	}
+	list, err := ends(ctx, q, resolved, chosen)
+	if err != nil {
+		return err
+	}
+	_, err = writeFollowing(ctx, q, "", list)
+	return err
 }

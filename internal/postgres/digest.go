@@ -37,14 +37,11 @@ func (s *Outbox) gatherStorms(ctx context.Context, due map[uuid.UUID]*pgq.Outbox
 	}
 	var failed error
 	for _, w := range waiting {
-		for n := int(w.Digests); w.Gather && n < room[w.WebhookID]; {
+		for n := int(w.Digests); w.Gather && n < room[w.WebhookID]; n++ {
 			gathered, err := s.gather(ctx, due[w.WebhookID], replica)
 			failed = errors.Join(failed, err)
 			if err != nil || gathered.Size == 0 && gathered.Ended == 0 {
 				break
-			}
-			if gathered.Size > 0 {
-				n++
 			}
 		}
 	}

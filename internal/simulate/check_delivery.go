@@ -170,7 +170,7 @@ func (w *world) hasHeard(alert, webhook, other uuid.UUID) (heard bool, last uuid
 			continue
 		}
 		m, _ := w.db.Message(n.ID)
-		if s := m.Settlement; s != nil && s.Status == notify.Discarded && !w.truth.messages[n.ID].discarded && s.Attempt.Number == 1 {
+		if w.givenUp(&m) {
 			continue
 		}
 		heard, last = true, m.SuppressedBy()
@@ -180,6 +180,12 @@ func (w *world) hasHeard(alert, webhook, other uuid.UUID) (heard bool, last uuid
 		last = uuid.Nil
 	}
 	return heard, last
+}
+
+// givenUp reports whether a message was given up before it was attempted, and not by a person.
+func (w *world) givenUp(m *model.Message) bool {
+	s := m.Settlement
+	return s != nil && s.Status == notify.Discarded && s.Attempt.Number == 1 && !w.truth.messages[m.ID].discarded
 }
 
 // hasArrived reports whether a receiver has said that it took a message.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,10 +28,7 @@ func (w *world) chooses(webhook uuid.UUID, event notify.Reason) (is bool, useful
 		return false, 0
 	}
 	list, useful := chosenEvents(int(webhook[15]) - 1)
-	for _, reason := range list {
-		is = is || reason == event
-	}
-	return is, useful
+	return slices.Contains(list, event), useful
 }
 
 // eventOf is the event of an alert that a person brings to a state.
@@ -80,7 +78,7 @@ func (w *world) heardBefore(alert uuid.UUID) map[uuid.UUID]bool {
 			continue
 		}
 		m, _ := w.db.Message(n.ID)
-		if s := m.Settlement; s == nil || s.Status != notify.Discarded || known.discarded || s.Attempt.Number != 1 {
+		if !w.givenUp(&m) {
 			webhooks[n.WebhookID] = true
 		}
 	}

@@ -159,9 +159,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 		}
 		unknown := db.unknown(&o)
 		if o.expired(now) && db.has(EventsExpire) {
-			o.ClaimedBy, o.Token = request.Replica, db.newToken()
-			o.Attempts++
-			db.notMade(&o, discarded, now)
+			db.giveUp(&o, request.Replica, now)
 			claimed.Next = time.Millisecond
 			continue
 		}
@@ -175,9 +173,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			continue
 		}
 		if n := db.notifications.rows[o.ID]; db.needless(&n, &o, now) {
-			o.ClaimedBy, o.Token = request.Replica, db.newToken()
-			o.Attempts++
-			db.notMade(&o, discarded, now)
+			db.giveUp(&o, request.Replica, now)
 			claimed.Next = time.Millisecond
 			continue
 		}
@@ -230,6 +226,13 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 	}
 	db.webhooks.put(w.ID, w)
 	return nil
+}
+
+// giveUp claims a message that is of no use any more, and ends it.
+func (db *Postgres) giveUp(o *OutboxRow, replica string, now time.Time) {
+	o.ClaimedBy, o.Token = replica, db.newToken()
+	o.Attempts++
+	db.notMade(o, discarded, now)
 }
 
 // endNotMade ends a claimed message without an attempt.
@@ -314,28 +317,24 @@ func (db *Postgres) gather(dealt notify.Slots, replica string, now time.Time) {
 			waiting = append(waiting, o)
 		}
 	}
-	for len(waiting) > w.DigestAbove && digests < dealt.Slots {
-		taken := waiting[:min(len(waiting), max(notify.DigestSize, w.DigestAbove+1))]
-		rest := waiting[len(taken):]
-		useful := slices.DeleteFunc(slices.Clone(taken), func(o OutboxRow) bool {
-			n := db.notifications.rows[o.ID]
-			return db.needless(&n, &o, now)
-		})
-		for _, o := range taken {
-			if !slices.ContainsFunc(useful, func(u OutboxRow) bool { return u.ID == o.ID }) {
-				o.ClaimedBy, o.Token = replica, db.newToken()
-				o.Attempts++
-				db.notMade(&o, discarded, now)
+	for ; len(waiting) > w.DigestAbove && digests < dealt.Slots; digests++ {
+		n := min(len(waiting), max(notify.DigestSize, w.DigestAbove+1))
+		var useful []OutboxRow
+		for _, o := range waiting[:n] {
+			if m := db.notifications.rows[o.ID]; db.needless(&m, &o, now) {
+				db.giveUp(&o, replica, now)
+			} else {
+				useful = append(useful, o)
 			}
 		}
-		if waiting = slices.Concat(useful, rest); len(useful) <= w.DigestAbove {
-			if len(useful) == len(taken) {
+		ended := n - len(useful)
+		waiting, n = slices.Concat(useful, waiting[n:]), len(useful)
+		if n <= w.DigestAbove {
+			if ended == 0 {
 				break
 			}
 			continue
 		}
-		n := len(useful)
-		digests++
 		id := db.newID()
 		members := make([]uuid.UUID, n)
 		for i, o := range waiting[:n] {
