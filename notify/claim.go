@@ -38,24 +38,17 @@ type ClaimRequest struct {
 	// Render makes the body of a message that has none. problem says why the body is a fallback. A
 	// message that cannot be rendered at all ends as FAILED.
 	Render func(d *Delivery) (body Body, problem string, err error)
-	// MaxAge is how long after they became due messages to a webhook are sent; 0 means for ever,
-	// and a nil function means 0 for all. An older message ends as EXHAUSTED, without an attempt.
-	MaxAge func(w *Webhook) time.Duration
-	// KeepsState is [Schedule.KeepsState] of a webhook; nil means false for all.
-	KeepsState func(w *Webhook) bool
+	// Schedule is the schedule of a webhook's receiver; nil means the zero value for all. Messages
+	// that are [Schedule.TooOld] end as EXHAUSTED, without an attempt.
+	Schedule func(w *Webhook) Schedule
 }
 
-// Keeps reports whether a webhook gets messages about events of an alert even if they are older
-// than its maximum age for events.
-func (r *ClaimRequest) Keeps(w *Webhook) bool { return r.KeepsState != nil && r.KeepsState(w) }
-
-// TooOld reports whether a claimed message is too old to be sent.
-func (r *ClaimRequest) TooOld(w *Webhook, waited time.Duration) bool {
-	if r.MaxAge == nil {
-		return false
+// ScheduleOf returns the schedule of a webhook's receiver.
+func (r *ClaimRequest) ScheduleOf(w *Webhook) Schedule {
+	if r.Schedule == nil {
+		return Schedule{}
 	}
-	most := r.MaxAge(w)
-	return most > 0 && waited > most
+	return r.Schedule(w)
 }
 
 // ErrTooOld tells a person why a message ended for its age.

@@ -296,8 +296,7 @@ func (d *Dispatcher) pass(ctx context.Context) (Result, error) {
 	d.leases.claim()
 	claimed, err := d.Store.Claim(claiming, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease, Webhooks: hints, Render: d.render,
-		MaxAge:     func(w *Webhook) time.Duration { return d.Schedule(w).MaxAge },
-		KeepsState: func(w *Webhook) bool { return d.Schedule(w).KeepsState },
+		Schedule: d.Schedule,
 		Deal: func(due []Due) []Slots {
 			dealt = d.slots.deal(due, d.Clock())
 			return dealt.slots

@@ -19,8 +19,8 @@ type Policy struct {
 	MaxHold time.Duration
 	// Breaker says when messages to a receiver that does not answer are paused.
 	Breaker BreakerPolicy
-	// maxAge is [Schedule.MaxAge].
-	maxAge time.Duration
+	// own is the schedule of the receiver, if it has one.
+	own Schedule
 }
 
 // DefaultPolicy returns the schedule 1 min, 5 min, 30 min, 2 h, 24 h with a
@@ -52,8 +52,13 @@ func (p Policy) With(own Schedule) Policy {
 	if own.Pauses != nil {
 		p.Schedule = own.Pauses
 	}
-	p.maxAge = own.MaxAge
+	p.own = own
 	return p
+}
+
+// TooOld reports whether a message that became due so long ago may not be attempted any more.
+func (s Schedule) TooOld(reason Reason, waited time.Duration) bool {
+	return s.MaxAge > 0 && waited > s.MaxAge && !(s.KeepsState && reason.IsEvent())
 }
 
 // Validate returns an error if the policy makes no sense.
@@ -119,7 +124,7 @@ func (p Policy) Span() (span time.Duration) {
 func (p Policy) Decide(o Outcome, d *Delivery, random float64) Decision {
 	next := p.decide(o, d, random)
 	if repeats := o.Verdict == VerdictRetry || o.Verdict == VerdictUnknown || o.Verdict == VerdictThrottled; repeats && next.Status == Retrying &&
-		p.maxAge > 0 && d.Waited+next.Wait > p.maxAge {
+		p.own.TooOld(d.Reason, d.Waited+next.Wait) {
 		next.Status, next.Wait = Exhausted, 0
 	}
 	return next

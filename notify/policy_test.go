@@ -73,11 +73,23 @@ func TestReceiversHaveSchedulesOfTheirOwn(t *testing.T) {
 		"an age alone":            {notify.Schedule{MaxAge: time.Hour}, retry, 1, 0, notify.Decision{Status: notify.Retrying, Counts: true, Wait: 5 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &notify.Delivery{Attempt: c.counted + 1, CountedAttempts: c.counted, Waited: c.waited}
+			d := &notify.Delivery{Reason: notify.ReasonFired, Attempt: c.counted + 1, CountedAttempts: c.counted, Waited: c.waited}
 			if got := notify.DefaultPolicy().With(c.own).Decide(c.outcome, d, 0.5); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestEndOfAnAlertIsSentHoweverLate checks that a receiver that keeps something open for an alert is
+// notified of its end after the maximum age, which holds for a reminder.
+func TestEndOfAnAlertIsSentHoweverLate(t *testing.T) {
+	own := notify.Schedule{MaxAge: time.Hour, KeepsState: true}
+	for reason, want := range map[notify.Reason]notify.Status{notify.ReasonResolved: notify.Retrying, notify.ReasonReminder: notify.Exhausted} {
+		d := &notify.Delivery{Reason: reason, Attempt: 1, Waited: 9 * time.Hour}
+		if got := notify.DefaultPolicy().With(own).Decide(notify.Outcome{Verdict: notify.VerdictRetry}, d, 0.5); got.Status != want {
+			t.Errorf("%s ends as %s, want %s", reason, got.Status, want)
+		}
 	}
 }
 

@@ -108,6 +108,9 @@ func (c *claiming) begin(ctx context.Context, q *pgq.Queries, s *Outbox) error {
 	if err != nil {
 		return err
 	}
+	if err := c.exhaustOld(ctx, q); err != nil {
+		return err
+	}
 	if err := c.discardNeedless(ctx, q); err != nil {
 		return err
 	}
@@ -198,26 +201,33 @@ func (c *claiming) noteGranted(ctx context.Context, q *pgq.Queries) error {
 func (c *claiming) discardExpired(ctx context.Context, q *pgq.Queries) error {
 	var expired []uuid.UUID
 	claimed := make([]pgq.OutboxClaimRow, 0, len(c.claimed))
-	var old []unreadable
 	for i := range c.claimed {
 		row := &c.claimed[i]
 		webhook := c.webhooks[row.WebhookID].webhook
-		late := row.Expired && (!row.ExpiredEvent || !c.request.Keeps(&webhook))
-		if late {
+		if row.Expired && (!row.ExpiredEvent || !c.request.ScheduleOf(&webhook).KeepsState) {
 			expired = append(expired, row.NotificationID)
-		} else if c.request.TooOld(&webhook, waitedOf(row)) {
-			old = append(old, unreadable{row.NotificationID, notify.ErrTooOld})
 		} else {
 			claimed = append(claimed, *row)
 		}
 	}
 	c.claimed = claimed
-	if len(old) > 0 {
-		if err := endNotMade(ctx, q, pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Exhausted)}, old); err != nil {
-			return err
-		}
-	}
 	return c.discard(ctx, q, expired, "Not sent: the message came too late, because the event is older than the maximum age of the webhook, or because the next reminder is due")
+}
+
+// exhaustOld ends messages that are too old for their receivers.
+func (c *claiming) exhaustOld(ctx context.Context, q *pgq.Queries) error {
+	var old []unreadable
+	c.deliveries = slices.DeleteFunc(c.deliveries, func(d notify.Delivery) bool {
+		tooOld := c.request.ScheduleOf(&d.Webhook).TooOld(d.Reason, d.Waited)
+		if tooOld {
+			old = append(old, unreadable{d.NotificationID, notify.ErrTooOld})
+		}
+		return tooOld
+	})
+	if len(old) == 0 {
+		return nil
+	}
+	return endNotMade(ctx, q, pgq.SettleNotMadeParams{Replica: c.request.Replica, Status: string(notify.Exhausted)}, old)
 }
 
 // needlessAfter is how long ago an alert must have been acknowledged or resolved for its escalations to be of no use any

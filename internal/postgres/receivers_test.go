@@ -14,20 +14,40 @@ import (
 
 // TestWhatAReceiverKeepsOpenIsEndedHoweverLate acknowledges and resolves an alert while its
 // messages wait for two days. A chat is only notified of the alert; a receiver that has opened an
-// incident for it is notified of all that happened, in order.
+// incident for it is notified of all that happened, in order, even if older messages that raise an
+// alert are not sent to it any more.
 func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		keeps bool
+		own   notify.Schedule
+		told  bool
 		want  []notify.Reason
 		ended []string
 	}{
-		"a chat":           {false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED"}},
-		"a keyed receiver": {true, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"}},
+		"a chat":           {notify.Schedule{}, false, []notify.Reason{notify.ReasonFired}, []string{"DELIVERED FIRED", "DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED"}},
+		"a keyed receiver": {notify.Schedule{KeepsState: true}, false, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved}, []string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"}},
+		"a keyed receiver with a maximum age": {
+			notify.Schedule{KeepsState: true, MaxAge: time.Hour}, true, []notify.Reason{notify.ReasonFired, notify.ReasonAcknowledged, notify.ReasonResolved},
+			[]string{"DELIVERED ACKNOWLEDGED", "DELIVERED FIRED", "DELIVERED RESOLVED", "DISCARDED REMINDER"},
+		},
+		"a keyed receiver that was not told": {
+			notify.Schedule{KeepsState: true, MaxAge: time.Hour}, false, nil,
+			[]string{"DISCARDED ACKNOWLEDGED", "DISCARDED REMINDER", "DISCARDED RESOLVED", "EXHAUSTED FIRED"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
+			var sent []notify.Reason
+			send := func() {
+				for _, d := range n.claimed(c.own) {
+					sent = append(sent, d.Reason)
+					n.settled(d, notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
+				}
+			}
+			if c.told {
+				send()
+			}
 			n.act(alerts.Acknowledge)
 			n.act(alerts.Resolve)
 			n.exec(t, `insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
@@ -35,12 +55,8 @@ func TestWhatAReceiverKeepsOpenIsEndedHoweverLate(t *testing.T) {
 			n.exec(t, `insert into outbox (notification_id, webhook_id, ready_at, due_at, expires_at)
 				select notification_id, webhook_id, now(), now(), now() + interval '1 h' from notification where reason = 'REMINDER'`)
 			advance(t.Context(), t, n.conn, 48*time.Hour)
-			var sent []notify.Reason
 			for range 5 {
-				for _, d := range n.claimed(func(*notify.Webhook) bool { return c.keeps }) {
-					sent = append(sent, d.Reason)
-					n.settled(d, notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200})
-				}
+				send()
 			}
 			if !slices.Equal(sent, c.want) {
 				t.Errorf("sent %v, want %v", sent, c.want)
@@ -71,10 +87,10 @@ func newNapped(t *testing.T, w notify.Webhook) *napping {
 }
 
 // claimed claims what is due.
-func (n *napping) claimed(keeps func(*notify.Webhook) bool) []notify.Delivery {
+func (n *napping) claimed(own notify.Schedule) []notify.Delivery {
 	n.t.Helper()
 	claimed, err := wholeLooks{n.db.Outbox()}.Claim(n.t.Context(), notify.ClaimRequest{
-		Replica: "a", Lease: time.Minute, KeepsState: keeps,
+		Replica: "a", Lease: time.Minute, Schedule: func(*notify.Webhook) notify.Schedule { return own },
 		Deal: func(due []notify.Due) (dealt []notify.Slots) {
 			for _, d := range due {
 				dealt = append(dealt, notify.Slots{WebhookID: d.WebhookID, Slots: 10})
@@ -108,7 +124,7 @@ func (n *napping) settled(d notify.Delivery, o notify.Outcome) {
 func TestAnotherReceiverIsNotSentTheIdsOfTheFormerOne(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver", Preset: "telegram", Inputs: map[string]string{"chat": "1"}, Events: notify.Events()})
-	all := func(*notify.Webhook) bool { return true }
+	all := notify.Schedule{KeepsState: true}
 	answered := notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200, Reference: new("17")}
 	edit := func(change func(*notify.Webhook)) {
 		t.Helper()
@@ -156,7 +172,7 @@ func TestWhatWaitsGoesWhereAPersonHasCorrectedIt(t *testing.T) {
 			sent := func(want string) notify.Delivery {
 				t.Helper()
 				advance(t.Context(), t, n.conn, time.Hour)
-				claimed := n.claimed(func(*notify.Webhook) bool { return true })
+				claimed := n.claimed(notify.Schedule{KeepsState: true})
 				if len(claimed) != 1 || string(claimed[0].Body.Content) != want {
 					t.Fatalf("%s, edited during the attempt: %v: sent %+v, want %q", what, during, claimed, want)
 				}
@@ -239,7 +255,7 @@ func TestThreadsBegunAtOnce(t *testing.T) {
 func TestWhatASilenceSuppressedIsNotDiscarded(t *testing.T) {
 	t.Parallel()
 	n := newNapped(t, notify.Webhook{Name: "receiver"})
-	d := n.claimed(nil)[0]
+	d := n.claimed(notify.Schedule{})[0]
 	n.settled(d, notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 400})
 	n.exec(t, `update settlement set status = 'SUPPRESSED', silence_id = gen_random_uuid()`)
 	if err := n.db.Record(nil).Discard(t.Context(), tenant, d.NotificationID, "ada@x"); err == nil || !strings.Contains(err.Error(), "a silence suppressed the message") {

@@ -20,7 +20,7 @@ func TestWhatIsSentAgainKeepsItsOrder(t *testing.T) {
 			n := newNapped(t, notify.Webhook{Name: "receiver", Events: notify.Events()})
 			next := func(want ...notify.Reason) (list []notify.Delivery) {
 				t.Helper()
-				list = n.claimed(nil)
+				list = n.claimed(notify.Schedule{})
 				var reasons []notify.Reason
 				for _, d := range list {
 					reasons = append(reasons, d.Reason)

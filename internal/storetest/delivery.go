@@ -146,7 +146,7 @@ func deliveryTooOld(l *law) {
 	messages := l.raise(2)
 	l.settle("a", l.one("a"), unanswered())
 	l.Advance(time.Hour + time.Second)
-	l.maxAge = time.Hour
+	l.schedule.MaxAge = time.Hour
 	l.equal("claimed at that age", len(l.claim("a", 8)), 0)
 	ends := map[string]int{}
 	for _, m := range messages {

@@ -102,8 +102,8 @@ type law struct {
 	next               int
 	// unknown has nobody know how to render a message.
 	unknown bool
-	// maxAge is after how long messages are not sent any more; 0 is never.
-	maxAge time.Duration
+	// schedule is the schedule of the receiver.
+	schedule notify.Schedule
 	// broken is how many of the next messages cannot be rendered at all.
 	broken int
 	// meanwhile happens within each claim, before it commits; unwanted is what the last
@@ -243,7 +243,7 @@ func (l *law) raise(n int) (messages []uuid.UUID) {
 func (l *law) claim(replica string, most int) []notify.Delivery {
 	l.Helper()
 	claimed, err := l.Outbox.Claim(l.Context(), notify.ClaimRequest{
-		Replica: replica, Lease: claimFor, MaxAge: func(*notify.Webhook) time.Duration { return l.maxAge },
+		Replica: replica, Lease: claimFor, Schedule: func(*notify.Webhook) notify.Schedule { return l.schedule },
 		Deal: func(due []notify.Due) (dealt []notify.Slots) {
 			for _, d := range due {
 				if d.WebhookID == l.webhook {

@@ -158,12 +158,14 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			continue
 		}
 		unknown := db.unknown(&o)
-		if o.expired(now) && db.has(EventsExpire) {
+		n := db.notifications.rows[o.ID]
+		schedule := request.ScheduleOf(&w.Webhook)
+		if o.expired(now) && db.has(EventsExpire) && !(schedule.KeepsState && n.Reason != notify.ReasonReminder) {
 			db.giveUp(&o, request.Replica, now)
 			claimed.Next = time.Millisecond
 			continue
 		}
-		if request.TooOld(&w.Webhook, now.Sub(o.Since)) {
+		if schedule.TooOld(n.Reason, now.Sub(o.Since)) {
 			o.ClaimedBy, o.Token = request.Replica, db.newToken()
 			o.Attempts++
 			if err := db.endNotMade(&o, exhausted, now); err != nil {
@@ -172,7 +174,7 @@ func (db *Postgres) claim(request *notify.ClaimRequest, dealt notify.Slots, now 
 			claimed.Next = time.Millisecond
 			continue
 		}
-		if n := db.notifications.rows[o.ID]; db.needless(&n, &o, now) {
+		if db.needless(&n, &o, now) {
 			db.giveUp(&o, request.Replica, now)
 			claimed.Next = time.Millisecond
 			continue
