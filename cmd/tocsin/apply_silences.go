@@ -129,9 +129,11 @@ func (a *applying) silences(ctx context.Context) error {
 	for i := range stored {
 		byName[stored[i].Name] = &stored[i]
 	}
-	past, err := silencesOf(ctx, a.server, true)
-	if err != nil {
-		return err
+	var past []api.Silence
+	if len(a.document.Sections[rulefile.Silences]) > 0 {
+		if past, err = pastSilences(ctx, a.server); err != nil {
+			return err
+		}
 	}
 	given := map[string]bool{}
 	for i, fields := range a.document.Sections[rulefile.Silences] {
@@ -147,8 +149,8 @@ func (a *applying) silences(ctx context.Context) error {
 			return a.misplaced(place+"name", "Another silence has the same name")
 		}
 		given[want.Name] = true
-		if byName[want.Name] == nil && a.over(&want, past) {
-			a.plan.steps = append(a.plan.steps, step{kind: "silence", name: want.Name, action: unchanged})
+		if over, is := a.over(&want, past); is && byName[want.Name] == nil {
+			a.plan.steps = append(a.plan.steps, over)
 			continue
 		}
 		for j, name := range want.Match.Rules {
@@ -175,13 +177,19 @@ func (a *applying) silences(ctx context.Context) error {
 
 // over reports whether a silence is over, and cannot be changed any more: it has ended by itself, or a person has ended it early.
 // One that recurs is created again after a person has ended it: the file says that it goes on.
-func (a *applying) over(want *silenceEntry, past []api.Silence) bool {
+func (a *applying) over(want *silenceEntry, past []api.Silence) (step, bool) {
+	s := step{kind: "silence", name: want.Name, action: unchanged}
 	if want.EndsAt == nil {
-		return false
+		return s, false
 	}
-	return !want.EndsAt.After(a.now) || want.Recurrence == nil && slices.ContainsFunc(past, func(s api.Silence) bool {
-		return s.Name == want.Name && s.EndedAt != nil && s.EndsAt != nil && sameInstant(*s.EndsAt, *want.EndsAt)
-	})
+	known := slices.ContainsFunc(past, func(s api.Silence) bool { return s.Name == want.Name && s.EndsAt != nil && sameInstant(*s.EndsAt, *want.EndsAt) })
+	if want.EndsAt.After(a.now) {
+		return s, known && want.Recurrence == nil
+	}
+	if !known {
+		s.warnings = []api.FieldError{{Field: "endsAt", Code: "past", Message: "This is in the past, and there was no such silence: correct the date, or remove the silence from the files"}}
+	}
+	return s, true
 }
 
 // makesRule reports whether the files contain a rule with a name.

@@ -340,15 +340,29 @@ func standing(s *api.Silence) string {
 	return "past"
 }
 
+// silencesOf returns the silences that are not over, or the newest of those that are.
 func silencesOf(ctx context.Context, server *api.ClientWithResponses, past bool) ([]api.Silence, error) {
-	page, err := server.ListSilencesWithResponse(ctx, &api.ListSilencesParams{Past: &past})
+	list, _, err := silencePage(ctx, server, &api.ListSilencesParams{Past: &past})
+	return list, err
+}
+
+// pastSilences returns all silences that are over.
+func pastSilences(ctx context.Context, server *api.ClientWithResponses) ([]api.Silence, error) {
+	past, most := true, 200
+	return listed(ctx, func(ctx context.Context, cursor *string) ([]api.Silence, *string, error) {
+		return silencePage(ctx, server, &api.ListSilencesParams{Past: &past, Limit: &most, Cursor: cursor})
+	})
+}
+
+func silencePage(ctx context.Context, server *api.ClientWithResponses, p *api.ListSilencesParams) ([]api.Silence, *string, error) {
+	page, err := server.ListSilencesWithResponse(ctx, p)
 	if err := answered(page, err); err != nil {
-		return nil, fmt.Errorf("list silences: %w", err)
+		return nil, nil, fmt.Errorf("list silences: %w", err)
 	}
 	if page.JSON200 == nil {
-		return nil, errForeign
+		return nil, nil, errForeign
 	}
-	return page.JSON200.Items, nil
+	return page.JSON200.Items, page.JSON200.NextCursor, nil
 }
 
 // silenceEnd ends a silence.

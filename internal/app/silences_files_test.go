@@ -49,7 +49,7 @@ func TestSilencesInFilesAndByCommand(t *testing.T) {
 	path := f.write("silences.yaml", silencesInFile)
 	rows := `select name || ' v' || version || case when ended_at is null then '' else ' ended by ' || ended_by end from silence order by name`
 	f.does(1, []string{"+ rule Orders failed", "+ silence Nightly batch", "would be 2 created, 0 updated, 0 deleted; 2 unchanged"}, "diff", "-f", path)
-	f.does(0, []string{"2 created"}, "apply", "-f", path)
+	f.does(0, []string{"! silence Long ago: endsAt: This is in the past", "2 created"}, "apply", "-f", path)
 	f.wantColumn("silences", rows, "Nightly batch v1")
 	f.does(0, []string{"0 created, 0 updated, 0 deleted; 4 unchanged, 0 not in the files"}, "apply", "-f", path)
 
@@ -180,7 +180,18 @@ func (f *files) startsOfSilences(path string) {
 	file(at(second), "b")
 	f.does(0, []string{"! silence Move: startsAt: It started at ", "1 unchanged"}, "diff", "-f", path)
 	f.command("silence", "end", "--url", f.base, "--token", f.token, "Move")
+	// More have ended since than one page of the API holds.
+	f.exec(`insert into silence select (jsonb_populate_record(s, jsonb_build_object('silence_id', 'ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'), 'name', 'Old'))).*
+		from silence s cross join generate_series(1, 201) n where s.name = 'Move'`)
 	f.does(0, []string{"0 created", "1 unchanged"}, "apply", "-f", path)
+	f.exec(`delete from silence where name = 'Old'`)
+
+	// A file that still has it after its end is right.
+	f.exec(`update silence set starts_at = '2019-12-01Z', ends_at = '2020-01-01Z', ended_at = '2019-12-24Z' where name = 'Move'`)
+	f.write("silences.yaml", `silences: [{name: Move, match: {severities: [INFO]}, endsAt: "2020-01-01T00:00:00Z"}]`)
+	if out, code := f.command("diff", "-f", path, "--url", f.base, "--token", f.token); code != 0 || strings.Contains(out, "!") {
+		f.t.Errorf("diff of a silence that is over: exit %d: %s", code, out)
+	}
 }
 
 // TestCommandsGoByTheServersClock has a server whose clock is two hours ahead of that of the commands, or behind it.
