@@ -58,7 +58,7 @@ func (p Policy) With(own Schedule) Policy {
 
 // TooOld reports whether a message that became due so long ago may not be attempted any more.
 func (s Schedule) TooOld(reason Reason, waited time.Duration) bool {
-	return s.MaxAge > 0 && waited > s.MaxAge && !(s.KeepsState && reason.IsEvent())
+	return s.MaxAge > 0 && waited > s.MaxAge && (!s.KeepsState || !reason.IsEvent())
 }
 
 // Validate returns an error if the policy makes no sense.

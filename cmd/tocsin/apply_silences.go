@@ -182,7 +182,9 @@ func (a *applying) over(want *silenceEntry, past []api.Silence) (step, bool) {
 	if want.EndsAt == nil {
 		return s, false
 	}
-	known := slices.ContainsFunc(past, func(s api.Silence) bool { return s.Name == want.Name && s.EndsAt != nil && sameInstant(*s.EndsAt, *want.EndsAt) })
+	known := slices.ContainsFunc(past, func(s api.Silence) bool {
+		return s.Name == want.Name && s.EndsAt != nil && sameInstant(*s.EndsAt, *want.EndsAt)
+	})
 	if want.EndsAt.After(a.now) {
 		return s, known && want.Recurrence == nil
 	}
