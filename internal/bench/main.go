@@ -6,9 +6,10 @@
 //
 //	make bench          everything, some 25 minutes, into docs/performance
 //	make bench-quick    some minutes that show that everything works
+//	make bench-redraw   the tables and plots again, from the results in docs/performance
 //
-// It is a module of its own, because the product needs neither the programs that it is compared
-// with nor the plots. docs/performance.md describes how it measures.
+// It is a module of its own, because the product does not need the programs that it is compared
+// with. docs/performance.md describes how it measures.
 package main
 
 import (
@@ -42,6 +43,7 @@ import (
 
 type cli struct {
 	Run      run       `cmd:"" default:"withargs" help:"Measure."`
+	Redraw   redraw    `cmd:"" help:"Write the tables and plots of recorded results again."`
 	Receiver receive   `cmd:"" hidden:"" help:"Be the receiver."`
 	Post     postTask  `cmd:"" hidden:"" help:"Be the floor."`
 	River    riverJob  `cmd:"" hidden:"" help:"Be River."`
@@ -265,6 +267,23 @@ func write(out *report.Run, dir string) error {
 		}
 	}
 	return nil
+}
+
+// redraw writes what is derived from results.json: results.md and the plots.
+type redraw struct {
+	Out string `help:"Directory of the results." type:"path" required:"" placeholder:"DIR"`
+}
+
+// Run measures nothing, and needs no databases.
+func (r *redraw) Run() error {
+	recorded, err := report.Read(filepath.Join(r.Out, resultsJSON))
+	if err != nil {
+		return err
+	}
+	if len(recorded.Results) == 0 {
+		return fmt.Errorf("%s has no %s with results", r.Out, resultsJSON)
+	}
+	return write(recorded, r.Out)
 }
 
 type receive struct{}
