@@ -34,7 +34,7 @@ func TestOperatorsAreNotifiedOfWhatIsNotDelivered(t *testing.T) {
 		want     notify.Status
 		expected string
 	}{
-		"refused":   {http.StatusBadRequest, 0, notify.Failed, "The webhook ops refuses the message: The receiver answered 400 Bad Request"},
+		"refused":   {http.StatusBadRequest, 0, notify.Failed, "The receiver of ops refused the message: The receiver answered 400 Bad Request"},
 		"exhausted": {http.StatusNotFound, 5, notify.Exhausted, "All attempts to deliver the message to ops have failed: The receiver answered 404 Not Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
