@@ -167,7 +167,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 	}
 	dead := probes[0]
 	w.exec(`update outbox set ready_at = due_at where claim_token is not null`) // others are due before it
-	w.until("the probe lapses, and another one goes out", func() bool {
+	w.until("the lease of the probe expires, and another one is sent", func() bool {
 		w.deliver()
 		return len(w.receiver.received()) > 8
 	})

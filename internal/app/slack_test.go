@@ -777,7 +777,7 @@ func TestPressesThatAreRefused(t *testing.T) {
 				t.Errorf("shown %q, want %q", got, shown)
 			}
 			if c.want == http.StatusUnauthorized && strings.Contains(body, "detail") {
-				t.Errorf("the answer tells why: %s", body)
+				t.Errorf("the answer says why: %s", body)
 			}
 		})
 	}

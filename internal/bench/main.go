@@ -184,7 +184,7 @@ func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Mac
 	return &lab.Bench{
 		Engines: engines, Receiver: receiver.Client{Base: at.Base, Hosts: at.Hosts, HTTP: &http.Client{}}, ReceiverPID: other.PID(), Alertmanager: path,
 		Trials: r.Trials, Quick: r.Quick, Soak: r.Soak, Huge: r.Huge,
-		Tell: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
+		Progress: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
 	}, end, nil
 }
 
@@ -222,7 +222,7 @@ func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result
 	err := trial.ErrNotQuiet
 	for run := 1; run <= mostRuns && errors.Is(err, trial.ErrNotQuiet); run++ {
 		if run > 1 {
-			b.Tell("again: " + err.Error())
+			b.Progress("again: " + err.Error())
 		}
 		fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().UTC().Format("15:04:05"), strings.Join(w.IDs, ", "))
 		results, err = w.Run(ctx, b)

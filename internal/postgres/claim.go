@@ -232,7 +232,7 @@ const (
 
 // discardNeedless ends messages that are of no use any more, unless a person sends them again:
 // escalations of alerts that were acknowledged or resolved so long ago that it cannot be undone, and
-// events of alerts of which the webhook was not told that they fire. Where the event was written, the
+// events of alerts that the webhook was not notified of. Where the event was written, the
 // messages that would have said so still waited.
 func (c *claiming) discardNeedless(ctx context.Context, q *pgq.Queries) error {
 	var escalations, events []uuid.UUID
