@@ -151,8 +151,8 @@ func TestRefusalClosesAndHoldsDoNotOpen(t *testing.T) {
 	w.wantColumn("a hold is no failure", breakers, "0 failures, opening 0")
 }
 
-// TestProbeOfTheDeadLapses claims a probe and never settles it, like a replica that was killed.
-func TestProbeOfTheDeadLapses(t *testing.T) {
+// TestLeaseOfADeadProbeExpires claims a probe and never settles it, like a replica that was killed.
+func TestLeaseOfADeadProbeExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hook := w.open(12)

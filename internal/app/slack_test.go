@@ -587,8 +587,8 @@ func TestHeldMessagesHoldTheirUpdates(t *testing.T) {
 	}
 }
 
-// TestBulkOwesABoundedNumberOfUpdates acknowledges more than Slack could show.
-func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
+// TestBulkQueuesABoundedNumberOfUpdates acknowledges more than Slack could show.
+func TestBulkQueuesABoundedNumberOfUpdates(t *testing.T) {
 	t.Parallel()
 	w := newSlackWorld(t)
 	w.raiseFor(w.hook, "a")
