@@ -1958,8 +1958,8 @@ type Me struct {
 	Name string `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-	// the routing policy. `admin`: users, teams, tokens and the audit log.
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
 	// SessionExpiresAt The latest time at which the session expires.
@@ -2001,8 +2001,8 @@ type NewToken struct {
 	Name      string     `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-	// the routing policy. `admin`: users, teams, tokens and the audit log.
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
@@ -2016,8 +2016,8 @@ type NewUser struct {
 	Password string `json:"password,omitempty"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-	// the routing policy. `admin`: users, teams, tokens and the audit log.
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 
@@ -2594,8 +2594,8 @@ type RetryOrderBody struct {
 }
 
 // Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-// the routing policy. `admin`: users, teams, tokens and the audit log.
+// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 type Role string
 
 // RotatedSecret defines model for RotatedSecret.
@@ -3836,8 +3836,8 @@ type Token struct {
 	Name string             `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-	// the routing policy. `admin`: users, teams, tokens and the audit log.
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
 	// UsedAt When it was last used, to about a minute.
@@ -3872,8 +3872,8 @@ type User struct {
 	Name   string  `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-	// the routing policy. `admin`: users, teams, tokens and the audit log.
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 
 	// SignedInAt When the user last signed in.
@@ -3888,8 +3888,8 @@ type UserEdit struct {
 	Name     string `json:"name"`
 
 	// Role The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-	// alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-	// the routing policy. `admin`: users, teams, tokens and the audit log.
+	// alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+	// replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
 	Role Role `json:"role"`
 }
 

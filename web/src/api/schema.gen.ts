@@ -3587,8 +3587,8 @@ export interface components {
         };
         /**
          * @description The permissions of a user or token. Each role includes the roles before it. `viewer`: read, and save views. `operator`: handle
-         *     alerts, write notes, silence alerts, and send notifications again or discard them. `editor`: rules, replays, webhooks and
-         *     the routing policy. `admin`: users, teams, tokens and the audit log.
+         *     alerts, write notes, silence alerts, retry and reconcile rules, and send notifications again or discard them. `editor`: rules,
+         *     replays, webhooks and the routing policy. `admin`: users, teams, tokens, encryption keys and the audit log.
          * @enum {string}
          */
         Role: "viewer" | "operator" | "editor" | "admin";
